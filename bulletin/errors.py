@@ -1,0 +1,217 @@
+"""Every error that Bulletin raises on purpose, by who must act.
+
+BulletinError                 code, retryable; the fields first, the sentence in __str__
+├── the user
+│   ├── CannotSend            a variable that the cell needs cannot leave the notebook
+│   ├── CannotReturn          what the cell made cannot be loaded in the notebook
+│   ├── BadOption             an option of %%gpu is not understood
+│   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
+│   ├── Refused               the pool says that this request can never run
+│   └── NoPool                there is no pool to send the cell to
+├── nobody: it happens
+│   ├── CellLost              the executor, its node or the link went away while the cell ran
+│   └── CellStopped           the user stopped the cell, and it had to be ended
+├── the operator
+│   └── BadConfig             a setting, a file or a database that cannot be used
+└── the peer
+    ├── MalformedMessage      frames that are not a message of this link
+    └── VersionMismatch       two versions of the protocol that do not understand each other
+
+IllegalMove, InvariantBroken  bugs of ours; deliberately not BulletinErrors
+"""
+
+
+class BulletinError(Exception):
+    """What went wrong, as fields and as one sentence for the person who must act."""
+
+    #: Travels and is counted. The sentence may improve; this may not.
+    code = "error"
+    #: True where the same call may succeed later, with nothing changed by the user.
+    retryable = False
+
+    def _render_traceback_(self) -> list[str]:
+        """Show the sentence alone in a notebook: the frames between are ours and say nothing to the user."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+#: What to do about a value that cannot travel, by the start of its type's name.
+_ADVICE = {
+    "_thread": "Create it inside the cell, or take it out of {name!r}.",
+    "_io": "Read it before the cell, or open the file inside the cell.",
+    "socket": "Open the connection inside the cell.",
+    "sqlite3": "Connect inside the cell, or read what it needs into a DataFrame first.",
+    "generator": "Make a list of it first, or create it inside the cell.",
+    "coroutine": "Await it first, or create it inside the cell.",
+}
+
+
+class CannotSend(BulletinError):
+    """A variable that the cell needs cannot leave the notebook. Nothing has run."""
+
+    code = "cannot-send"
+
+    def __init__(self, name: str, path: str, kind: str) -> None:
+        super().__init__(name, path, kind)
+        self.name, self.path, self.kind = name, path, kind
+
+    def __str__(self) -> str:
+        family = next((known for known in _ADVICE if self.kind.startswith(known)), None)
+        advice = _ADVICE[family] if family else "Create it inside the cell, or take it out of {name!r}."
+        what = f"{self.path} is" if self.path != self.name else "it is"
+        article = "an" if self.kind[:1].lower() in "aeiou" else "a"
+        return (
+            f"%%gpu cannot send {self.name!r}: {what} {article} {self.kind}. "
+            f"Nothing was run; your variables are unchanged. {advice.format(name=self.name)}"
+        )
+
+
+class CannotReturn(BulletinError):
+    """What the cell made cannot be loaded in the notebook. The notebook is as before the cell."""
+
+    code = "cannot-return"
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(name, problem)
+        self.name, self.problem = name, problem
+
+    def __str__(self) -> str:
+        what = f"{self.name!r}" if self.name else "The result of the cell"
+        return f"{what} could not be loaded in the notebook: {self.problem}. Your variables are as before the cell."
+
+
+class BadOption(BulletinError):
+    """An option of %%gpu that is not understood. Nothing has run."""
+
+    code = "bad-option"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem} Nothing was run. `%%gpu?` shows the options."
+
+
+class NotAllowed(BulletinError):
+    """Who asks may not use the pool, or cannot be identified."""
+
+    code = "not-allowed"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem} Nothing was run."
+
+
+class Refused(BulletinError):
+    """The pool says that this request can never run. Nothing has run."""
+
+    code = "refused"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"The pool refused the cell: {self.reason} Nothing was run; your variables are unchanged."
+
+
+class NoPool(BulletinError):
+    """There is no pool to send the cell to, and none could be started. Nothing has run."""
+
+    code = "no-pool"
+    retryable = True
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem, self.remedy = problem, remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem} Nothing was run; your variables are unchanged. {self.remedy}"
+
+
+class CellLost(BulletinError):
+    """Something that the cell ran on went away. The notebook is as before the cell."""
+
+    code = "cell-lost"
+    retryable = True
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"{self.cause} Your variables are as before the cell; you can run it again."
+
+
+class CellStopped(KeyboardInterrupt, BulletinError):
+    """The user stopped the cell. The notebook is as before the cell."""
+
+    code = "cell-stopped"
+
+    def __init__(self, how: str) -> None:
+        super().__init__(how)
+        self.how = how
+
+    def __str__(self) -> str:
+        return f"{self.how} Your variables are as before the cell."
+
+
+class BadConfig(BulletinError):
+    """A setting, a file or a database that cannot be used. For the operator."""
+
+    code = "bad-config"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+class MalformedMessage(BulletinError):
+    """Frames that are not a message of this link: wrong count, size, version or content."""
+
+    code = "malformed-message"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"malformed message: {self.problem}"
+
+
+class VersionMismatch(BulletinError):
+    """The two sides speak different versions of the protocol."""
+
+    code = "version-mismatch"
+
+    def __init__(self, theirs: int, ours: int, who: str) -> None:
+        super().__init__(theirs, ours, who)
+        self.theirs, self.ours, self.who = theirs, ours, who
+
+    def __str__(self) -> str:
+        older, newer = (self.who, "this side") if self.theirs < self.ours else ("this side", self.who)
+        return (
+            f"{self.who} speaks protocol {self.theirs} of Bulletin and this side speaks {self.ours}: "
+            f"{older} is older than {newer} and must be upgraded."
+        )
+
+
+class IllegalMove(RuntimeError):
+    """A life took a step that its table does not have: a bug of ours."""
+
+    def __init__(self, was: str, to: str) -> None:
+        super().__init__(was, to)
+        self.was, self.to = was, to
+
+    def __str__(self) -> str:
+        return f"a move from {self.was} to {self.to} is not in the table"
+
+
+class InvariantBroken(RuntimeError):
+    """A promise or an index of the scheduler does not hold: a bug of ours."""

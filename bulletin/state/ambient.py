@@ -1,0 +1,126 @@
+"""State of the process that a cell may rely on: random numbers, the working folder, the environment, the sources of cells."""
+
+import contextlib
+import importlib
+import linecache
+import os
+import pickle
+import random
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+#: What was found, by kind: "random", "numpy", "torch", "folder", "environ".
+Ambient: TypeAlias = dict[str, Any]
+
+#: Secrets of the hub and of ours, and what each machine sets for itself.
+_NEVER = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+#: The environment when this process started, as far as we know.
+_at_start = dict(os.environ)
+#: What `set_environ` has covered here, to be uncovered when the notebook takes its change back.
+_covered: dict[str, str | None] = {}
+
+
+def out() -> Ambient:
+    """What goes out with a cell. Of the environment: what the notebook has changed since it started."""
+    found = _common()
+    changed = difference(_at_start, environ())
+    if changed:
+        found["environ"] = changed
+    return found
+
+
+def snapshot() -> Ambient:
+    """What `changed_since` compares with."""
+    found = _common()
+    found["environ"] = environ()
+    return found
+
+
+def changed_since(before: Ambient) -> Ambient:
+    """What a cell has changed."""
+    now = snapshot()
+    changed = {kind: value for kind, value in now.items() if kind != "environ" and value != before.get(kind)}
+    environment = difference(before["environ"], now["environ"])
+    if environment:
+        changed["environ"] = environment
+    return changed
+
+
+def settle(found: Ambient, *, is_overlay: bool) -> None:
+    """Make this process as the other one was. With `is_overlay`, variables of an earlier call that are missing now are taken back."""
+    if "random" in found:
+        random.setstate(found["random"])
+    if "numpy" in found:
+        importlib.import_module("numpy.random").set_state(pickle.loads(found["numpy"]))
+    if "torch" in found:
+        torch = importlib.import_module("torch")
+        torch.set_rng_state(torch.frombuffer(bytearray(found["torch"]), dtype=torch.uint8))
+    if "folder" in found and found["folder"] != _folder():
+        with contextlib.suppress(OSError):  # a folder that is not on this machine
+            os.chdir(found["folder"])
+    changes: Mapping[str, str | None] = found.get("environ", {})
+    if is_overlay:
+        for name in _covered.keys() - changes.keys():
+            _set(name, _covered.pop(name))
+        for name in changes:
+            _covered.setdefault(name, os.environ.get(name))
+    for name, value in changes.items():
+        if not name.startswith(_NEVER):
+            _set(name, value)
+
+
+def environ() -> dict[str, str]:
+    """The environment as it is now."""
+    return dict(os.environ)
+
+
+def difference(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables set or changed, and None for those that are gone. Secrets never show."""
+    if before == now:
+        return {}
+    changed: dict[str, str | None] = {name: value for name, value in now.items() if before.get(name) != value}
+    changed.update(dict.fromkeys(before.keys() - now.keys()))
+    return {name: changed[name] for name in sorted(changed) if not name.startswith(_NEVER)}
+
+
+def sources(files: Iterable[str]) -> dict[str, list[str]]:
+    """Lines of those files that exist only in memory: the cells that defined functions."""
+    found = {}
+    for file in files:
+        entry = linecache.cache.get(file)
+        if entry is not None and len(entry) > 1 and entry[1] is None:
+            found[file] = list(entry[2])
+    return found
+
+
+def learn_sources(found: Mapping[str, list[str]]) -> None:
+    """Let tracebacks and `inspect.getsource` find them here."""
+    for file, lines in found.items():
+        if file not in linecache.cache and not Path(file).exists():
+            linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+
+
+def _common() -> Ambient:
+    found: Ambient = {"random": random.getstate(), "folder": _folder()}
+    numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
+    if hasattr(numpy, "get_state"):
+        found["numpy"] = pickle.dumps(numpy.get_state(legacy=False), protocol=5)
+    if hasattr(torch, "get_rng_state"):
+        found["torch"] = torch.get_rng_state().numpy().tobytes()
+    return found
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109  a text, since it travels
+    except FileNotFoundError:
+        return None
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value

@@ -1,0 +1,38 @@
+"""Functions and classes of the notebook, known on both sides by one id, so that they stay themselves when they travel."""
+
+import os
+import weakref
+
+_ids: dict[int, tuple[str, weakref.ref[object]]] = {}
+_objects: dict[str, weakref.ref[object]] = {}
+
+
+def uid_of(definition: object) -> str:
+    """The id of a function or class; drawn at random when it is first asked for."""
+    known = _ids.get(id(definition))
+    if known is not None and known[1]() is definition:
+        return known[0]
+    uid = os.urandom(12).hex()
+    track(uid, definition)
+    return uid
+
+
+def find(uid: str) -> object | None:
+    """This side's function or class of that id, while it lives."""
+    known = _objects.get(uid)
+    return None if known is None else known()
+
+
+def track(uid: str, definition: object) -> None:
+    """From now on `definition` is what `uid` means on this side."""
+    key = id(definition)
+
+    def forget(gone: weakref.ref[object]) -> None:
+        if key in _ids and _ids[key][1] is gone:
+            del _ids[key]
+        if _objects.get(uid) is gone:
+            del _objects[uid]
+
+    reference = weakref.ref(definition, forget)
+    _ids[key] = (uid, reference)
+    _objects[uid] = reference

@@ -1,0 +1,63 @@
+"""Which global names a piece of compiled code looks up, and whether it may look up any."""
+
+import dis
+import re
+from functools import lru_cache
+from types import CodeType
+from typing import NamedTuple
+
+#: Built-ins through which code reaches names that it does not spell.
+ANY_NAME = frozenset({"globals", "eval", "exec", "get_ipython", "__main__"})
+#: Methods whose text arguments name variables of the caller: `df.query("a > @x")`, `duckdb.sql("select * from df")`.
+TEXT_METHODS = frozenset({"query", "eval", "evaluate", "sql"})
+_WORD = re.compile(r"[^\W\d]\w*")
+_GLOBAL_OPS = frozenset({"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME"})
+
+
+class LookUps(NamedTuple):
+    """Global names that code spells; `is_dynamic` where it may look up others."""
+
+    names: tuple[str, ...]
+    is_dynamic: bool
+
+
+def words(text: str) -> list[str]:
+    """Everything in a text that could be the name of a variable."""
+    return _WORD.findall(text)
+
+
+@lru_cache(maxsize=4096)
+def of_code(code: CodeType) -> LookUps:
+    """The look-ups of a function's code and of all code inside it."""
+    names: dict[str, None] = {}
+    is_dynamic = False
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in _GLOBAL_OPS:
+            names[instruction.argval] = None
+        is_dynamic |= instruction.argval in ANY_NAME and instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME"}
+    speaks_text = not TEXT_METHODS.isdisjoint(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            inner = of_code(constant)
+            names.update(dict.fromkeys(inner.names))
+            is_dynamic |= inner.is_dynamic
+        elif speaks_text and isinstance(constant, str):
+            names.update(dict.fromkeys(words(constant)))
+    return LookUps(tuple(names), is_dynamic)
+
+
+def operations(code: CodeType) -> list[tuple[str, str]]:
+    """Global names with LOAD, STORE or DELETE, in order: of module-level code and of all code inside it."""
+    found: list[tuple[str, str]] = []
+    is_module_level = not code.co_flags & _OPTIMIZED and code.co_name == "<module>"
+    for instruction in dis.get_instructions(code):
+        verb, _, kind = instruction.opname.partition("_")
+        if kind == "GLOBAL" or (kind == "NAME" and (is_module_level or verb == "LOAD")):
+            found.append((instruction.argval, verb))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += operations(constant)
+    return found
+
+
+_OPTIMIZED = 1

@@ -1,0 +1,26 @@
+"""Which names of a notebook's namespace are the user's, and which belong to IPython and Python."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+#: Each side has its own; they never travel.
+FIXED = frozenset({"get_ipython", "exit", "quit", "__builtins__", "__builtin__", "__name__", "__doc__", "__package__", "__loader__", "__spec__"})
+#: Containers of the history that IPython holds on to: their content may travel out, the objects stay.
+HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
+_RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code|__session__")
+
+
+def is_history(name: str) -> bool:
+    """True for what IPython binds by itself after each cell: `Out`, `_`, `_3`, `_i3` and the like."""
+    return name in HISTORY or (name[:1] == "_" and _RECENT.fullmatch(name) is not None)
+
+
+def is_users(name: str) -> bool:
+    """True for a variable of the user, whose binding is part of the notebook's state."""
+    return name not in FIXED and not is_history(name)
+
+
+def users(namespace: Mapping[str, object], keep: Iterable[str] = ()) -> list[str]:
+    """The user's names of a namespace, in their order, without those in `keep`."""
+    kept = frozenset(keep)
+    return [name for name in namespace if name not in kept and is_users(name)]

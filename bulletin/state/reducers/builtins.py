@@ -1,0 +1,136 @@
+"""Values of Python itself that pickle refuses or gets wrong: locks, weak references, cached properties, modules."""
+
+import _thread
+import dataclasses
+import functools
+import importlib
+import sys
+import weakref
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
+
+if TYPE_CHECKING:
+    from ..codec import Encoder
+
+
+def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
+    """A free lock protects nothing at this moment, so the other side gets one of its own."""
+    if not lock.acquire(blocking=False):
+        raise Unpicklable(f"cannot pickle a {type(lock).__name__} that is held")
+    lock.release()
+    return (_thread.allocate_lock if type(lock) is _thread.LockType else _thread.RLock), ()
+
+
+def reduce_rlock(encoder: "Encoder", lock: Any) -> Reduced:
+    """As a lock; one that this very thread holds is held as well."""
+    if lock._is_owned():
+        raise Unpicklable("cannot pickle an RLock that is held")
+    return reduce_lock(encoder, lock)
+
+
+def reduce_weakref(_: "Encoder", reference: Any) -> Reduced:
+    """A weak reference to the twin of what it refers to. A callback stays here."""
+    target = reference()
+    return (dead_reference, ()) if target is None else (make_weakref, (HERE, target))
+
+
+def make_weakref(landing: Landing, target: Any) -> Any:
+    """The landing keeps the target for as long as its caller keeps the landing: it may have no other owner here."""
+    landing.alive.append(target)
+    return weakref.ref(target)
+
+
+class _Gone:
+    """Something to refer to, and to lose."""
+
+
+def dead_reference() -> Any:
+    """A weak reference whose target is gone."""
+    return weakref.ref(_Gone())
+
+
+def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
+    """Python 3.11's holds a lock, so it is made anew."""
+    return make_cached_property, (), (found.func, found.attrname, found.__doc__), None, None, fill_cached_property
+
+
+def make_cached_property() -> Any:
+    """One without its function, which may know the class that holds it."""
+    return functools.cached_property(_Gone)
+
+
+def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
+    """Its function, its name in the class, its docstring."""
+    found.func, found.attrname, found.__doc__ = state
+
+
+def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
+    """By name, if importing that name gives it; `travels_by_name` is where modules of the notebook's folder will branch off."""
+    if travels_by_name(module):
+        return import_module, (module.__name__,)
+    if encoder.by_token:
+        state = {name: value for name, value in vars(module).items() if name != "__builtins__"}
+        return ModuleType, (module.__name__,), state
+    return make_module, (module.__name__, module.__doc__), encoder.private(vars(module)), None, None, fill_module
+
+
+def travels_by_name(module: ModuleType) -> bool:
+    """True for a module that the other side imports by itself, from the same files."""
+    return sys.modules.get(module.__name__) is module
+
+
+def import_module(name: str) -> ModuleType:
+    """This side's module of that name.
+
+    Raises
+    ------
+    NotHere
+        If it cannot be imported here.
+    """
+    found = sys.modules.get(name)
+    if found is not None:
+        return found
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise NotHere(f"it uses the module {name!r}, which cannot be imported there ({error})") from error
+
+
+def make_module(name: str, doc: str | None) -> ModuleType:
+    """A module that no file stands for."""
+    return ModuleType(name, doc)
+
+
+def fill_module(module: ModuleType, state: dict[str, Any]) -> None:
+    """Its names."""
+    vars(module).update(state)
+
+
+def reduce_sentinel(_: "Encoder", value: Any) -> Reduced:
+    """Marks of `dataclasses` that are compared by identity."""
+    return getattr, (dataclasses, "MISSING" if value is dataclasses.MISSING else "_HAS_DEFAULT_FACTORY")
+
+
+def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+    """Open files and sockets stay where they are; buffers in memory travel as pickle has it."""
+    if kind.__name__ in {"StringIO", "BytesIO"} or issubclass(kind, BaseException):
+        return None
+    return _refuse
+
+
+def _refuse(_: "Encoder", value: object) -> Reduced:
+    return refuse(value)
+
+
+EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+    _thread.LockType: reduce_lock,
+    _thread.RLock: reduce_rlock,
+    weakref.ref: reduce_weakref,
+    functools.cached_property: reduce_cached_property,
+    ModuleType: reduce_module,
+    type(dataclasses.MISSING): reduce_sentinel,
+    type(dataclasses._HAS_DEFAULT_FACTORY): reduce_sentinel,  # type: ignore[attr-defined]
+}

@@ -1,0 +1,201 @@
+"""Classes of the notebook: by value, once per side, so that `type(p) is Point` holds wherever `p` has been."""
+
+import _abc
+import abc
+import enum
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import GetSetDescriptorType, MemberDescriptorType
+from typing import TYPE_CHECKING, Any
+
+from .. import identity
+from ..landing import HERE, Landing, Reduced
+from .functions import is_importable, is_reference, known, meet
+
+if TYPE_CHECKING:
+    from ..codec import Encoder
+
+#: Types that no module holds under their own name.
+_NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
+_SINGLES: dict[type, object] = {type(None): None, type(...): ..., type(NotImplemented): NotImplemented}
+#: Made anew by the class that is made, or by each process for itself.
+_OWN = frozenset({"__dict__", "__weakref__", "__module__", "_abc_impl", "_member_map_", "_value2member_map_"})
+#: Plain types that members of an enum may be as well.
+_MIXED = (int, float, str, bytes, tuple)
+
+
+def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
+    """By name where it can be imported, else as a skeleton and its attributes."""
+    if cls in _SINGLES:
+        return type, (_SINGLES[cls],)
+    if is_importable(cls):
+        return NotImplemented
+    if cls in _NAMELESS:
+        return getattr, (types, _NAMELESS[cls])
+    uid = meet(encoder, cls)
+    if is_reference(encoder, cls, uid):
+        return known, (HERE, uid)
+    slots = [name for name, value in vars(cls).items() if _is_slot(cls, value)]
+    if "__slots__" in vars(cls):
+        slots += [name for name in ("__dict__", "__weakref__") if name in vars(cls)]
+    members = _members(cls)
+    args = (HERE, uid, type(cls), cls.__name__, cls.__bases__, vars(cls).get("__module__"), slots if "__slots__" in vars(cls) else None)
+    state = (HERE, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
+    bare = [(name, _plain(member)) for name, member in members.items()]
+    return make_class, (*args, bare), state, None, None, fill_class
+
+
+def attributes(cls: type) -> dict[str, Any]:
+    """What a class holds itself, without what is made with it."""
+    members = vars(cls).get("_member_map_", {})
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if name not in _OWN and name not in members and not _is_slot(cls, value)
+    }
+
+
+def _is_slot(cls: type, value: object) -> bool:
+    return isinstance(value, MemberDescriptorType | GetSetDescriptorType) and value.__objclass__ is cls
+
+
+def _registered(cls: type) -> list[type]:
+    if not isinstance(cls, abc.ABCMeta):
+        return []
+    registry = _abc._get_dump(cls)[0]  # type: ignore[attr-defined]  # the only door to it
+    return [found for found in (reference() for reference in registry) if found is not None]
+
+
+def make_class(
+    landing: Landing,
+    uid: str,
+    metaclass: Any,
+    name: str,
+    bases: tuple[type, ...],
+    module: str | None,
+    slots: list[str] | None,
+    members: list[tuple[str, Any]],
+) -> type:
+    """This side's class of that id; a new one, still without its attributes, where there is none.
+
+    Nothing of the user's runs: not the metaclass's `__new__`, not `__init_subclass__`. What they did is in the attributes.
+    """
+    found = identity.find(uid)
+    if isinstance(found, type):
+        if id(found) not in landing.fresh:
+            landing.old.add(id(found))
+        return found
+    body: dict[str, Any] = {} if module is None else {"__module__": module}
+    if slots is not None:
+        body["__slots__"] = tuple(slots)
+    with _quiet(bases):
+        try:
+            cls: type = type.__new__(metaclass, name, bases, body)
+        except TypeError:  # a metaclass of C code that insists on its own way
+            cls = metaclass(name, bases, body)
+    if isinstance(cls, abc.ABCMeta):
+        _abc._abc_init(cls)  # type: ignore[attr-defined]
+    identity.track(uid, cls)
+    landing.made(cls)
+    if members:
+        _make_members(cls, members)
+    return cls
+
+
+@contextmanager
+def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
+    """Keep the nearest `__init_subclass__` from running a second time for a class that has been made before."""
+    owner = next((cls for base in bases for cls in base.__mro__ if "__init_subclass__" in vars(cls)), object)
+    if owner is object or not owner.__flags__ & _HEAP_TYPE:
+        yield
+        return
+    hook = vars(owner)["__init_subclass__"]
+    type.__setattr__(owner, "__init_subclass__", classmethod(lambda _, **__: None))
+    try:
+        yield
+    finally:
+        type.__setattr__(owner, "__init_subclass__", hook)
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def fill_class(cls: type, state: tuple[Landing, dict[str, Any], list[dict[str, Any]], list[type]]) -> None:
+    """Give a class its attributes: now if it is new, at the end of the landing if this side had it."""
+    landing, new, members, registered = state
+    if id(cls) not in landing.old:
+        _set_attributes(cls, new)
+        _fill_members(cls, members)
+        for other in registered:
+            cls.register(other)  # type: ignore[attr-defined]
+        return
+    before = attributes(cls)
+    landing.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
+
+
+def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
+    before = attributes(cls)
+    for name in before.keys() - new.keys():
+        type.__delattr__(cls, name)
+    for name, value in new.items():
+        if name not in before or before[name] is not value:
+            type.__setattr__(cls, name, value)
+
+
+def is_enum(kind: type) -> bool:
+    """True for an enum of the notebook, whose members need their class first."""
+    return issubclass(kind, enum.Enum) and not is_importable(kind)
+
+
+def reduce_member(_: "Encoder", member: enum.Enum) -> Reduced:
+    """A member by its name; a combination of flags by its value."""
+    cls = type(member)
+    if cls.__members__.get(member.name) is member:
+        return member_of, (cls, member.name)
+    return cls, (member.value,)
+
+
+def member_of(cls: Any, name: str) -> Any:
+    """The member of that name."""
+    return cls._member_map_[name]
+
+
+def _members(cls: type) -> dict[str, enum.Enum]:
+    """Members by name, aliases left out: they are attributes of the map only."""
+    return dict(vars(cls).get("_member_map_", {}))
+
+
+def _plain(member: enum.Enum) -> Any:
+    """What the member is besides a member: 3 of an IntEnum's."""
+    for kind in _MIXED:
+        if isinstance(member, kind):
+            return (kind, str.__str__(member) if isinstance(member, str) else kind.__new__(kind, member), member.name)
+    return (None, None, member.name)
+
+
+def _make_members(cls: Any, members: list[tuple[str, Any]]) -> None:
+    """Members without their attributes, so that what refers to them can load. An alias names the member again."""
+    by_name: dict[str, Any] = {}
+    for name, (kind, plain, own_name) in members:
+        if own_name in by_name:
+            by_name[name] = by_name[own_name]
+        else:
+            by_name[name] = object.__new__(cls) if kind is None else kind.__new__(cls, plain)
+        type.__setattr__(cls, name, by_name[name])
+    type.__setattr__(cls, "_member_map_", by_name)
+
+
+def _fill_members(cls: Any, states: list[dict[str, Any]]) -> None:
+    if not states:
+        return
+    by_value: dict[Any, Any] = {}
+    for member, state in zip(cls._member_map_.values(), states, strict=True):
+        member.__dict__.update(state)
+        try:
+            by_value.setdefault(member._value_, member)
+        except TypeError:  # a value without a hash is found by search
+            continue
+    type.__setattr__(cls, "_value2member_map_", by_value)
+
+

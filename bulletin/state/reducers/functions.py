@@ -1,0 +1,239 @@
+"""Functions of the notebook: by value, once per side, with the receiver's own namespace as their globals."""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from types import CellType, CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from .. import identity, lookups
+from ..landing import HERE, Landing, NotHere, Reduced
+
+if TYPE_CHECKING:
+    from ..codec import Encoder
+
+#: name, qualified name, module, docstring, defaults, keyword defaults, annotations; settable one by one
+_SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
+
+
+def is_importable(definition: Any) -> bool:
+    """True where the receiver finds this very function or class by its module and name."""
+    module_name, name = getattr(definition, "__module__", None), getattr(definition, "__qualname__", None)
+    if not isinstance(module_name, str) or not isinstance(name, str) or module_name in {"__main__", "__mp_main__"}:
+        return False
+    found: Any = sys.modules.get(module_name)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is definition
+
+
+def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
+    """By name where it can be imported, else as code and cells."""
+    if is_importable(function):
+        return NotImplemented
+    uid = meet(encoder, function)
+    if is_reference(encoder, function, uid):
+        return known, (HERE, uid)
+    note_look_ups(encoder, function)
+    cells = function.__closure__ or ()
+    for place, cell in enumerate(cells):
+        encoder.cell_homes.setdefault(id(cell), (uid, place))
+    contents = [(cell, _content(cell)) for cell in cells]
+    slots = [getattr(function, slot) for slot in _SLOTS]
+    slots[-1] = dict(slots[-1])
+    state = (HERE, function.__code__, slots, dict(function.__dict__), contents)
+    return make_function, (HERE, uid, function.__code__, _globals_of(encoder, function), cells), state, None, None, fill_function
+
+
+def meet(encoder: "Encoder", definition: Any) -> str:
+    """Note that a function or class is reached; its own name comes along, for code that looks it up."""
+    uid = identity.uid_of(definition)
+    encoder.definitions[uid] = definition
+    name = getattr(definition, "__name__", None)
+    if isinstance(name, str) and encoder.namespace.get(name) is definition:
+        encoder.names[name] = None
+    return uid
+
+
+def is_reference(encoder: "Encoder", definition: object, uid: str) -> bool:
+    """True where the id alone is written."""
+    return uid in encoder.known or (encoder.by_token and definition is not encoder.root)
+
+
+def known(landing: Landing, uid: str) -> object:
+    """This side's own function or class."""
+    found = identity.find(uid)
+    if found is None:
+        raise NotHere("it uses a function or class of the notebook that is gone")
+    return found
+
+
+def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
+    """Tell the encoder which names of the namespace the function may look up, and where its source is."""
+    encoder.files[function.__code__.co_filename] = None
+    if function.__globals__ is encoder.namespace:
+        found = lookups.of_code(function.__code__)
+        encoder.is_dynamic |= found.is_dynamic
+        for name in found.names:
+            if name in encoder.namespace:
+                encoder.names[name] = None
+
+
+def _globals_of(encoder: "Encoder", function: FunctionType) -> Any:
+    """The namespace, which each side has; the name of a module; or a private dict, without what Python adds to it."""
+    spoken = function.__globals__
+    if spoken is encoder.namespace:
+        return spoken
+    name = spoken.get("__name__")
+    if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken:
+        return name
+    return encoder.private(spoken)
+
+
+def _content(cell: CellType) -> tuple[object, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:
+        return ()
+
+
+def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells: tuple[CellType, ...]) -> object:
+    """This side's function of that id; a new one, still without its state, where there is none."""
+    found = identity.find(uid)
+    if found is not None:
+        if id(found) not in landing.fresh:
+            landing.old.add(id(found))
+        return found
+    if isinstance(spoken, str):
+        __import__(spoken)
+        spoken = sys.modules[spoken].__dict__
+    function = FunctionType(code, spoken, closure=cells or None)
+    identity.track(uid, function)
+    landing.made(function)
+    return function
+
+
+def fill_function(function: FunctionType, state: tuple[Landing, CodeType, list[Any], dict[str, Any], list[Any]]) -> None:
+    """Give a function its state: now if it is new, at the end of the landing if this side had it."""
+    landing, code, slots, attributes, contents = state
+    for cell, content in contents:
+        _fill_cell(landing, cell, content)
+    if id(function) not in landing.old:
+        _set_state(function, code, slots, attributes)
+        return
+    before = ([getattr(function, slot) for slot in _SLOTS], dict(function.__dict__), function.__code__)
+    landing.later(
+        lambda: _set_state(function, code, slots, attributes),
+        lambda: _set_state(function, before[2], before[0], before[1]),
+    )
+
+
+def _set_state(function: FunctionType, code: CodeType, slots: list[Any], attributes: Mapping[str, Any]) -> None:
+    if function.__code__ != code:
+        function.__code__ = code
+    for slot, value in zip(_SLOTS, slots, strict=True):
+        setattr(function, slot, value)
+    function.__dict__.clear()
+    function.__dict__.update(attributes)
+
+
+def reduce_cell(encoder: "Encoder", cell: CellType) -> Reduced:
+    """A closure's variable. The functions that share it write its content, so that it exists before what it holds."""
+    home = encoder.cell_homes.get(id(cell))
+    if home is not None:
+        return make_cell, (HERE, *home)
+    return make_cell, (HERE, "", 0), (HERE, _content(cell)), None, None, fill_cell
+
+
+def make_cell(landing: Landing, uid: str, place: int) -> CellType:
+    """The cell of this side's own function, or a new one."""
+    function = identity.find(uid) if uid else None
+    closure = getattr(function, "__closure__", None) or ()
+    if place < len(closure):
+        cell: CellType = closure[place]
+        if id(function) not in landing.fresh:
+            landing.old.add(id(cell))
+        return cell
+    return CellType()
+
+
+def fill_cell(cell: CellType, state: tuple[Landing, tuple[object, ...]]) -> None:
+    """Put a value into a cell that no function wrote."""
+    _fill_cell(state[0], cell, state[1])
+
+
+def _fill_cell(landing: Landing, cell: CellType, content: tuple[object, ...]) -> None:
+    if id(cell) not in landing.old:
+        _set_content(cell, content)
+        return
+    before = _content(cell)
+    landing.later(lambda: _set_content(cell, content), lambda: _set_content(cell, before))
+
+
+def _set_content(cell: CellType, content: tuple[object, ...]) -> None:
+    if content:
+        cell.cell_contents = content[0]
+    elif _content(cell):
+        del cell.cell_contents
+
+
+def reduce_code(encoder: "Encoder", code: CodeType) -> Reduced:
+    """Code never changes, so a digest takes its place in memory; cloudpickle knows how to write it."""
+    if not encoder.by_token:
+        return NotImplemented
+    encoder.codes.append(code)
+    return int, (id(code),)
+
+
+_Cached = type(functools.lru_cache(lambda: None))
+
+
+def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
+    """A function behind `lru_cache`: the function and the settings. Each side keeps the cache that it has."""
+    if is_importable(cached):
+        return NotImplemented
+    uid = meet(encoder, cached)
+    if is_reference(encoder, cached, uid):
+        return known, (HERE, uid)
+    behind = cached.__wrapped__
+    skeleton: Any = (behind,)
+    if type(behind) is FunctionType and not is_importable(behind):
+        # The function may know its cache through a closure, so the cache is made around a function that is still empty.
+        inner, cells = identity.uid_of(behind), behind.__closure__ or ()
+        for place, cell in enumerate(cells):
+            encoder.cell_homes.setdefault(id(cell), (inner, place))
+        skeleton = (inner, behind.__code__, _globals_of(encoder, behind), cells)
+    settings = cached.cache_parameters()
+    state = (HERE, behind, {key: value for key, value in vars(cached).items() if key != "__wrapped__"})
+    return make_cached, (HERE, uid, settings["maxsize"], settings["typed"], skeleton), state, None, None, fill_cached
+
+
+def make_cached(landing: Landing, uid: str, maxsize: int | None, typed: Any, skeleton: tuple[Any, ...]) -> object:
+    """This side's own cache of that id, or an empty one."""
+    found = identity.find(uid)
+    if found is not None:
+        landing.old.add(id(found))
+        return found
+    behind: Any = make_function(landing, *skeleton) if len(skeleton) > 1 else skeleton[0]
+    cached = functools.lru_cache(maxsize, bool(typed))(behind)
+    identity.track(uid, cached)
+    landing.made(cached)
+    return cached
+
+
+def fill_cached(cached: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None:
+    """Set what `functools.wraps` and the user have put on the cache."""
+    landing, behind, attributes = state
+    if id(cached) not in landing.old:
+        vars(cached).update(attributes, __wrapped__=behind)
+        return
+    before = dict(vars(cached))
+    landing.later(lambda: vars(cached).update(attributes), lambda: vars(cached).update(before))
+
+
+EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+    FunctionType: reduce_function,
+    CellType: reduce_cell,
+    CodeType: reduce_code,
+    _Cached: reduce_cached,
+}

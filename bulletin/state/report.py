@@ -1,0 +1,119 @@
+"""Why a value cannot travel: the path from its name to the offender. Searched only once something has failed."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Stayed:
+    """A value that did not travel. `path` leads from the name to the offender of type `kind`; `why` is Python's own word."""
+
+    name: str
+    kind: str
+    path: str
+    why: str
+
+
+def locate(name: str, value: object, problem_of: Callable[[object], str | None]) -> Stayed:
+    """Follow failing parts down from `value` until one fails that has no failing part.
+
+    Parameters
+    ----------
+    problem_of
+        Why a value cannot be pickled, None if it can.
+    """
+    path, why, visited = name, problem_of(value) or "", {id(value)}
+    while True:
+        for accessor, part in _parts(value):
+            if id(part) not in visited and (found := problem_of(part)) is not None:
+                visited.add(id(part))
+                path, value, why = accessor(path), part, found
+                break
+        else:
+            return Stayed(name, kind_of(value), path, why)
+
+
+def kind_of(value: object) -> str:
+    """The type of a value, with the module where that says something."""
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
+    """Ways down from a value. The user's own code is not asked."""
+    if isinstance(value, dict):
+        for key, held in list(dict.items(value)):
+            yield _item(key), held
+            yield _format("a key of {}"), key
+    elif isinstance(value, list | tuple):
+        for place, held in enumerate(value):
+            yield _item(place), held
+    elif isinstance(value, set | frozenset):
+        for held in value:
+            yield _format("an element of {}"), held
+    elif isinstance(value, FunctionType):
+        yield from _of_function(value)
+    elif isinstance(value, MethodType):
+        yield _attribute("__self__"), value.__self__
+        yield _attribute("__func__"), value.__func__
+    elif isinstance(value, partial):
+        yield _attribute("func"), value.func
+        yield _attribute("args"), value.args
+        yield _attribute("keywords"), value.keywords
+    elif isinstance(value, BaseException):
+        for attribute in ("args", "__cause__", "__context__"):
+            yield _attribute(attribute), getattr(value, attribute)
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        attributes = {}
+    for key, held in list(attributes.items()):
+        yield _attribute(key), held
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for slot in [slots] if isinstance(slots, str) else slots:
+            try:
+                yield _attribute(slot), object.__getattribute__(value, slot)
+            except AttributeError:
+                continue
+    if type(value).__module__ not in {"builtins", "__main__"}:
+        yield _format("{}"), _state(value)
+
+
+def _state(value: Any) -> object:
+    """What pickle would look into."""
+    try:
+        return value.__reduce_ex__(5)
+    except Exception:  # noqa: BLE001  the value's own code; that it fails is known
+        return None
+
+
+def _of_function(function: FunctionType) -> Iterator[tuple[Callable[[str], str], object]]:
+    for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield _format(f"the variable {variable!r} inside {{}}"), cell.cell_contents
+        except ValueError:
+            continue
+    yield _format("a default of {}"), function.__defaults__
+    yield _format("a default of {}"), function.__kwdefaults__
+
+
+def _item(key: object) -> Callable[[str], str]:
+    if isinstance(key, str | int | float | bool | bytes | None):
+        return _format(f"{{}}[{_escaped(repr(key))}]")
+    return _format("a value of {}")
+
+
+def _attribute(name: str) -> Callable[[str], str]:
+    return _format(f"{{}}.{_escaped(name)}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _format(pattern: str) -> Callable[[str], str]:
+    return lambda path: pattern.format(path)

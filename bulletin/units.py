@@ -1,0 +1,77 @@
+"""Sizes and durations: "20 GB" and "30 min" for people and configuration, whole bytes and milliseconds for code."""
+
+import re
+from collections.abc import Callable
+
+_SIZES = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_TIMES_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_size(text: str) -> int:
+    """Whole bytes of a size such as "20 GB". Powers of 1000 (GB) and of 1024 (GiB); a bare number is bytes.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that shows the accepted form.
+    """
+    return _parse(text, _SIZES, bare="B", example="20 GB", fold=str.upper)
+
+
+def parse_duration_ms(text: str) -> int:
+    """Whole milliseconds of a duration such as "30 min". Units: ms, s, min, h, d; a bare number is seconds.
+
+    Raises
+    ------
+    ValueError
+        With a sentence that shows the accepted form.
+    """
+    return _parse(text, _TIMES_MS, bare="s", example="30 min", fold=str.lower)
+
+
+def _parse(text: str, units: dict[str, int], bare: str, example: str, fold: Callable[[str], str]) -> int:
+    match = _QUANTITY.fullmatch(text)
+    unit = (fold(match[2]) or bare) if match else None
+    if match is None or unit not in units:
+        known = ", ".join(units)
+        raise ValueError(
+            f"{text!r} is not understood. Write a number and a unit, as in {example!r}; units are {known}."
+        )
+    whole, _, part = match[1].partition(".")
+    scale = 10 ** len(part)
+    quantity: int = (int(whole) * scale + int(part or "0")) * units[unit] // scale
+    return quantity
+
+
+def show_size(size_bytes: int) -> str:
+    """Bytes as a person writes them: three digits at most, powers of 1000."""
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def show_duration(duration_ms: int) -> str:
+    """Milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h"."""
+    if duration_ms < 1000:
+        return f"{duration_ms} ms"
+    if duration_ms < 10_000:
+        return f"{duration_ms / 1000:.1f} s"
+    if duration_ms < 120_000:
+        return f"{duration_ms // 1000} s"
+    if duration_ms < 7_200_000:
+        return f"{duration_ms // 60_000} min"
+    return f"{duration_ms // 3_600_000} h"

@@ -1,0 +1,86 @@
+"""ZeroMQ sockets as Bulletin uses them: CURVE always, frames of limited size, dead peers noticed, handshakes counted.
+
+A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of a plain context (for threads) and of an
+asyncio one. Queues have no high-water mark: what is under way is bounded by windows of our own (`blobs`, the journal).
+"""
+
+import secrets
+from typing import TypeVar
+
+import zmq
+import zmq.asyncio
+from zmq.utils.monitor import parse_monitor_message
+
+from bulletin.wire.frames import BLOB_LIMIT, MESSAGE_LIMIT
+from bulletin.wire.keys import Keys, make_keys
+
+AnySocket = TypeVar("AnySocket", zmq.Socket[bytes], zmq.asyncio.Socket)
+
+#: Links that carry control only, and links that carry blobs.
+CONTROL_LIMIT = MESSAGE_LIMIT
+DATA_LIMIT = BLOB_LIMIT + 4096
+
+_FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+_HEARTBEAT_MS, _HEARTBEAT_TIMEOUT_MS = 2_000, 6_000
+
+
+def _prepare(socket: AnySocket, size_limit: int) -> AnySocket:
+    socket.linger = 0
+    socket.sndhwm = socket.rcvhwm = 0
+    socket.maxmsgsize = size_limit
+    socket.heartbeat_ivl = _HEARTBEAT_MS
+    socket.heartbeat_timeout = _HEARTBEAT_TIMEOUT_MS
+    socket.handshake_ivl = 10_000
+    return socket
+
+
+def serve(socket: AnySocket, keys: Keys, size_limit: int) -> AnySocket:
+    """Make a ROUTER that only peers who know its public key can talk to. The caller binds it."""
+    _prepare(socket, size_limit)
+    socket.curve_server = True
+    socket.curve_publickey = keys.public.encode()
+    socket.curve_secretkey = keys.secret.encode()
+    socket.router_mandatory = True
+    return socket
+
+
+def bind(socket: AnySocket, address: str) -> str:
+    """Bind to "tcp://host:port"; port 0 takes a free one. The address that was bound. Raises zmq.ZMQError if taken."""
+    socket.bind(address.removesuffix(":0") + ":*" if address.endswith(":0") else address)
+    return socket.getsockopt_string(zmq.LAST_ENDPOINT)
+
+
+def connect(socket: AnySocket, address: str, server_public_key: str, size_limit: int) -> AnySocket:
+    """Connect a DEALER to a server whose public key is known. Reconnects by itself, once a second at most."""
+    _prepare(socket, size_limit)
+    own = make_keys()
+    socket.curve_serverkey = server_public_key.encode()
+    socket.curve_publickey = own.public.encode()
+    socket.curve_secretkey = own.secret.encode()
+    socket.reconnect_ivl = 50
+    socket.reconnect_ivl_max = 1_000
+    socket.connect(address)
+    return socket
+
+
+class HandshakeCounter:
+    """Counts the peers that a server's socket turned away itself: a wrong key, no key, bytes that are not ZeroMQ."""
+
+    def __init__(self, context: zmq.asyncio.Context, server: zmq.asyncio.Socket) -> None:
+        self.failed = 0
+        address = f"inproc://monitor-{secrets.token_hex(8)}"
+        server.monitor(address, _FAILED)
+        self._socket: zmq.asyncio.Socket = context.socket(zmq.PAIR)
+        self._socket.linger = 0
+        self._socket.connect(address)
+
+    async def run(self) -> None:
+        """Count until cancelled."""
+        while True:
+            event = parse_monitor_message(await self._socket.recv_multipart())
+            if event["event"] & _FAILED:
+                self.failed += 1
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._socket.close()

@@ -1,0 +1,98 @@
+"""Who may talk to a pool: its CURVE keys, its secrets, and the files (mode 0600) in which they rest.
+
+`pool.json` belongs to the pool: the broker's secret key, the secret of its agents, the ports. `connection.json` is for
+kernels of the same user where there is no hub: address, public key, token. `agent.json` is an
+agent's own. None of them ever travels in argv or in a log.
+"""
+
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import zmq
+
+from bulletin.errors import BadConfig
+
+
+class Keys(msgspec.Struct, frozen=True, kw_only=True):
+    """A CURVE key pair, in Z85."""
+
+    public: str
+    secret: str
+
+
+class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What the processes of one pool share."""
+
+    keys: Keys
+    agent_secret: str
+    token: str
+    kernel_address: str
+    agent_address: str
+
+
+class AgentFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent keeps, so that kernels find it again after a restart and hear what became of their cells."""
+
+    keys: Keys
+    address: str
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """What a kernel needs to reach a broker. The token is empty where the hub's own is used."""
+
+    address: str
+    public_key: str
+    token: str = ""
+
+
+File = TypeVar("File", PoolFile, AgentFile, Connection)
+
+
+def make_keys() -> Keys:
+    """A fresh CURVE key pair."""
+    public, secret = zmq.curve_keypair()
+    return Keys(public=public.decode(), secret=secret.decode())
+
+
+def make_secret() -> str:
+    """A token that nobody guesses: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def write_private(path: Path, content: PoolFile | AgentFile | Connection) -> None:
+    """Write a file that only its owner can read, in one step: a reader sees the old one or the new one."""
+    path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.unlink(missing_ok=True)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(content), indent=2))
+    beside.replace(path)
+
+
+def read_private(path: Path, kind: type[File]) -> File:
+    """Read a file of `write_private`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    BadConfig
+        If it is another user's, readable by others, or not what it should be.
+    """
+    with path.open("rb") as file:
+        facts = os.fstat(file.fileno())
+        if facts.st_uid not in (os.getuid(), 0):
+            raise BadConfig(f"{path} belongs to another user. Remove it, or name another connection file.")
+        if stat.S_IMODE(facts.st_mode) & 0o077:
+            raise BadConfig(f"{path} can be read by other users. Run: chmod 600 {path}")
+        try:
+            return msgspec.json.decode(file.read(), type=kind)
+        except msgspec.MsgspecError as error:
+            raise BadConfig(
+                f"{path} is not a file of Bulletin ({error}). Remove it and start the pool again."
+            ) from None

@@ -1,0 +1,125 @@
+"""Bulletin's own words in a notebook: the queue line that replaces itself, and dim notes."""
+
+import html
+import sys
+import time
+import uuid
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin.units import show_duration
+from bulletin_magic.facts import Waiting
+
+#: A wait shorter than this shows nothing: a line that flickers says less than none.
+_PATIENCE_S = 0.3
+_CLEAR_LINE = "\r\x1b[K"
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th …"""
+    suffix = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def count(number: int, word: str) -> str:
+    """One GPU, 2 GPUs, a CPU slot."""
+    return f"a {word}" if number <= 1 else f"{number} {word}s"
+
+
+def describe_waiting(waiting: Waiting) -> str:
+    """The queue line: what is waited for, where in line, how long at most, and why."""
+    what = count(waiting.gpus, waiting.slot_word)
+    if waiting.position < 1:
+        return " ".join(filter(None, (f"⏳ Getting {what} ready.", waiting.reason)))
+    about = "" if waiting.wait_ms is None else f", at most about {show_duration(waiting.wait_ms)}"
+    line = f"⏳ Waiting for {what}: {ordinal(waiting.position)} in line{about}."
+    return " ".join(filter(None, (line, waiting.reason)))
+
+
+def dim(text: str, role: str = "note") -> dict[str, str]:
+    """A quiet line as a bundle of MIME types: plain, and HTML that a screen reader announces politely."""
+    style = "opacity:.7;font-size:90%"
+    return {
+        "text/plain": text,
+        "text/html": f'<div role="{role}" style="{style}">{html.escape(text)}</div>',
+    }
+
+
+def is_notebook(shell: InteractiveShell) -> bool:
+    """Whether outputs go to a front end that shows MIME bundles; else it is a terminal."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def show_note(shell: InteractiveShell, text: str) -> None:
+    """Show one dim line."""
+    shell.display_pub.publish(dim(text))
+
+
+class StatusLine:
+    """One line that replaces itself, appears only after a moment, and goes when the wait is over."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._id = f"bulletin-{uuid.uuid4().hex}"
+        self._text = ""
+        self._is_shown = False
+        self._due_s: float | None = None
+
+    @property
+    def due_in_s(self) -> float | None:
+        """How long until `show_now` should be called; None while nothing is pending."""
+        if self._due_s is None or self._is_shown:
+            return None
+        return max(0.0, self._due_s - time.monotonic())
+
+    def say(self, text: str) -> None:
+        """Show this text instead of the last one, at once if the line is there."""
+        if text == self._text:
+            return
+        self._text = text
+        if self._is_shown:
+            self._write(update=True)
+        elif self._due_s is None:
+            self._due_s = time.monotonic() + _PATIENCE_S
+
+    def show_now(self) -> None:
+        """The moment has passed: show what there is to say."""
+        if not self._is_shown and self._text:
+            self._is_shown = True
+            self._write(update=False)
+
+    def clear(self) -> None:
+        """The wait is over."""
+        was_shown, self._is_shown, self._due_s, self._text = self._is_shown, False, None, ""
+        if not was_shown:
+            return
+        if not is_notebook(self._shell):
+            self._terminal("")
+        elif self._owns_the_cell():
+            self._shell.display_pub.clear_output(wait=False)
+        else:  # others have shown something in this cell: only an empty line can replace ours
+            self._shell.display_pub.publish(
+                {"text/plain": "", "text/html": ""}, transient={"display_id": self._id}, update=True
+            )
+        self._id = f"bulletin-{uuid.uuid4().hex}"
+
+    def _write(self, *, update: bool) -> None:
+        if is_notebook(self._shell):
+            self._shell.display_pub.publish(
+                dim(self._text, role="status"), transient={"display_id": self._id}, update=update
+            )
+        else:
+            self._terminal(self._text)
+
+    def _terminal(self, text: str) -> None:
+        if sys.stdout.isatty():
+            sys.stdout.write(_CLEAR_LINE + text)
+            sys.stdout.flush()
+
+    def _owns_the_cell(self) -> bool:
+        """Whether the whole cell is %%gpu: then nothing but our line can have been shown before it began."""
+        kernel: Any = getattr(self._shell, "kernel", None)
+        request = kernel.get_parent() or {}
+        code = request.get("content", {}).get("code", "")
+        return isinstance(code, str) and code.lstrip().startswith("%%gpu")

@@ -1,0 +1,129 @@
+"""A pool of the user's own, as a process beside the kernels: found if it runs, else started."""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import zmq
+
+from bulletin.errors import BadConfig, NoPool
+from bulletin.wire import channel
+from bulletin.wire.frames import pack
+from bulletin.wire.keys import Connection, read_private
+from bulletin.wire.messages import Ping
+
+#: What `bulletin[pool]` installs and the pool imports.
+_NEEDED = ("sqlalchemy", "alembic", "structlog", "pynvml")
+_START_S, _LOOK_S = 60.0, 0.05
+_ANSWER_MS = 3_000
+_IDLE_EXIT_S = 600
+_LOG_LINES = 15
+
+
+def folder(environ: Mapping[str, str]) -> Path:
+    """The folder of this user's pool for this interpreter; made if need be, closed to others."""
+    if named := environ.get("BULLETIN_RUNTIME_DIR", ""):
+        base = Path(named)
+    elif runtime := environ.get("XDG_RUNTIME_DIR", ""):
+        base = Path(runtime) / "bulletin"
+    else:
+        base = Path.home() / ".local" / "share" / "bulletin" / "run"
+    own = base / f"pool-{hashlib.sha256(sys.executable.encode()).hexdigest()[:12]}"
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own.chmod(0o700)
+    return own
+
+
+def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection:
+    """The connection of a pool that answers; started if there is none.
+
+    Raises
+    ------
+    NoPool
+        If the part that would start one is not installed, or it does not come up; with the end of its log.
+    """
+    home = folder(environ)
+    if (running := _running(home)) is not None:
+        return running
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing or importlib.util.find_spec("gpu_worker") is None:
+        raise NoPool(
+            "There is no GPU pool here, and the part that would start one is not installed.",
+            "Install it with: pip install 'bulletin[pool]', or name a pool with `%gpu connect PATH`.",
+        )
+    say("⏳ Starting a pool of your own …")
+    with _alone(home):
+        return _running(home) or _start(home, environ)
+
+
+def is_answering(connection: Connection) -> bool:
+    """Whether a pool is there, and has the key that it should have."""
+    place = urlsplit(connection.address)
+    try:
+        socket.create_connection((place.hostname or "", place.port or 0), timeout=_ANSWER_MS / 1000).close()
+    except (OSError, ValueError):
+        return False
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    try:
+        probe = channel.connect(
+            context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
+        )
+        probe.send_multipart(pack(Ping()))
+        return bool(probe.poll(_ANSWER_MS))
+    finally:
+        context.destroy(linger=0)
+
+
+def _running(home: Path) -> Connection | None:
+    try:
+        connection = read_private(home / "connection.json", Connection)
+    except (OSError, BadConfig):
+        return None
+    return connection if is_answering(connection) else None
+
+
+@contextlib.contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One kernel starts the pool; the others wait, and find it."""
+    with (home / "starting.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _start(home: Path, environ: Mapping[str, str]) -> Connection:
+    (home / "connection.json").unlink(missing_ok=True)
+    log = home / "pool.log"
+    command = [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(home), "--idle-exit", str(_IDLE_EXIT_S)]
+    clean = {name: value for name, value in environ.items() if not name.startswith(("JUPYTERHUB_", "JPY_"))}
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        pool = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=clean,
+            cwd=home,
+            start_new_session=True,
+        )
+    give_up_s = time.monotonic() + _START_S
+    while time.monotonic() < give_up_s and pool.poll() is None:
+        if (running := _running(home)) is not None:
+            pool.returncode = 0  # it lives on without us: no warning when this object goes
+            return running
+        time.sleep(_LOOK_S)
+    how = f"ended with status {pool.poll()}" if pool.poll() is not None else f"did not answer within {_START_S:.0f} s"
+    raise NoPool(f"A pool of your own was started and {how}.", f"Its log, {log}, ends with:\n{_tail(log)}")
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+    return "\n".join(lines) or "(nothing)"

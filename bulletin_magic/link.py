@@ -1,0 +1,212 @@
+"""The shell around a session: one thread that owns the sockets to broker and agent, and one timer."""
+
+import contextlib
+import os
+import queue
+import socket
+import threading
+import time
+
+import zmq
+
+from bulletin import __version__
+from bulletin.errors import MalformedMessage, NoPool
+from bulletin.ids import KernelId
+from bulletin.wire import channel
+from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.keys import Connection
+from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, ToKernel
+from bulletin_magic import door
+from bulletin_magic.facts import (
+    Action,
+    AgentSaid,
+    Answered,
+    BrokerSaid,
+    CellAsked,
+    ConnectAgent,
+    Deliver,
+    Delivery,
+    DropAgent,
+    Event,
+    Garbled,
+    LeaveAsked,
+    PictureAsked,
+    StopPressed,
+    Tick,
+    ToAgent,
+    ToBroker,
+)
+from bulletin_magic.session import Session
+
+#: What an asker reads: deliveries up to a closing one, or the error that broke the link.
+Deliveries = queue.SimpleQueue[Delivery | BaseException]
+Question = CellAsked | PictureAsked | LeaveAsked
+
+#: How long a closed socket may go on sending.
+_LINGER_MS = 400
+#: Messages taken from one socket before the others have their turn.
+_TURN = 64
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Link:
+    """A kernel's connection to a pool. Made by the main thread, which asks and tells; all else is in the thread."""
+
+    def __init__(self, connection: Connection, kernel: KernelId, place: str) -> None:
+        self._connection = connection
+        hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
+        self._session = Session(hello, place)
+        self._inbox: queue.SimpleQueue[tuple[Event, Deliveries | None]] = queue.SimpleQueue()
+        self._outbox: Deliveries = queue.SimpleQueue()
+        self._is_closing = False
+        self._pid = os.getpid()
+        self._bell, self._bell_rope = socket.socketpair()
+        self._bell.setblocking(False)
+        self._bell_rope.setblocking(False)
+        self._from_broker: Unpacker[ToKernel] = Unpacker(ToKernel)
+        self._from_agent: Unpacker[AgentToKernel] = Unpacker(AgentToKernel)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller = zmq.Poller()
+        self._broker = channel.connect(
+            self._context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
+        )
+        self._agent: zmq.Socket[bytes] | None = None
+        self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
+        self._thread.start()
+
+    # --- any thread -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether asking makes sense: the thread lives, and this is the process that made it."""
+        return self._pid == os.getpid() and self._thread.is_alive()
+
+    @property
+    def holds_lease(self) -> bool:
+        """Whether the pool's processes were there when last heard of. A hint: it may be over by now."""
+        return self._session.where is not None
+
+    def ask(self, question: Question) -> Deliveries:
+        """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.
+
+        Raises NoPool in a process that was forked from the notebook's.
+        """
+        if self._pid != os.getpid():
+            raise NoPool("This process was forked from a notebook and has no pool.", "Use %%gpu in the notebook.")
+        deliveries: Deliveries = queue.SimpleQueue()
+        self._post(question, deliveries)
+        return deliveries
+
+    def tell(self, event: StopPressed | Answered | LeaveAsked) -> None:
+        """Tell something within a conversation. Safe in a signal handler."""
+        if self._pid == os.getpid():
+            self._post(event, None)
+
+    def close(self, patience_s: float = 1.0) -> None:
+        """Give the session back and end the thread."""
+        if self._pid != os.getpid() or not self._thread.is_alive():
+            return
+        self._is_closing = True
+        self._post(LeaveAsked(), queue.SimpleQueue())
+        self._thread.join(patience_s)
+
+    def _post(self, event: Event, outbox: Deliveries | None) -> None:
+        self._inbox.put((event, outbox))
+        with contextlib.suppress(BlockingIOError):  # it rings already
+            self._bell_rope.send(b"!")
+
+    # --- the thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._poller.register(self._bell.fileno(), zmq.POLLIN)
+            self._poller.register(self._broker, zmq.POLLIN)
+            while not (self._is_closing and self._inbox.empty()):
+                self._turn()
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
+            self._outbox.put(error)
+        finally:
+            self._context.destroy(linger=_LINGER_MS)
+            self._bell.close()
+
+    def _turn(self) -> None:
+        deadline_ms = self._session.deadline_ms
+        ready = dict(self._poller.poll(None if deadline_ms is None else max(0, deadline_ms - _now_ms())))
+        if self._bell.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._bell.recv(4096)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event, outbox = self._inbox.get_nowait()
+                self._outbox = outbox or self._outbox
+                self._take(event)
+        if self._broker in ready:
+            self._hear_broker()
+        if self._agent is not None and self._agent in ready:
+            self._hear_agent(self._agent)
+        if deadline_ms is not None and deadline_ms <= _now_ms():
+            self._take(Tick())
+
+    def _hear_broker(self) -> None:
+        for _ in range(_TURN):
+            try:
+                frames = self._broker.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            try:
+                message, _ = self._from_broker.unpack(frames)
+            except MalformedMessage as error:
+                self._take(Garbled("broker", error.problem))
+            else:
+                self._take(BrokerSaid(message))
+
+    def _hear_agent(self, agent: zmq.Socket[bytes]) -> None:
+        for _ in range(_TURN):
+            if self._agent is not agent:
+                return  # dropped by what it said last
+            try:
+                frames = agent.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            try:
+                message, blobs = self._from_agent.unpack([frame.buffer for frame in frames])
+            except MalformedMessage as error:
+                self._take(Garbled("agent", error.problem))
+            else:
+                self._take(AgentSaid(message, tuple(blobs)))
+
+    def _take(self, event: Event) -> None:
+        """One fact, its actions, and what comes of them. Ends: only ConnectAgent has a consequence, and only one."""
+        for action in self._session.step(event, _now_ms()):
+            consequence = self._perform(action)
+            if consequence is not None:
+                self._take(consequence)
+
+    def _perform(self, action: Action) -> Event | None:
+        match action:
+            case ToBroker(message=message):
+                self._broker.send_multipart(pack(message))
+            case ToAgent(message=to_agent, blobs=blobs):
+                if self._agent is not None:
+                    self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+            case ConnectAgent(agent=agent, ticket=ticket):
+                self._drop_agent()
+                self._agent = channel.connect(
+                    self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
+                )
+                self._poller.register(self._agent, zmq.POLLIN)
+                return door.enter(agent, ticket)
+            case DropAgent():
+                self._drop_agent()
+            case Deliver(delivery=delivery):
+                self._outbox.put(delivery)
+        return None
+
+    def _drop_agent(self) -> None:
+        if self._agent is not None:
+            self._poller.unregister(self._agent)
+            self._agent.close(_LINGER_MS)
+            self._agent = None

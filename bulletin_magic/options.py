@@ -1,0 +1,69 @@
+"""The options of %%gpu: a line of text to a wish, or one sentence that says what is wrong with it."""
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from bulletin.errors import BadOption
+from bulletin.ids import EnvironmentId, ProjectId
+from bulletin.units import parse_duration_ms
+from bulletin_magic.facts import Wish
+
+
+def _gpus(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a whole number of GPUs, as in '2'.")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    walltime_ms = parse_duration_ms(text)
+    if walltime_ms == 0:
+        raise ValueError("a cell needs some time, as in '30 min'.")
+    return walltime_ms
+
+
+#: Each option: the field of the wish that it sets, and what it reads.
+OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "--gpus": ("gpus", _gpus),
+    "--time": ("walltime_ms", _time),
+    "--qos": ("qos", str),
+    "--project": ("project", ProjectId),
+    "--label": ("label", str),
+    "--environment": ("environment", EnvironmentId),
+}
+
+
+def parse(line: str) -> Wish:
+    """The wish of an option line such as `--gpus 2 --time "30 min"`.
+
+    Raises
+    ------
+    BadOption
+        Naming the option and what is accepted.
+    """
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        raise BadOption("A quotation mark in the options of %%gpu is not closed.") from None
+    fields: dict[str, Any] = {}
+    while words:
+        name, has_value, value = words.pop(0).partition("=")
+        if name not in OPTIONS:
+            raise BadOption(f"%%gpu has no option {name!r}; it takes {', '.join(OPTIONS)}.")
+        if not has_value:
+            if not words or words[0].startswith("--"):
+                raise BadOption(f"The option {name} of %%gpu needs a value.")
+            value = words.pop(0)
+        field, read = OPTIONS[name]
+        try:
+            fields[field] = read(value)
+        except ValueError as error:
+            raise BadOption(f"The option {name} of %%gpu: {_sentence(str(error))}") from None
+        if value == "":
+            raise BadOption(f"The option {name} of %%gpu needs a value.")
+    return Wish(**fields)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."

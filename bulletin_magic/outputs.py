@@ -1,0 +1,67 @@
+"""What a cell printed and displayed, shown in the notebook as if it had been printed and displayed there."""
+
+import json
+import sys
+from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
+from IPython.core.interactiveshell import InteractiveShell
+
+
+class Outputs:
+    """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._is_dirty = False
+
+    def show(self, kind: str, content: bytes) -> None:
+        """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
+        message: dict[str, Any] = json.loads(content)
+        if kind == "stream":
+            (sys.stderr if message.get("name") == "stderr" else sys.stdout).write(message["text"])
+            self._is_dirty = True
+            return
+        self.flush()  # what was printed before comes before
+        if kind in {"display_data", "update_display_data"}:
+            self._shell.display_pub.publish(
+                message["data"],
+                message.get("metadata", {}),
+                transient=message.get("transient", {}),
+                update=kind == "update_display_data",
+            )
+        elif kind == "clear_output":
+            self._shell.display_pub.clear_output(wait=message.get("wait", False))
+        elif kind == "execute_result":
+            self._result(message["data"], message.get("metadata", {}))
+        elif kind == "error":  # a traceback that the cell itself chose to show
+            sys.stderr.write("\n".join(message["traceback"]) + "\n")
+            self._is_dirty = True
+
+    def flush(self) -> None:
+        """Let what was written be seen."""
+        if self._is_dirty:
+            self._is_dirty = False
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    def _result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        hook: Any = self._shell.displayhook
+        if isinstance(hook, CapturingDisplayHook):
+            hook.outputs.append({"data": data, "metadata": metadata})
+        elif getattr(hook, "pub_socket", None) is not None:  # ipykernel's
+            content = {"execution_count": self._shell.execution_count, "data": data, "metadata": metadata}
+            hook.session.send(hook.pub_socket, "execute_result", content, parent=hook.parent_header, ident=hook.topic)
+        else:
+            text = data.get("text/plain", "")
+            gap = "\n" if "\n" in text else ""
+            sys.stdout.write(f"Out[{self._shell.execution_count}]: {gap}{text}\n")
+            sys.stdout.flush()
+
+
+def remember_result(shell: InteractiveShell, result: object) -> None:
+    """Set `_`, `__`, `Out[n]` as a local cell does; nothing is shown."""
+    hook: Any = shell.displayhook
+    if result is not None and hasattr(hook, "update_user_ns"):
+        hook.update_user_ns(result)
+        hook.fill_exec_result(result)

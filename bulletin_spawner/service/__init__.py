@@ -1,0 +1,1 @@
+"""The hub-managed service: it keeps the pool running, and is a client of its broker by wire."""

@@ -1,0 +1,121 @@
+"""The service's web side: one page for people and one for programs, both behind the hub's own login."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
+from tornado import web
+
+import bulletin
+from bulletin.errors import NoPool
+from bulletin.wire.messages import Picture
+from bulletin_spawner.service.broker_client import BrokerClient
+from bulletin_spawner.service.pages import as_seen_by, facts
+
+_HERE = Path(__file__).parent
+#: Whoever's token has this scope, and each admin of the hub, sees everybody's names. See `bulletin_spawner.setup`.
+_MANAGE = "custom:bulletin:manage"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the hub put this service."""
+
+    #: Where to listen, as "http://host:port".
+    url: str
+    #: The path below which the proxy sends us everything, with a slash at both ends.
+    prefix: str
+
+
+def settings_from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+    """What the hub says in the environment of a managed service."""
+    return Settings(url=environment["JUPYTERHUB_SERVICE_URL"], prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/"))
+
+
+def make_app(settings: Settings, broker: BrokerClient) -> web.Application:
+    """The tornado application; the caller listens."""
+    return web.Application(
+        [
+            (settings.prefix, PoolPage, {"broker": broker}),
+            (settings.prefix + "api/status", StatusApi, {"broker": broker}),
+            (settings.prefix + "oauth_callback", HubOAuthCallbackHandler),
+            (settings.prefix + r"static/(.*)", web.StaticFileHandler, {"path": _HERE / "static"}),
+        ],
+        cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
+        template_path=str(_HERE / "templates"),
+    )
+
+
+class _Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+    """For users whom the hub lets use the pool."""
+
+    def initialize(self, broker: BrokerClient) -> None:
+        self.broker = broker
+
+    def set_default_headers(self) -> None:
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    async def seen(self) -> Picture:
+        """The pool as the person who asks may see it. Raises NoPool."""
+        user: dict[str, Any] = self.current_user
+        picture = await self.broker.picture()
+        return as_seen_by(picture, user["name"], is_manager=_is_manager(user))
+
+
+def _is_manager(user: Mapping[str, Any]) -> bool:
+    return _MANAGE in user.get("scopes", ()) or user.get("admin") is True
+
+
+class PoolPage(_Handler):
+    """The pool for people."""
+
+    @web.authenticated
+    async def get(self) -> None:
+        """Words in a page; without a pool, what to do."""
+        picture, problem = None, None
+        try:
+            picture = await self.seen()
+        except NoPool as error:
+            problem = f"{error.problem} {error.remedy}"
+            self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
+        self.render(
+            "pool.html",
+            page=facts(picture) if picture is not None else None,
+            problem=problem,
+            user=self.current_user["name"],
+            hub=self.hub_auth.hub_host + self.hub_auth.hub_prefix,
+            version=bulletin.__version__,
+        )
+
+
+class StatusApi(_Handler):
+    """The pool for programs: the wire's Picture as JSON, with the same names left out."""
+
+    async def get(self) -> None:
+        """With the page's cookie, or a hub token in the Authorization header."""
+        self.set_header("Content-Type", "application/json")
+        if self.current_user is None:
+            self._refuse(
+                HTTPStatus.FORBIDDEN, "not-allowed", "Log in on the hub, or send a token that may use the pool."
+            )
+            return
+        try:
+            self.finish(msgspec.json.encode(await self.seen()))
+        except NoPool as error:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, error.code, f"{error.problem} {error.remedy}")
+
+    def _refuse(self, status: HTTPStatus, code: str, sentence: str) -> None:
+        self.set_status(status)
+        self.finish(msgspec.json.encode({"code": code, "sentence": sentence}))

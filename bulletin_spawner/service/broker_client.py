@@ -1,0 +1,123 @@
+"""The service as a client of the broker, by wire: it asks for a picture of the pool, as any status client does."""
+
+import asyncio
+import secrets
+from pathlib import Path
+
+import zmq
+import zmq.asyncio
+
+import bulletin
+from bulletin.errors import BadConfig, MalformedMessage, NoPool
+from bulletin.ids import KernelId
+from bulletin.wire.channel import CONTROL_LIMIT, connect
+from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.keys import Connection, read_private
+from bulletin.wire.messages import (
+    PROTOCOL,
+    FromKernel,
+    Hello,
+    Look,
+    Malformed,
+    Picture,
+    Refused,
+    ToKernel,
+    Unknown,
+    Welcome,
+)
+
+_ANSWER_S = 3.0
+#: Many pages ask; the broker is asked this often at most.
+_FRESH_S = 0.5
+
+
+class BrokerClient:
+    """Knows the pool's connection file; connects on the first question, and again after a failure."""
+
+    def __init__(self, connection_file: Path) -> None:
+        self._connection_file = connection_file
+        self._unpacker: Unpacker[ToKernel] = Unpacker(ToKernel)
+        self._context = zmq.asyncio.Context()
+        self._socket: zmq.asyncio.Socket | None = None
+        self._asking = asyncio.Lock()
+        self._picture: Picture | None = None
+        self._taken_s = 0.0
+
+    async def picture(self) -> Picture:
+        """The pool at this moment, with everybody's names: the caller leaves out what its reader may not see.
+
+        Raises
+        ------
+        NoPool
+            If the pool is not up, does not answer, or does not know us.
+        """
+        async with self._asking:
+            now = asyncio.get_running_loop().time()
+            if self._picture is None or now - self._taken_s > _FRESH_S:
+                self._picture = None
+                self._picture = await self._look()
+                self._taken_s = now
+            return self._picture
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._drop()
+        self._context.term()
+
+    async def _look(self) -> Picture:
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                if self._socket is None:
+                    await self._introduce()
+                message = await self._ask(Look())
+                if isinstance(message, Unknown):  # a broker that was restarted
+                    await self._introduce()
+                    message = await self._ask(Look())
+        except TimeoutError:
+            self._drop()
+            raise NoPool("The pool does not answer.", "If this stays, look into the hub's log.") from None
+        except FileNotFoundError:
+            raise NoPool("The pool is not running.", "If this stays, look into the hub's log.") from None
+        except (BadConfig, MalformedMessage, zmq.ZMQError) as error:
+            self._drop()
+            raise NoPool(f"The pool cannot be asked: {error}.", "Look into the hub's log.") from error
+        if not isinstance(message, Picture):
+            self._drop()
+            raise NoPool("The pool answered something else than it was asked.", _advice(message))
+        return message
+
+    async def _introduce(self) -> None:
+        self._drop()
+        connection = read_private(self._connection_file, Connection)
+        self._socket = connect(
+            self._context.socket(zmq.DEALER), connection.address, connection.public_key, CONTROL_LIMIT
+        )
+        hello = Hello(
+            protocol=PROTOCOL,
+            version=bulletin.__version__,
+            token=connection.token,
+            kernel=KernelId(f"hub-page-{secrets.token_hex(8)}"),
+        )
+        answer = await self._ask(hello)
+        if not isinstance(answer, Welcome):
+            self._drop()
+            raise NoPool("The pool does not let its own page in.", _advice(answer))
+
+    async def _ask(self, message: FromKernel) -> ToKernel:
+        assert self._socket is not None
+        await self._socket.send_multipart(pack(message))
+        answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
+        return answer
+
+    def _drop(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _advice(answer: ToKernel) -> str:
+    match answer:
+        case Refused(sentence=sentence) | Malformed(problem=sentence):
+            return sentence
+        case _:
+            return "Look into the hub's log."

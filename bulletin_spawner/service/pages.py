@@ -1,0 +1,137 @@
+"""What the pool's page says: whose names are left out, and each number as a person reads it. Pure."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from bulletin.ids import CellId, ProjectId, UserName
+from bulletin.units import show_duration, show_size
+from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
+
+SOMEONE = UserName("someone else")
+
+#: What a slot's state means to a person.
+_STATES = {
+    "free": "free",
+    "granted": "starting",
+    "busy": "running a cell",
+    "hot": "kept ready",
+    "leaving": "being cleared",
+}
+
+
+def as_seen_by(picture: Picture, user: str, *, is_manager: bool) -> Picture:
+    """The picture that this user may see: other people have no names, no projects and no counted cells of their own."""
+    if is_manager:
+        return picture
+
+    def named(slot: SlotPicture) -> SlotPicture:
+        return slot if slot.user in (None, user) else msgspec.structs.replace(slot, user=SOMEONE)
+
+    def waiting(one: WaitingPicture) -> WaitingPicture:
+        return one if one.user == user else msgspec.structs.replace(one, user=SOMEONE)
+
+    def cell(one: CellPicture) -> CellPicture:
+        if one.user == user:
+            return one
+        return msgspec.structs.replace(one, user=SOMEONE, cell=CellId(""), project=ProjectId(""))
+
+    return msgspec.structs.replace(
+        picture,
+        slots=tuple(map(named, picture.slots)),
+        waiting=tuple(map(waiting, picture.waiting)),
+        recent=tuple(map(cell, picture.recent)),
+        counters={},
+    )
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of words."""
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    #: What to say instead of a table without rows.
+    empty: str
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page shows, in order."""
+
+    summary: str
+    tables: tuple[Table, ...]
+
+
+def facts(picture: Picture) -> Page:
+    """A picture in words."""
+    word = picture.slot_word
+    return Page(
+        summary=_summary(picture),
+        tables=(
+            Table(
+                name="slots",
+                caption=f"{word}s",
+                columns=("Node", word, "Now", "Held by"),
+                rows=tuple(
+                    (slot.node, _slot_name(slot), _STATES.get(slot.state, slot.state), slot.user or "—")
+                    for slot in picture.slots
+                ),
+                empty="No node has joined the pool yet.",
+            ),
+            Table(
+                name="waiting",
+                caption="Waiting",
+                columns=("Place", "Who", f"{word}s", "QoS", "Waited", "At most", "Why"),
+                rows=tuple(
+                    (
+                        str(one.position),
+                        one.user,
+                        str(one.gpus),
+                        one.qos,
+                        show_duration(one.waited_ms),
+                        show_duration(one.wait_ms) if one.wait_ms is not None else "not known",
+                        one.reason,
+                    )
+                    for one in sorted(picture.waiting, key=lambda one: one.position)
+                ),
+                empty="Nobody waits.",
+            ),
+            Table(
+                name="recent",
+                caption="Recent cells",
+                columns=("Ended (UTC)", "Who", "Project", "Node", "Outcome", "Ran", f"{word} time", "Peak memory"),
+                rows=tuple(
+                    (
+                        f"{datetime.fromtimestamp(cell.ended_at_ms / 1000, UTC):%d %b %H:%M:%S}",
+                        cell.user,
+                        cell.project or "—",
+                        cell.node,
+                        cell.outcome,
+                        show_duration(cell.ran_ms),
+                        show_duration(cell.gpu_ms),
+                        show_size(cell.peak_memory_bytes) if cell.peak_memory_bytes is not None else "—",
+                    )
+                    for cell in picture.recent
+                ),
+                empty="No cell has run yet.",
+            ),
+        ),
+    )
+
+
+def _summary(picture: Picture) -> str:
+    total, word = len(picture.slots), picture.slot_word
+    if not total:
+        return f"The pool has no {word} at this moment."
+    free = sum(slot.state == "free" for slot in picture.slots)
+    ready = sum(slot.state == "hot" for slot in picture.slots)
+    words = [f"{free} of {total} {word}{'s' if total > 1 else ''} free"]
+    if ready:
+        words.append(f"{ready} kept ready for the next cell")
+    words.append(f"{len(picture.waiting)} waiting" if picture.waiting else "nobody waits")
+    return ", ".join(words) + f". The pool has been up for {show_duration(picture.uptime_ms)}."
+
+
+def _slot_name(slot: SlotPicture) -> str:
+    return f"{slot.name} ({show_size(slot.memory_bytes)})" if slot.memory_bytes else slot.name

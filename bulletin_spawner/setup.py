@@ -1,0 +1,150 @@
+"""`configure(c)`: everything that a hub needs to know about Bulletin, in one call from jupyterhub_config.py.
+
+A kernel proves who it is with the token its server already has. The hub answers `GET /hub/api/user` for that token
+with the user's name and, in `scopes`, what the token may do: the broker lets in who holds `ACCESS`.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from jupyterhub.roles import get_default_roles
+from traitlets.config import Config
+from traitlets.config.loader import LazyConfigValue
+from traitlets.utils.importstring import import_item
+
+from bulletin.errors import BadConfig
+from bulletin_spawner.ports import free_ports
+from bulletin_spawner.spawner import with_bulletin
+
+SERVICE = "bulletin"
+#: Who may send cells to the pool and see its page.
+ACCESS = f"access:services!service={SERVICE}"
+#: Who may see everybody's names there, and later change quotas.
+MANAGE = "custom:bulletin:manage"
+
+
+def configure(
+    c: Config,
+    *,
+    folder: Path | str,
+    groups: Sequence[str] | None = None,
+    managers: Sequence[str] = (),
+    pool_args: Sequence[str] = (),
+    start_pool: bool = True,
+) -> None:
+    """Give a hub a pool: its service and page, who may use it, and servers whose kernels find it.
+
+    Call it after the hub's own `spawner_class`, `load_roles`, `services` and `server_token_scopes` are set: it adds to
+    them. The spawner class stays what it is, with `BulletinMixin` before it.
+
+    Parameters
+    ----------
+    c
+        The hub's configuration, as jupyterhub_config.py knows it.
+    folder
+        Where the pool keeps its keys, its database and its logs. Belongs to the hub's Unix user alone.
+    groups
+        Hub groups whose members may use the pool; None is every user. The hub's admins may in any case.
+    managers
+        Hub groups whose members see who uses the pool. The hub's admins do in any case.
+    pool_args
+        Options for `bulletin pool`. They are visible in the list of processes: no secrets.
+    start_pool
+        False if the pool runs on its own, in the same folder, and outlives the hub.
+
+    Raises
+    ------
+    BadConfig
+        If `Spawner.server_token_scopes` is a function, to which nothing can be added here.
+    """
+    folder = Path(folder).resolve()
+    (port,) = free_ports([0])
+    command = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(folder)]
+    command += ["--", *pool_args] if start_pool else ["--no-pool"]
+    service = {
+        "name": SERVICE,
+        "url": f"http://127.0.0.1:{port}",
+        "command": command,
+        "oauth_no_confirm": True,
+        "oauth_client_allowed_scopes": [MANAGE, "read:users!user"],  # of its reader: manager or admin, or neither
+    }
+    c.JupyterHub.services = [*_given(c.JupyterHub, "services", []), service]
+    c.JupyterHub.custom_scopes = {
+        **_given(c.JupyterHub, "custom_scopes", {}),
+        MANAGE: {"description": "Manage the GPU pool and see who uses it"},
+    }
+    c.JupyterHub.load_roles = _roles(_given(c.JupyterHub, "load_roles", []), groups, managers)
+    if groups is None:
+        c.JupyterHub.extra_user_scopes = {*_given(c.JupyterHub, "extra_user_scopes", set()), ACCESS}
+
+    c.Spawner.server_token_scopes = _server_token_scopes(_given(c.Spawner, "server_token_scopes", []))
+    c.BulletinMixin.pool_folder = str(folder)
+    c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_given(c.JupyterHub, "spawner_class", "default")))
+
+
+def _given(section: Config, name: str, default: Any) -> Any:
+    """What the config file has set so far, or has added to the default."""
+    value = section.get(name, default)
+    return value.get_value(default) if isinstance(value, LazyConfigValue) else value
+
+
+def _roles(
+    given: Sequence[dict[str, Any]], groups: Sequence[str] | None, managers: Sequence[str]
+) -> list[dict[str, Any]]:
+    """The roles of the config file with ours: the service looks users up, members use the pool, managers manage it."""
+    roles = list(given)
+    roles.append(
+        {
+            "name": "bulletin-service",
+            "description": "Look up users and their groups",
+            "services": [SERVICE],
+            "scopes": ["list:users", "read:users", "list:groups", "read:groups"],
+        }
+    )
+    if groups is not None:
+        roles.append(
+            {
+                "name": "bulletin-users",
+                "description": "Send cells to the GPU pool",
+                "groups": list(groups),
+                "scopes": [ACCESS],
+            }
+        )
+    if managers:
+        roles.append(
+            {
+                "name": "bulletin-managers",
+                "description": "Manage the GPU pool",
+                "groups": list(managers),
+                "scopes": [ACCESS, MANAGE],
+            }
+        )
+    return roles
+
+
+def _server_token_scopes(given: Sequence[str] | Callable[..., object]) -> list[str]:
+    """What a server's token may do: setting this replaces the `server` role's scopes, so they are added again.
+
+    The hub grants the part that the user holds, so that asking for `ACCESS` gives it to nobody.
+    """
+    if callable(given):
+        raise BadConfig(
+            f"Spawner.server_token_scopes is a function. Let it return {ACCESS!r} too, and set it after configure()."
+        )
+    return [*(given or _default_scopes("server")), ACCESS]
+
+
+def _default_scopes(role: str) -> list[str]:
+    return next(list(known["scopes"]) for known in get_default_roles() if known["name"] == role)
+
+
+def _spawner_class(named: str | type) -> type:
+    """The class behind a hub's `spawner_class`: a class, its import path, or the name of an entry point."""
+    if isinstance(named, type):
+        return named
+    points = entry_points(group="jupyterhub.spawners", name=named.lower())
+    found: type = next(iter(points)).load() if points else import_item(named)
+    return found

@@ -1,0 +1,1 @@
+"""The node: its slots, its executors, the journal of their output. Passes bytes on and never unpickles."""

@@ -1,0 +1,345 @@
+"""The agent's process: it registers with the broker, obeys it, lets kernels in by ticket, reports what cells cost."""
+
+import asyncio
+import hashlib
+import os
+import pwd
+import secrets
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import structlog
+import zmq
+import zmq.asyncio
+
+from bulletin import __version__
+from bulletin.errors import MalformedMessage, VersionMismatch
+from bulletin.ids import AgentId, CellId, LeaseId
+from bulletin.wire import channel, frames, keys
+from bulletin.wire import messages as wire
+from bulletin.wire.frames import Blob
+from gpu_worker.agent.children import MARK, Executor, Who, Zygote, sweep
+from gpu_worker.agent.door import Door
+from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.sessions import End, Session, now_ms
+from gpu_worker.config import Settings
+
+_PING_S = 1.0
+#: The environment of cells that name none: the pool's own interpreter, unless the admin says otherwise.
+_DEFAULT = "default"
+
+
+class Agent:
+    """One node's agent. `run()` serves until cancelled."""
+
+    def __init__(self, settings: Settings, files: keys.PoolFile) -> None:
+        self.settings, self.files = settings, files
+        self.node = socket.gethostname()
+        place = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]
+        self.id = AgentId(f"{self.node}-{place}")
+        self.log = structlog.get_logger("agent")
+        self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
+        self.sessions: dict[LeaseId, Session] = {}
+        self.routes: dict[bytes, Session] = {}
+        self.unrecorded: dict[CellId, tuple[wire.CellDone, int]] = {}  #: said again until the ledger has them
+        self.malformed = 0
+        self._file = settings.folder / "agent.json"
+        self._kept = self._open_file()
+        self._keys = self._kept.keys
+        self._context = zmq.asyncio.Context()
+        self._broker: zmq.asyncio.Socket = channel.connect(
+            self._context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT
+        )
+        self._kernels = channel.serve(self._context.socket(zmq.ROUTER), self._keys, channel.DATA_LIMIT)
+        self._monitor = channel.HandshakeCounter(self._context, self._kernels)
+        self._zygotes: dict[str, Zygote] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._address = wire.AgentAddress(address="", public_key="")
+
+    # --- the process
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        left = sweep(self.id)
+        if left:
+            self.log.warning("processes of an earlier life were ended", count=left)
+        bound = self._bind()
+        door = Door(self.settings.folder, self._rings)
+        self._address = wire.AgentAddress(
+            address=bound,
+            public_key=self._keys.public,
+            door=str(door.path),
+            boot=_boot_id(),
+        )
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                self._zygote(_DEFAULT)
+                tasks.create_task(self._serve_kernels())
+                tasks.create_task(self._serve_broker())
+                tasks.create_task(self._monitor.run())
+                tasks.create_task(door.run())
+                tasks.create_task(self._tick())
+        finally:
+            for session in self.sessions.values():
+                if session.executor is not None:
+                    session.executor.sweep()
+            door.close()
+            self._monitor.close()
+            self._context.destroy(linger=200)
+
+    def _open_file(self) -> keys.AgentFile:
+        try:
+            return keys.read_private(self._file, keys.AgentFile)
+        except FileNotFoundError:
+            return keys.AgentFile(keys=keys.make_keys(), address="")
+
+    def _bind(self) -> str:
+        """Bind to the address of last time if it is free, so that waiting kernels hear at once what became of them."""
+        try:
+            if not self._kept.address.startswith(f"tcp://{self.settings.host}:"):
+                raise zmq.ZMQError(zmq.EADDRNOTAVAIL)
+            bound = channel.bind(self._kernels, self._kept.address)
+        except zmq.ZMQError:
+            bound = channel.bind(self._kernels, f"tcp://{self.settings.host}:0")
+        keys.write_private(self._file, keys.AgentFile(keys=self._keys, address=bound))
+        return bound
+
+    async def _tick(self) -> None:
+        while True:
+            await self._tell_broker(wire.Ping())
+            for session in list(self.sessions.values()):
+                if now_ms() - session.heard_ms > self.settings.keep_ms:
+                    session.finish_soon(End.KERNEL_GONE)
+            await asyncio.sleep(_PING_S)
+
+    # --- the broker
+
+    async def _serve_broker(self) -> None:
+        unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
+        await self._register()
+        while True:
+            parts = await self._broker.recv_multipart()
+            try:
+                message, _ = unpacker.unpack(parts)
+            except MalformedMessage as error:
+                self.malformed += 1
+                self.log.warning("the broker sent junk", problem=error.problem)
+                continue
+            await self._from_broker(message)
+
+    async def _from_broker(self, message: wire.ToAgent) -> None:
+        match message:
+            case wire.Unknown():
+                await self._register()
+            case wire.Registered():
+                for done, ended_ms in self.unrecorded.values():
+                    await self._send_broker(_aged(done, ended_ms))
+            case wire.Prepare():
+                await self._prepare(message)
+            case wire.Evict():
+                await self._evict(message)
+            case wire.Recorded():
+                self.unrecorded.pop(message.cell, None)
+            case wire.Refused():
+                raise SystemExit(f"bulletin agent: the broker refused this agent. {message.sentence}")
+            case wire.Pong() | wire.Malformed():
+                pass
+
+    async def _register(self) -> None:
+        await self._send_broker(
+            wire.Register(
+                protocol=wire.PROTOCOL,
+                version=__version__,
+                secret=self.files.agent_secret,
+                agent=self.id,
+                node=self.node,
+                address=self._address,
+                slots=self.inventory.offers,
+                held=tuple(session.held() for session in self.sessions.values()),
+            )
+        )
+
+    async def _tell_broker(self, message: wire.Message) -> None:
+        if isinstance(message, wire.CellDone):
+            self.unrecorded[message.cell] = (message, now_ms())
+        await self._send_broker(message)
+
+    async def _send_broker(self, message: wire.Message) -> None:
+        await self._broker.send_multipart(frames.pack(message))
+
+    async def _prepare(self, message: wire.Prepare) -> None:
+        session = self.sessions.get(message.lease)
+        if session is not None:  # asked again: the answer was lost
+            if session.is_ready:
+                await self._tell_broker(wire.Prepared(lease=message.lease))
+            return
+        session = Session(message, self.settings, self.inventory, self._to_kernel, self._tell_broker)
+        self.sessions[message.lease] = session
+        assert self._tasks is not None
+        self._tasks.create_task(self._keep(session))
+
+    async def _keep(self, session: Session) -> None:
+        """A session from its start to its end."""
+        prepare = session.prepare
+        code, sentence = "session-over", ""
+        try:
+            await self._fork(session)
+        except (OSError, LookupError) as error:
+            session.log.warning("an executor could not be started", problem=str(error))
+            code = "cannot-start"
+            sentence = f"The pool could not start a process for your cell: {error}."
+            session.discard()
+        else:
+            sentence = await session.run()
+        if session.executor is None and code != "cannot-start" and session.end is None:
+            code, sentence = "cannot-start", "The pool could not start a process for your cell: its zygote ended."
+        self.sessions.pop(prepare.lease, None)
+        for route in [route for route, known in self.routes.items() if known is session]:
+            del self.routes[route]
+        session.log.info("lease over", code=session.end.value if session.end else code)
+        await self._tell_broker(wire.LeaseOver(lease=prepare.lease, code=code, sentence=sentence))
+
+    async def _evict(self, message: wire.Evict) -> None:
+        session = self.sessions.get(message.lease)
+        if session is None:
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+        elif session.cell is not None and not message.force:
+            await self._tell_broker(wire.CellBegan(lease=message.lease, cell=session.cell.id))
+        else:
+            session.finish_soon(End.EVICTED)
+
+    # --- executors
+
+    def _zygote(self, environment: str) -> Zygote:
+        zygote = self._zygotes.get(environment)
+        if zygote is None:
+            python = self.settings.environments.get(environment, sys.executable if environment == _DEFAULT else "")
+            if not python:
+                known = ", ".join([_DEFAULT, *self.settings.environments])
+                raise LookupError(f"there is no environment {environment!r} here; there are: {known}")
+            zygote = self._zygotes[environment] = Zygote(
+                python, self.settings.preload, self._from_zygote, self._orphaned
+            )
+            assert self._tasks is not None
+            self._tasks.create_task(zygote.run())
+        return zygote
+
+    async def _fork(self, session: Session) -> None:
+        prepare = session.prepare
+        zygote = self._zygote(prepare.environment or _DEFAULT)
+        environ = {
+            MARK: f"{self.id}/{prepare.lease}",
+            "CUDA_VISIBLE_DEVICES": self.inventory.visible(prepare.slots),
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        }
+        with session.theirs as theirs:
+            await zygote.fork(prepare.lease, environ, self._who(prepare), [theirs.fileno(), *session.rings])
+
+    def _who(self, prepare: wire.Prepare) -> Who:
+        if not self.settings.run_as_user:
+            return Who()
+        try:
+            entry = pwd.getpwnam(prepare.user)
+        except KeyError:
+            raise LookupError(f"there is no Unix user {prepare.user!r} on the node {self.node}") from None
+        if entry.pw_uid == 0:
+            raise LookupError(
+                f"{prepare.user!r} is an administrator of the node {self.node}, and cells never run as one"
+            )
+        groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+        return Who(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups, folder=entry.pw_dir)
+
+    def _from_zygote(self, message: wire.FromZygote) -> None:
+        match message:
+            case wire.Warm():
+                self.log.info("zygote warm", imported=message.imported, failed=message.failed)
+            case wire.Forked():
+                session = self.sessions.get(message.lease)
+                if session is not None:
+                    session.executor = Executor(message.pid)
+                else:
+                    Executor(message.pid).sweep()
+            case wire.Exited():
+                for session in self.sessions.values():
+                    if session.executor is not None and session.executor.pid == message.pid:
+                        session.exited(message.status)
+
+    def _orphaned(self) -> None:
+        """A zygote is gone, and its executors with it: nobody will tell their status."""
+        for session in self.sessions.values():
+            if session.executor is not None and not session.gone.is_set():
+                session.executor.sweep()
+                session.exited(-9)
+
+    # --- kernels
+
+    async def _serve_kernels(self) -> None:
+        unpacker: frames.Unpacker[wire.KernelToAgent] = frames.Unpacker(wire.KernelToAgent)
+        while True:
+            received = await self._kernels.recv_multipart(copy=False)
+            route = received[0].bytes
+            try:
+                message, blobs = unpacker.unpack([frame.buffer for frame in received[1:]])
+            except MalformedMessage as error:
+                self.malformed += 1
+                await self._to_kernel(route, wire.Malformed(problem=error.problem), ())
+                continue
+            await self._from_kernel(route, message, blobs)
+
+    async def _from_kernel(self, route: bytes, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
+        if isinstance(message, wire.Attach):
+            await self._attach(route, message)
+            return
+        session = self.routes.get(route)
+        if session is not None:
+            await session.from_kernel(message, blobs)
+        elif isinstance(message, wire.Run):
+            gone = wire.Gone(code="unknown-session", sentence="The session is not on this node any more.")
+            await self._to_kernel(route, gone, ())
+        elif isinstance(message, wire.Ping):
+            await self._to_kernel(route, wire.Unknown(), ())
+
+    async def _attach(self, route: bytes, message: wire.Attach) -> None:
+        if message.protocol != wire.PROTOCOL:
+            sentence = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side"))
+            await self._to_kernel(route, wire.Refused(code="version-mismatch", sentence=sentence), ())
+            return
+        session = self.sessions.get(message.lease)
+        if session is None or not secrets.compare_digest(message.ticket.encode(), session.prepare.ticket.encode()):
+            sentence = "The session is not on this node any more: it was ended, or the node's agent was restarted."
+            await self._to_kernel(route, wire.Gone(code="unknown-session", sentence=sentence), ())
+            return
+        if session.route is not None:
+            self.routes.pop(session.route, None)
+        self.routes[route] = session
+        await session.attach(route, message)
+
+    def _rings(self, ticket: str) -> tuple[int, ...] | None:
+        for session in self.sessions.values():
+            if secrets.compare_digest(ticket.encode(), session.prepare.ticket.encode()):
+                return session.rings
+        return None
+
+    async def _to_kernel(self, route: bytes, message: wire.Message, blobs: Sequence[Blob]) -> None:
+        try:
+            await self._kernels.send_multipart([route, *frames.pack(message, blobs)], copy=False)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            session = self.routes.pop(route, None)  # the connection is gone; the kernel attaches again by another
+            if session is not None and session.route == route:
+                session.route = None
+
+
+def _boot_id() -> str:
+    """The same for every process of one running host, whatever container it is in."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _aged(done: wire.CellDone, ended_ms: int) -> wire.CellDone:
+    """The report as it must be said now: how long ago the cell ended."""
+    return msgspec.structs.replace(done, ended_ago_ms=now_ms() - ended_ms)

@@ -1,0 +1,147 @@
+"""What a node offers: GPUs and MIG slices through NVML, else CPU slots; and how busy a slot is.
+
+NVML lives in the agent alone: it does not survive a fork, and executors are forked. Slots are known by UUID, never by
+index: NVML's order is not CUDA's, and an index means something else in every job of a cluster.
+"""
+
+import asyncio
+import time
+from types import ModuleType
+
+import msgspec
+import structlog
+
+from bulletin.ids import SlotId
+from bulletin.wire.messages import SlotOffer
+
+_SAMPLE_S = 0.2
+_EMPTY_TRIES = 50
+#: Memory that a driver keeps on a GPU without any process; less than this is nobody's.
+_RESIDUE_BYTES = 64 * 2**20
+
+
+class Load(msgspec.Struct):
+    """What one cell did to its slots, so far."""
+
+    peak_memory_bytes: int | None = None
+    busy_percent: int = 0
+    samples: int = 0
+
+    @property
+    def mean_utilization(self) -> float | None:
+        """Between 0 and 1; None where nothing was measured."""
+        return self.busy_percent / self.samples / 100 if self.samples else None
+
+
+class Inventory:
+    """The slots of this node. `nvml` is None on a node without GPUs."""
+
+    def __init__(self, cpu_slots: int, *, use_gpus: bool) -> None:
+        self._nvml = _nvml() if use_gpus else None
+        self._handles: dict[SlotId, object] = {}
+        self.offers = self._gpus() if self._nvml is not None else ()
+        if not self.offers:
+            self._nvml = None
+            self.offers = tuple(
+                SlotOffer(slot=SlotId(f"cpu-{n}"), kind="cpu", name="CPU slot") for n in range(cpu_slots)
+            )
+
+    def _gpus(self) -> tuple[SlotOffer, ...]:
+        nvml = self._nvml
+        assert nvml is not None
+        offers = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            gpu = nvml.nvmlDeviceGetHandleByIndex(index)
+            slices = self._slices(gpu)
+            for handle in slices or [gpu]:
+                slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
+                self._handles[slot] = handle
+                name = _text(nvml.nvmlDeviceGetName(gpu if not slices else handle))
+                memory = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+                offers.append(SlotOffer(slot=slot, kind="mig" if slices else "gpu", name=name, memory_bytes=memory))
+        return tuple(offers)
+
+    def _slices(self, gpu: object) -> list[object]:
+        nvml = self._nvml
+        assert nvml is not None
+        try:
+            if nvml.nvmlDeviceGetMigMode(gpu)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
+                return []
+        except nvml.NVMLError_NotSupported:
+            return []
+        found = []
+        for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+            try:
+                found.append(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, index))
+            except nvml.NVMLError_NotFound:
+                continue
+        return found
+
+    def visible(self, slots: tuple[SlotId, ...]) -> str:
+        """CUDA_VISIBLE_DEVICES of a lease: its GPUs by UUID, or nothing."""
+        return ",".join(slot for slot in slots if slot in self._handles)
+
+    async def watch(self, slots: tuple[SlotId, ...], load: Load) -> None:
+        """Sample the slots until cancelled. Samples only GPUs: the load of a CPU slot is its cell's own affair."""
+        handles = [self._handles[slot] for slot in slots if slot in self._handles]
+        while handles:
+            used = 0
+            for handle in handles:
+                used += await asyncio.to_thread(self._used, handle)
+                load.busy_percent += await asyncio.to_thread(self._busy_percent, handle)
+                load.samples += 1
+            load.peak_memory_bytes = max(load.peak_memory_bytes or 0, used)
+            await asyncio.sleep(_SAMPLE_S)
+
+    def _used(self, handle: object) -> int:
+        """Bytes that processes hold; all that is in use where the driver does not tell by process (in containers)."""
+        nvml = self._nvml
+        assert nvml is not None
+        processes = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        known = [int(process.usedGpuMemory) for process in processes if process.usedGpuMemory is not None]
+        if len(known) == len(processes) and known:
+            return sum(known)
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle).used) if processes else 0
+
+    def _busy_percent(self, handle: object) -> int:
+        nvml = self._nvml
+        assert nvml is not None
+        try:
+            return int(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+        except nvml.NVMLError_NotSupported:  # a MIG slice has no counter of its own
+            return 0
+
+    async def wait_empty(self, slots: tuple[SlotId, ...]) -> bool:
+        """Wait until no process holds memory on the slots, at most 10 s; False if some still does."""
+        handles = [self._handles[slot] for slot in slots if slot in self._handles]
+        for _ in range(_EMPTY_TRIES):
+            if all([await asyncio.to_thread(self._is_empty, handle) for handle in handles]):
+                return True
+            await asyncio.sleep(_SAMPLE_S)
+        return False
+
+    def _is_empty(self, handle: object) -> bool:
+        nvml = self._nvml
+        assert nvml is not None
+        return not nvml.nvmlDeviceGetComputeRunningProcesses(handle) or self._used(handle) < _RESIDUE_BYTES
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _nvml() -> ModuleType | None:
+    """NVML, started; None where there is no driver."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    began = time.monotonic()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        structlog.get_logger("agent").info("no GPU driver here: CPU slots", nvml=str(error))
+        return None
+    structlog.get_logger("agent").info("NVML started", seconds=round(time.monotonic() - began, 2))
+    module: ModuleType = pynvml
+    return module

@@ -1,0 +1,376 @@
+"""One session on its node: its executor, its pipe and rings, the cell that runs, and how each of them ends.
+
+The session passes bytes on and never looks into them. It decides three things: when a stopped cell has had its grace,
+when a cell has had its walltime, and what to say when the executor is gone.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+
+import msgspec
+import structlog
+
+from bulletin.errors import MalformedMessage
+from bulletin.units import show_duration
+from bulletin.wire import blobs as bulk
+from bulletin.wire import frames, pipe
+from bulletin.wire import messages as wire
+from bulletin.wire.frames import Blob
+from gpu_worker.agent.children import Executor
+from gpu_worker.agent.inventory import Inventory, Load
+from gpu_worker.agent.outputs import Journal
+from gpu_worker.config import Settings
+
+_PIPE_BUFFER = 4 * 2**20
+_UNREAD_LIMIT = 4 * bulk.RING
+_STATUS_WAIT_S = 2.0
+
+
+class End(Enum):
+    """Why an executor was ended, where it did not end by itself."""
+
+    EVICTED = "evicted"
+    LEFT = "left"
+    KERNEL_GONE = "kernel-gone"
+    STOPPED = "stopped"
+    WALLTIME = "walltime"
+    FLOOD = "flood"
+
+
+class Cell:
+    """The cell that runs, and what it has cost so far."""
+
+    def __init__(self, run: wire.Run) -> None:
+        self.id = run.cell
+        self.journal = Journal(run.cell)
+        self.began_ms = now_ms()
+        self.load = Load()
+        self.bytes_sent = sum(run.parcel.sizes)
+        self.returning = 0  #: bytes of the parcel that are still to be passed on
+        self.ended: wire.Ended | None = None
+        self.has_noticed = False
+        self.is_overdue = False
+        self.is_stopped = False
+        self.timers: list[asyncio.Task[None]] = []
+
+
+def now_ms() -> int:
+    """A clock that does not run backwards."""
+    return time.monotonic_ns() // 1_000_000
+
+
+#: How a session reaches its kernel, and the broker. Either may be gone: what they are given may be lost.
+ToKernel = Callable[[bytes, wire.Message, Sequence[Blob]], Awaitable[None]]
+ToBroker = Callable[[wire.Message], Awaitable[None]]
+
+
+class Session:
+    """A lease that this node holds, from Prepare to LeaseOver."""
+
+    def __init__(
+        self, prepare: wire.Prepare, settings: Settings, inventory: Inventory, to_kernel: ToKernel, to_broker: ToBroker
+    ) -> None:
+        self.prepare, self._settings, self._inventory = prepare, settings, inventory
+        self._to_kernel, self._to_broker = to_kernel, to_broker
+        self.route: bytes | None = None  #: the connection that showed the ticket last
+        self.heard_ms = now_ms()
+        self.cell: Cell | None = None
+        self.executor: Executor | None = None
+        self.is_ready = False
+        self.end: End | None = None
+        self.gone = asyncio.Event()  #: the executor's process is gone
+        self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
+        self.log = structlog.get_logger("agent").bind(lease=prepare.lease, session=prepare.session, user=prepare.user)
+        ours, self.theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._ours = ours
+        self._writer: asyncio.StreamWriter | None = None
+        self._finishing: asyncio.Task[None] | None = None
+
+    def held(self) -> wire.HeldLease:
+        """The lease as a broker that has forgotten it must learn it."""
+        prepare, cell = self.prepare, self.cell
+        return wire.HeldLease(
+            lease=prepare.lease,
+            session=prepare.session,
+            kernel=prepare.kernel,
+            user=prepare.user,
+            project=prepare.project,
+            qos=prepare.qos,
+            slots=prepare.slots,
+            walltime_ms=prepare.walltime_ms,
+            cell=cell.id if cell else None,
+            running_ms=now_ms() - cell.began_ms if cell else 0,
+        )
+
+    # --- the executor's side
+
+    async def run(self) -> str:
+        """Pass on what the executor says until it is gone and its slots are empty. The reason, in words."""
+        reader, self._writer = await asyncio.open_unix_connection(sock=self._ours, limit=_PIPE_BUFFER)
+        unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
+        try:
+            while True:
+                if self.cell is not None:
+                    await self.cell.journal.room()
+                message, blobs = unpacker.unpack(await pipe.read(reader))
+                await self._from_executor(message, blobs)
+        except (EOFError, OSError):
+            pass  # the executor has ended; why comes below
+        except MalformedMessage as error:
+            self.log.warning("the executor sent junk and is ended", problem=error.problem)
+        return await self._bury()
+
+    async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
+        cell = self.cell
+        if isinstance(message, wire.Ready):
+            self.is_ready = True
+            await self._to_broker(wire.Prepared(lease=self.prepare.lease))
+        elif cell is None or message.cell != cell.id:
+            return  # of a cell that is over
+        elif isinstance(message, wire.Output):
+            await self._tell(cell.journal.append(message, blobs), blobs)
+        elif isinstance(message, wire.Noticed):
+            cell.has_noticed = True
+        elif isinstance(message, wire.Ended):
+            await self._ended(cell, message, blobs)
+        elif isinstance(message, wire.Chunk):
+            cell.returning -= message.size
+            await self._tell(message, blobs)
+            if cell.ended is not None and cell.returning <= 0:
+                await self._close_cell(cell)
+        else:
+            await self._tell(message, blobs)
+
+    async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
+        cell.ended = msgspec.structs.replace(message, usage=usage)
+        cell.returning = 0 if message.parcel.inline else sum(message.parcel.sizes)
+        await self._tell(cell.ended, blobs)
+        if cell.returning <= 0:
+            await self._close_cell(cell)
+
+    async def _close_cell(self, cell: Cell, outcome: str | None = None) -> None:
+        """The cell is over in every respect: count it once, and let the session be hot."""
+        if self.cell is not cell:
+            return
+        self.cell = None
+        for timer in cell.timers:
+            timer.cancel()
+        usage = cell.ended.usage if cell.ended is not None and outcome is None else None
+        prepare = self.prepare
+        await self._to_broker(
+            wire.CellDone(
+                lease=prepare.lease,
+                session=prepare.session,
+                cell=cell.id,
+                user=prepare.user,
+                project=prepare.project,
+                qos=prepare.qos,
+                slots=prepare.slots,
+                label=prepare.label,
+                usage=usage or self._usage(cell, outcome or "died", cell.ended),
+            )
+        )
+
+    def _usage(self, cell: Cell, outcome: str, ended: wire.Ended | None) -> wire.CellUsage:
+        held_ms = now_ms() - cell.began_ms
+        return wire.CellUsage(
+            outcome=outcome,
+            ran_ms=ended.ran_ms if ended is not None else held_ms,
+            held_ms=held_ms,
+            peak_memory_bytes=cell.load.peak_memory_bytes,
+            mean_utilization=cell.load.mean_utilization,
+            bytes_sent=cell.bytes_sent,
+            bytes_returned=sum(ended.parcel.sizes) if ended is not None else 0,
+        )
+
+    async def _tell(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
+        if self.route is not None:
+            await self._to_kernel(self.route, message, blobs)
+
+    # --- the kernel's side
+
+    async def attach(self, route: bytes, message: wire.Attach) -> None:
+        """The ticket was right: this connection is the session's. Send again what it has missed."""
+        self.route, self.heard_ms = route, now_ms()
+        cell = self.cell
+        await self._tell(wire.Attached(lease=self.prepare.lease, cell=cell.id if cell else None))
+        if cell is None or message.cell != cell.id:
+            return
+        for output, blobs in cell.journal.after(message.seen):
+            await self._tell(output, blobs)
+        if cell.ended is not None:  # chunks were under way when the connection was lost; which of them, nobody knows
+            sentence = "The connection to the node was lost while the results of your cell came back."
+            await self._tell(wire.Lost(cell=cell.id, code="link-lost", sentence=sentence))
+            await self._close_cell(cell, "link-lost")
+
+    async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
+        """Pass on what the kernel says."""
+        self.heard_ms = now_ms()
+        match message:
+            case wire.Run():
+                await self._run_cell(message, blobs)
+            case wire.Chunk() | wire.Took() | wire.Answer():
+                await self._to_executor(message, blobs)
+            case wire.Seen():
+                if self.cell is not None and self.cell.id == message.cell:
+                    self.cell.journal.seen(message.seq)
+            case wire.Stop():
+                if self.cell is not None and self.cell.id == message.cell:
+                    self._stop(self.cell, hard=message.hard)
+            case wire.Leave():
+                await self.finish(End.LEFT)
+            case wire.Ping():
+                await self._tell(wire.Pong())
+            case wire.Attach():
+                pass  # the agent's own business; it has happened
+
+    async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
+        try:
+            bulk.check(message.parcel, self._settings.parcel_limit_bytes)
+        except MalformedMessage as error:
+            await self._tell(wire.Lost(cell=message.cell, code="too-large", sentence=_not_accepted(error)))
+            return
+        if self.end is not None or self.cell is not None:
+            sentence = "The session is ending." if self.end is not None else "The session runs another cell."
+            await self._tell(wire.Gone(code="not-free", sentence=sentence))
+            return
+        cell = self.cell = Cell(message)
+        cell.timers.append(asyncio.create_task(self._walltime(cell)))
+        cell.timers.append(asyncio.create_task(self._inventory.watch(self.prepare.slots, cell.load)))
+        await self._to_executor(message, blobs)
+        await self._to_broker(wire.CellBegan(lease=self.prepare.lease, cell=cell.id))
+
+    async def _to_executor(self, message: wire.Message, blobs: Sequence[Blob]) -> None:
+        if self._writer is None or self._writer.is_closing():
+            return  # its end is told by `run`
+        pipe.write(self._writer, frames.pack(message, blobs))
+        # Nobody waits here, or one slow executor would hold up every kernel. An honest kernel keeps to its window.
+        if self._writer.transport.get_write_buffer_size() > _UNREAD_LIMIT:
+            self.log.warning("the kernel sends more than its window allows; the session is ended")
+            self.finish_soon(End.FLOOD)
+
+    # --- stopping
+
+    def _stop(self, cell: Cell, *, hard: bool) -> None:
+        if hard:
+            self.finish_soon(End.STOPPED)
+        elif not cell.is_stopped:
+            cell.is_stopped = True
+            cell.timers.append(
+                asyncio.create_task(self._interrupt(cell, End.STOPPED, self._settings.interrupt_grace_ms))
+            )
+        elif self.executor is not None:
+            self.executor.interrupt()
+
+    async def _interrupt(self, cell: Cell, end: End, grace_ms: int) -> None:
+        """Interrupt; end the executor if no Python code has noticed within the grace."""
+        if self.executor is not None:
+            self.executor.interrupt()
+        await asyncio.sleep(grace_ms / 1000)
+        if self.cell is cell and (end is End.WALLTIME or not cell.has_noticed):
+            self.finish_soon(end)
+
+    async def _walltime(self, cell: Cell) -> None:
+        await asyncio.sleep(self.prepare.walltime_ms / 1000)
+        cell.is_overdue = True
+        self.log.info("walltime", cell=cell.id, walltime_ms=self.prepare.walltime_ms)
+        await self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
+
+    def exited(self, status: int) -> None:
+        """The executor's process is gone."""
+        assert self.executor is not None
+        self.executor.status = status
+        self.gone.set()
+        if self.cell is not None:
+            self.cell.journal.release()
+
+    def finish_soon(self, end: End) -> None:
+        """`finish`, from a place that cannot wait."""
+        if self._finishing is None:
+            self._finishing = asyncio.create_task(self.finish(end))
+
+    async def finish(self, end: End) -> None:
+        """End the executor, the whole of its process group. `run` then comes to its end."""
+        if self.end is not None:
+            return
+        self.end = end
+        if self.cell is not None:
+            self.cell.journal.release()
+        if self.executor is not None:
+            gentle = end in (End.STOPPED, End.WALLTIME)
+            await self.executor.end(self.gone, at_once=not gentle)
+        elif self._writer is not None:
+            self._writer.close()
+
+    # --- the end
+
+    async def _bury(self) -> str:
+        """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
+        executor = self.executor
+        if executor is not None:
+            with contextlib.suppress(TimeoutError):  # it may have closed its pipe and live on
+                async with asyncio.timeout(_STATUS_WAIT_S):
+                    await self.gone.wait()
+            executor.sweep()
+            await self.gone.wait()
+        sentence = self._epitaph()
+        cell = self.cell
+        if cell is not None:
+            code = self.end.value if self.end is not None else "executor-died"
+            await self._tell(wire.Lost(cell=cell.id, code=code, sentence=sentence))
+            await self._close_cell(cell, self.end.value if self.end is not None else "died")
+        elif self.end is not End.LEFT:
+            await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
+        if not await self._inventory.wait_empty(self.prepare.slots):
+            self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)
+        self.discard()
+        return sentence
+
+    def discard(self) -> None:
+        """Give pipe and rings back; whoever has mapped a ring keeps a hold of its own on it."""
+        self.theirs.close()
+        if self._writer is not None:
+            self._writer.close()
+        else:
+            self._ours.close()
+        rings, self.rings = self.rings, ()
+        for descriptor in rings:
+            os.close(descriptor)
+
+    def _epitaph(self) -> str:
+        """What became of the executor, for the user."""
+        walltime = show_duration(self.prepare.walltime_ms)
+        told = {
+            End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
+            End.LEFT: "The notebook gave the session back.",
+            End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
+            End.STOPPED: "The cell was stopped by ending its process.",
+            End.WALLTIME: f"The cell reached its walltime of {walltime} and was ended.",
+            End.FLOOD: "The notebook sent more at once than the protocol allows.",
+        }
+        if self.end is not None:
+            return told[self.end]
+        status = self.executor.status if self.executor is not None else None
+        if status is None:
+            return "The process that ran your cells could not be started."
+        if status == -9:
+            return (
+                "The process that ran your cell was killed (SIGKILL). "
+                "Most often that is the system, because memory ran out: try with less data at a time."
+            )
+        if status == -11:
+            return "The process that ran your cell crashed (segmentation fault) in one of the libraries it uses."
+        if status < 0:
+            return f"The process that ran your cell was ended by signal {-status}."
+        return f"The process that ran your cell ended by itself, with status {status} (as os._exit does)."
+
+
+def _not_accepted(error: MalformedMessage) -> str:
+    return f"What the cell needs was not accepted ({error.problem}). Nothing was run."

@@ -1,0 +1,123 @@
+"""Who speaks: the hub's word about a token, or the token of the pool's own connection file. Never the client's word."""
+
+import asyncio
+import json
+import os
+import pwd
+import secrets
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from bulletin.errors import NotAllowed
+from bulletin.ids import ProjectId, UserName
+
+#: How long the hub's answer about a token is believed.
+_BELIEVE_MS = 60_000
+_HUB_TIMEOUT_S = 10.0
+#: Users without a group pay from here.
+DEFAULT_PROJECT = ProjectId("default")
+
+
+class Person(msgspec.Struct, frozen=True, kw_only=True):
+    """An identified user."""
+
+    user: UserName
+    groups: tuple[str, ...] = ()
+    #: May see everybody's names and change the pool.
+    is_admin: bool = False
+
+    @property
+    def project(self) -> ProjectId:
+        """Who pays when nobody says: the first group by name, else the default project."""
+        return ProjectId(min(self.groups)) if self.groups else DEFAULT_PROJECT
+
+
+class Hub(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the hub's API is, and the service's own token to it."""
+
+    url: str
+    token: str
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Hub | None":
+        """The hub that manages this process as a service, if one does."""
+        url, token = environ.get("JUPYTERHUB_API_URL"), environ.get("JUPYTERHUB_API_TOKEN")
+        return cls(url=url.rstrip("/"), token=token) if url and token else None
+
+
+class Identity:
+    """Answers who a token belongs to; asks the hub at most once a minute for each token."""
+
+    def __init__(self, own_token: str, hub: Hub | None, scope: str) -> None:
+        self._own_token, self._hub, self._scope = own_token, hub, scope
+        self._believed: dict[str, tuple[int, Person]] = {}
+
+    async def who(self, token: str, now_ms: int) -> Person:
+        """The person behind a token.
+
+        Raises
+        ------
+        NotAllowed
+            With a sentence for the user: an unknown token, or one that may not use the pool.
+        """
+        if secrets.compare_digest(token.encode(), self._own_token.encode()):
+            return Person(user=UserName(_unix_name()), is_admin=True)
+        if self._hub is None:
+            raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
+        self._believed = {known: entry for known, entry in self._believed.items() if entry[0] > now_ms}
+        if token in self._believed:
+            return self._believed[token][1]
+        person = await asyncio.to_thread(self._ask_hub, token)
+        self._believed[token] = (now_ms + _BELIEVE_MS, person)
+        return person
+
+    def _ask_hub(self, token: str) -> Person:
+        assert self._hub is not None
+        model = self._get("/user", token)
+        if model is None:
+            raise NotAllowed(
+                "The hub does not know your server's token. Restart your server from the hub's control panel."
+            )
+        name, scopes = str(model.get("name", "")), set(model.get("scopes", ()))
+        if model.get("kind", "user") != "user" or not name:
+            raise NotAllowed("The token belongs to a service of the hub and not to a user.")
+        if self._scope not in scopes and self._scope.partition("!")[0] not in scopes:
+            raise NotAllowed(
+                f"You ({name}) have no access to the GPU pool on this hub. Ask its administrators to add you."
+            )
+        # The hub shows groups only to tokens that may read them; the service's own may.
+        full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token) or model
+        groups = tuple(sorted(str(group) for group in full.get("groups", ())))
+        return Person(user=UserName(name), groups=groups, is_admin="custom:bulletin:manage" in scopes)
+
+    def _get(self, path: str, token: str) -> dict[str, Any] | None:
+        assert self._hub is not None
+        request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
+            self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_HUB_TIMEOUT_S) as answer:  # noqa: S310
+                model = json.load(answer)
+        except urllib.error.HTTPError as error:
+            if error.code in (401, 403, 404):
+                return None
+            raise NotAllowed(
+                f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
+            ) from None
+        except (OSError, ValueError):
+            raise NotAllowed(
+                "The hub could not be asked who you are: it does not answer. Try again in a moment."
+            ) from None
+        return model if isinstance(model, dict) else None
+
+
+def _unix_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"

@@ -1,0 +1,86 @@
+"""The pool at this moment, as a person may see it. Reads the broker; changes nothing."""
+
+from typing import TYPE_CHECKING, Literal
+
+from bulletin.ids import UserName
+from bulletin.wire import messages as wire
+from gpu_worker.broker.identity import Person
+from gpu_worker.scheduler.life import Phase
+
+if TYPE_CHECKING:
+    from gpu_worker.broker.app import Broker
+
+_RECENT = 20
+#: Who may not know is told so.
+SOMEONE = UserName("someone else")
+_STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
+    Phase.GRANTED: "granted",
+    Phase.BUSY: "busy",
+    Phase.HOT: "hot",
+}
+
+
+def draw(broker: "Broker", viewer: Person) -> wire.Picture:
+    """Slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
+
+    def shown(user: UserName) -> UserName:
+        return user if viewer.is_admin or user == viewer.user else SOMEONE
+
+    state = broker.scheduler.state
+    slots = []
+    for agent in broker.agents.values():
+        node = state.nodes.get(agent.message.agent)
+        for slot in agent.message.slots:
+            tenant = node.tenants.get(slot.slot) if node is not None else None
+            lease = state.leases.get(tenant) if tenant is not None else None
+            slots.append(
+                wire.SlotPicture(
+                    node=agent.message.node,
+                    slot=slot.slot,
+                    name=slot.name,
+                    memory_bytes=slot.memory_bytes,
+                    state=_STATES.get(lease.phase, "leaving") if lease is not None else "free",
+                    user=shown(lease.user) if lease is not None else None,
+                )
+            )
+    waiting = []
+    now_ms = broker.now_ms()
+    for request, wish in broker.wishes.items():
+        standing = broker.waiting(request)
+        if standing is not None:
+            waiting.append(
+                wire.WaitingPicture(
+                    position=standing.position,
+                    user=shown(wish.person.user),
+                    qos=wish.message.qos,
+                    gpus=wish.message.gpus,
+                    reason=standing.reason,
+                    waited_ms=now_ms - wish.since_ms,
+                    wait_ms=standing.wait_ms,
+                )
+            )
+    rows = broker.ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
+    handshakes = sum(monitor.failed for monitor in broker.handshake_monitors)
+    return wire.Picture(
+        slots=tuple(slots),
+        waiting=tuple(sorted(waiting, key=lambda one: one.position)),
+        recent=tuple(
+            wire.CellPicture(
+                cell=row.cell,
+                user=row.user,
+                project=row.project,
+                qos=row.qos,
+                node=row.node,
+                outcome=row.outcome,
+                ended_at_ms=row.ended_at_ms,
+                ran_ms=row.ran_ms,
+                gpu_ms=row.gpu_ms,
+                peak_memory_bytes=row.peak_memory_bytes,
+                mean_utilization=row.mean_utilization,
+            )
+            for row in rows
+        ),
+        counters={**broker.counters, "failed handshakes": handshakes},
+        uptime_ms=now_ms - broker.started_ms,
+        slot_word=broker.slot_word,
+    )

@@ -1,0 +1,96 @@
+"""Wire messages to the scheduler's events, and back. Pure; here durations meet the broker's clock, and only here."""
+
+from bulletin.ids import LeaseId, ProjectId, RequestId, SessionId, UserName
+from bulletin.wire import messages as wire
+from gpu_worker.broker.ledger import CellRecord
+from gpu_worker.scheduler import actions, events, explain
+
+
+def joined(message: wire.Register) -> events.AgentJoined:
+    """An agent's introduction."""
+    return events.AgentJoined(
+        agent=message.agent,
+        node=message.node,
+        slots=tuple(events.Slot(offer.slot, offer.kind, offer.name, offer.memory_bytes) for offer in message.slots),
+        held=tuple(
+            events.Held(
+                lease=held.lease,
+                session=held.session,
+                user=held.user,
+                project=held.project,
+                qos=held.qos,
+                slots=held.slots,
+                cell=held.cell,
+                walltime_ms=held.walltime_ms,
+                running_ms=held.running_ms,
+            )
+            for held in message.held
+        ),
+    )
+
+
+def submitted(
+    message: wire.Submit, request: RequestId, lease: LeaseId, session: SessionId, user: UserName, project: ProjectId
+) -> events.RequestSubmitted:
+    """A kernel's request, under the names that the broker gave it."""
+    return events.RequestSubmitted(
+        request=request,
+        lease=lease,
+        session=session,
+        user=user,
+        project=project,
+        qos=message.qos,
+        gpus=message.gpus,
+        walltime_ms=message.walltime_ms,
+    )
+
+
+def queued(request: RequestId, waiting: explain.Waiting) -> wire.Queued:
+    """Where a request stands, under the kernel's own name for it."""
+    return wire.Queued(
+        request=request,
+        position=waiting.position,
+        reason=waiting.reason,
+        wait_ms=waiting.wait_ms,
+        in_quota=waiting.in_quota,
+    )
+
+
+#: Why a lease ended, in words for its user.
+SENTENCES = {
+    actions.Why.NODE_LOST: "The node that ran your cell was lost: it no longer answers the pool.",
+    actions.Why.NOT_HELD: "The pool's agent on the node that ran your cell was restarted, and the cell ended with it.",
+    actions.Why.SUPERSEDED: "The node that ran your cell was thought lost, and your session went on elsewhere.",
+}
+
+
+def revoked(action: actions.EndLease) -> wire.Revoked:
+    """The end of a lease, for its kernel."""
+    return wire.Revoked(lease=action.lease, code=action.why.value, sentence=SENTENCES[action.why])
+
+
+def record(message: wire.CellDone, node: str, kind: str, now_ms: int) -> CellRecord:
+    """A finished cell as a row of the ledger. `now_ms` is UTC since the epoch."""
+    usage = message.usage
+    ended_at_ms = now_ms - max(0, message.ended_ago_ms)
+    return CellRecord(
+        cell=message.cell,
+        lease=message.lease,
+        session=message.session,
+        user=message.user,
+        project=message.project,
+        qos=message.qos,
+        node=node,
+        slots=message.slots,
+        kind="gpu" if kind in ("gpu", "mig") else "cpu",
+        gpus=len(message.slots) if kind in ("gpu", "mig") else 0,
+        started_at_ms=ended_at_ms - usage.held_ms,
+        ended_at_ms=ended_at_ms,
+        ran_ms=usage.ran_ms,
+        outcome=usage.outcome,
+        peak_memory_bytes=usage.peak_memory_bytes,
+        mean_utilization=usage.mean_utilization,
+        bytes_sent=usage.bytes_sent,
+        bytes_returned=usage.bytes_returned,
+        label=message.label,
+    )

@@ -1,0 +1,293 @@
+"""The command line: `bulletin pool`, `broker`, `agent`, `status`."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import structlog
+import zmq
+import zmq.asyncio
+from traitlets import Bool, Unicode
+from traitlets.config import Application, catch_config_error
+
+from bulletin import __version__
+from bulletin.errors import BadConfig, BulletinError, NoPool
+from bulletin.units import show_duration, show_size
+from bulletin.wire import channel, frames, keys
+from bulletin.wire import messages as wire
+from gpu_worker.config import Pool, Settings
+from gpu_worker.engines.local import BAD_CONFIG, LocalPool
+
+_STATUS_S = 10.0
+
+
+class _Command(Application):
+    """What every command shares: settings, a configuration file, and clean words for bad ones."""
+
+    version = __version__
+    #: The exit status, set by `start`.
+    status = 0
+    classes = [Pool]
+    config_file = Unicode("", help="A configuration file in Python, as Jupyter's. Example: bulletin_config.py").tag(
+        config=True
+    )
+    exit_with_stdin = Bool(False, help="End when standard input ends: whoever started this is gone.").tag(config=True)
+    aliases = {
+        "folder": "Pool.folder",
+        "host": "Pool.host",
+        "slots": "Pool.slots",
+        "device": "Pool.device",
+        "keep": "Pool.keep",
+        "idle-exit": "Pool.idle_exit",
+        "database": "Pool.database",
+        "config": "_Command.config_file",
+    }
+    flags = {
+        "exit-with-stdin": ({"_Command": {"exit_with_stdin": True}}, "End when standard input ends."),
+    }
+
+    @catch_config_error
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the command line and the configuration file."""
+        super().initialize(argv)
+        if self.config_file:
+            path = Path(self.config_file).absolute()
+            if not path.exists():
+                raise BadConfig(f"There is no configuration file {path}.")
+            self.load_config_file(path.name, path=str(path.parent))
+
+    def settings(self) -> Settings:
+        """The settings, checked. Raises BadConfig."""
+        return Pool(parent=self).settings()
+
+    def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Run until it ends, a signal comes, or standard input ends."""
+
+        async def main() -> int:
+            task = asyncio.create_task(make())
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, task.cancel)
+            if self.exit_with_stdin:
+                _when_stdin_ends(loop, task.cancel)
+            with contextlib.suppress(asyncio.CancelledError):
+                return await task
+            return 128 + signal.SIGTERM
+
+        return asyncio.run(main())
+
+
+def _when_stdin_ends(loop: asyncio.AbstractEventLoop, then: Callable[[], object]) -> None:
+    handle = sys.stdin.fileno()
+
+    def look() -> None:
+        if not os.read(handle, 4096):
+            loop.remove_reader(handle)
+            then()
+
+    loop.add_reader(handle, look)
+
+
+class PoolCommand(_Command):
+    """A broker and an agent on this host, each started again when it dies."""
+
+    name = "bulletin-pool"
+    description = "Run a pool on this host: a broker and an agent, each started again within a second when it dies."
+
+    def start(self) -> None:
+        """Run the pool."""
+        settings = self.settings()
+        arguments = [word for word in self._given if word != "--exit-with-stdin"]
+
+        async def run() -> int:
+            pool = LocalPool(settings, arguments)
+            if self.exit_with_stdin:
+                _when_stdin_ends(asyncio.get_running_loop(), pool.stop)
+            return await pool.run()
+
+        settings.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        settings.connection_file.unlink(missing_ok=True)
+        self.status = asyncio.run(run())
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Keep the words: broker and agent get the same ones."""
+        self._given = list(sys.argv[1:] if argv is None else argv)
+        super().parse_command_line(argv)
+
+
+class BrokerCommand(_Command):
+    """The broker alone."""
+
+    name = "bulletin-broker"
+    description = "Run a broker: identity, queue, leases, ledger. Agents of the same folder find it."
+
+    def start(self) -> None:
+        """Run the broker."""
+        from gpu_worker.broker.app import Broker, open_files
+        from gpu_worker.broker.identity import Hub
+        from gpu_worker.broker.ledger import Ledger
+
+        settings = self.settings()
+        files = open_files(settings)
+
+        async def run() -> int:
+            await Broker(settings, Ledger.open(settings.database), files, Hub.from_environ()).run()
+            return 0
+
+        self.status = self.serve(run)
+
+
+class AgentCommand(_Command):
+    """One node's agent."""
+
+    name = "bulletin-agent"
+    description = (
+        "Run the agent of this node: it offers the node's GPUs (or CPU slots) to the broker of the same folder."
+    )
+
+    def start(self) -> None:
+        """Run the agent."""
+        from gpu_worker.agent.app import Agent
+
+        settings = self.settings()
+        try:
+            files = keys.read_private(settings.pool_file, keys.PoolFile)
+        except FileNotFoundError:
+            raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None
+
+        async def run() -> int:
+            await Agent(settings, files).run()
+            return 0
+
+        self.status = self.serve(run)
+
+
+class StatusCommand(_Command):
+    """What is going on in the pool."""
+
+    name = "bulletin-status"
+    description = "Show the slots, the queue and the latest cells of the pool in a folder."
+
+    def start(self) -> None:
+        """Ask the broker and print."""
+        settings = self.settings()
+        try:
+            connection = keys.read_private(settings.connection_file, keys.Connection)
+        except FileNotFoundError:
+            raise NoPool(f"No pool runs in {settings.folder}.", "Start one with: bulletin pool --folder ...") from None
+        picture = asyncio.run(_look(connection))
+        sys.stdout.write("\n".join(describe(picture)) + "\n")
+
+
+async def _look(connection: keys.Connection) -> wire.Picture:
+    context = zmq.asyncio.Context()
+    socket: zmq.asyncio.Socket = channel.connect(
+        context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
+    )
+    unpacker: frames.Unpacker[wire.ToKernel] = frames.Unpacker(wire.ToKernel)
+    hello = wire.Hello(
+        protocol=wire.PROTOCOL,
+        version=__version__,
+        token=connection.token,
+        kernel=keys.make_secret(),  # type: ignore[arg-type]
+    )
+    try:
+        async with asyncio.timeout(_STATUS_S):
+            await socket.send_multipart(frames.pack(hello))
+            await socket.send_multipart(frames.pack(wire.Look()))
+            while True:
+                message, _ = unpacker.unpack(await socket.recv_multipart())
+                match message:
+                    case wire.Picture():
+                        return message
+                    case wire.Welcome() | wire.Unknown():
+                        await socket.send_multipart(frames.pack(wire.Look()))
+                    case wire.Refused():
+                        raise NoPool(message.sentence, "")
+    except TimeoutError:
+        raise NoPool("The pool's broker does not answer.", "See its log.") from None
+    finally:
+        context.destroy(linger=0)
+
+
+def describe(picture: wire.Picture) -> list[str]:
+    """The picture as lines for a terminal."""
+    free = sum(slot.state == "free" for slot in picture.slots)
+    lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    for slot in picture.slots:
+        memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
+        lines.append(
+            f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {slot.state}" + (f" ({slot.user})" if slot.user else "")
+        )
+    lines.append(f"{len(picture.waiting)} waiting")
+    lines += [
+        f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {one.reason}; has waited {show_duration(one.waited_ms)}"
+        for one in picture.waiting
+    ]
+    lines.append("latest cells")
+    lines += [
+        f"  {cell.cell[:8]}  {cell.user}  {cell.project}  {cell.qos}  {cell.outcome}  "
+        f"ran {show_duration(cell.ran_ms)}, "
+        f"{cell.gpu_ms / 1000:.1f} GPU-seconds"
+        for cell in picture.recent
+    ]
+    if any(picture.counters.values()):
+        lines.append(
+            "turned away: " + ", ".join(f"{name} {count}" for name, count in picture.counters.items() if count)
+        )
+    return lines
+
+
+COMMANDS = {
+    "pool": PoolCommand,
+    "broker": BrokerCommand,
+    "agent": AgentCommand,
+    "status": StatusCommand,
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one command; its errors are sentences, and bad configuration is exit status 78."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] not in COMMANDS:
+        known = "\n".join(f"  bulletin {name:8} {command.description}" for name, command in COMMANDS.items())
+        wanted = words and words[0] in ("-h", "--help")
+        (sys.stdout if wanted else sys.stderr).write(
+            f"usage: bulletin COMMAND [options]\n\n{known}\n\nbulletin COMMAND --help-all shows all settings.\n"
+        )
+        raise SystemExit(0 if wanted else 2)
+    if words[0] == "--version":
+        sys.stdout.write(__version__ + "\n")
+        raise SystemExit(0)
+    structlog.configure(
+        processors=[
+            lambda _logger, _method, entry: {"part": words[0], **entry},
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "part", "event"]),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    command = COMMANDS[words[0]]()
+    try:
+        command.initialize(words[1:])
+        command.start()
+        raise SystemExit(command.status)
+    except BadConfig as error:
+        sys.stderr.write(f"bulletin {words[0]}: {error}\n")
+        raise SystemExit(BAD_CONFIG) from None
+    except BulletinError as error:
+        sys.stderr.write(f"bulletin {words[0]}: {error}\n")
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""All settings of a pool: traitlets at the edge, read once, checked together, then frozen."""
+
+import os
+from pathlib import Path
+
+import msgspec
+from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, List, Unicode
+from traitlets.config import Configurable
+
+from bulletin.errors import BadConfig
+
+#: Imported by a zygote before it forks, where the environment has them: a first cell must not pay for `import torch`.
+PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What broker and agent were told, in exact units."""
+
+    folder: Path
+    host: str
+    kernel_port: int
+    agent_port: int
+    database: str
+    slots: int
+    use_gpus: bool
+    preload: tuple[str, ...]
+    environments: dict[str, str]
+    run_as_user: bool
+    keep_ms: int
+    idle_exit_ms: int
+    interrupt_grace_ms: int
+    walltime_grace_ms: int
+    max_walltime_ms: dict[str, int]
+    parcel_limit_bytes: int
+    hub_scope: str
+
+    @property
+    def pool_file(self) -> Path:
+        """Keys and secrets of the pool's own processes."""
+        return self.folder / "pool.json"
+
+    @property
+    def connection_file(self) -> Path:
+        """What a kernel of the same user needs. There only while the pool runs."""
+        return self.folder / "connection.json"
+
+
+class Pool(Configurable):
+    """The pool on this host: a broker and an agent."""
+
+    folder = Unicode(
+        "bulletin-pool",
+        help="Where keys, the connection file and the ledger rest. Made with mode 0711; its files have 0600. "
+        "Example: /var/lib/bulletin",
+    ).tag(config=True)
+    host = Unicode(
+        "127.0.0.1",
+        help="The address that kernels and agents connect to. Example: 10.0.0.5 where notebooks run on other hosts.",
+    ).tag(config=True)
+    kernel_port = Int(0, help="Port for kernels. 0: a free one, kept from then on.").tag(config=True)
+    agent_port = Int(0, help="Port for agents. 0: a free one, kept from then on.").tag(config=True)
+    database = Unicode(
+        "",
+        help="URL of the ledger's database. Empty: SQLite in the folder. "
+        "Example: postgresql+psycopg://bulletin@db/bulletin",
+    ).tag(config=True)
+    slots = Int(
+        0,
+        min=0,
+        help="How many CPU slots a node without a GPU offers. 0: one for each core. Nodes with GPUs offer those.",
+    ).tag(config=True)
+    device = CaselessStrEnum(
+        ["auto", "cpu"], "auto", help="auto: GPUs where NVML finds some, else CPU slots. cpu: CPU slots in any case."
+    ).tag(config=True)
+    preload = List(
+        Unicode(),
+        list(PRELOAD),
+        help="Modules that zygotes import before the first cell, where the environment has them. "
+        "They must not use CUDA on import.",
+    ).tag(config=True)
+    environments = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        help='Environments that cells may ask for, by id. Example: {"torch": "/opt/envs/torch/bin/python"}. '
+        'The id "default" is the interpreter of the pool unless it is set here.',
+    ).tag(config=True)
+    run_as_user = Bool(
+        False,
+        help="Run each executor as the Unix user of the hub user's name. "
+        "Needs an agent that runs as root, and such users.",
+    ).tag(config=True)
+    keep = Float(
+        3600.0, min=0, help="Seconds that a session outlives its kernel, in case the kernel comes back. Example: 600"
+    ).tag(config=True)
+    idle_exit = Float(
+        0.0, min=0, help="Seconds without any kernel or lease after which the pool ends by itself. 0: never."
+    ).tag(config=True)
+    interrupt_grace = Float(
+        10.0,
+        min=0,
+        help="Seconds that a stopped cell may stay inside C code before its executor is ended. "
+        "A cell that has noticed may take its time.",
+    ).tag(config=True)
+    walltime_grace = Float(
+        5.0, min=0, help="Seconds between the interrupt at the walltime and the end of the executor."
+    ).tag(config=True)
+    max_walltime = Dict(
+        value_trait=Float(),
+        key_trait=Unicode(),
+        help='Longest run of a cell by QoS, in seconds, over the defaults. Example: {"interactive": 600}',
+    ).tag(config=True)
+    parcel_limit = Float(64.0, min=0.001, help="What one cell may send or return at most, in GB.").tag(config=True)
+    hub_scope = Unicode(
+        "access:services!service=bulletin", help="The hub scope that a user's token must have to use the pool."
+    ).tag(config=True)
+
+    def settings(self) -> Settings:
+        """Check everything together and freeze it.
+
+        Raises
+        ------
+        BadConfig
+            With the setting and the remedy.
+        """
+        folder = Path(self.folder).expanduser().absolute()
+        for trait, port in (("kernel_port", self.kernel_port), ("agent_port", self.agent_port)):
+            if not 0 <= port <= 65535:
+                raise BadConfig(f"Pool.{trait} is {port}. A port is a number from 0 to 65535; 0 takes a free one.")
+        if self.kernel_port and self.kernel_port == self.agent_port:
+            raise BadConfig(
+                f"Pool.kernel_port and Pool.agent_port are both {self.kernel_port}. Give them two ports, or 0."
+            )
+        if self.run_as_user and os.getuid() != 0:
+            raise BadConfig(
+                "Pool.run_as_user needs a pool that runs as root. Run it as root, or leave the setting out."
+            )
+        for name, python in self.environments.items():
+            if not os.access(python, os.X_OK):
+                raise BadConfig(f"Pool.environments: the environment {name!r} names {python}, which is not a program.")
+        return Settings(
+            folder=folder,
+            host=self.host,
+            kernel_port=self.kernel_port,
+            agent_port=self.agent_port,
+            database=self.database or f"sqlite:///{folder / 'ledger.sqlite'}",
+            slots=self.slots or os.cpu_count() or 1,
+            use_gpus=self.device == "auto",
+            preload=tuple(self.preload),
+            environments=dict(self.environments),
+            run_as_user=self.run_as_user,
+            keep_ms=round(self.keep * 1000),
+            idle_exit_ms=round(self.idle_exit * 1000),
+            interrupt_grace_ms=round(self.interrupt_grace * 1000),
+            walltime_grace_ms=round(self.walltime_grace * 1000),
+            max_walltime_ms={name: round(seconds * 1000) for name, seconds in self.max_walltime.items()},
+            parcel_limit_bytes=round(self.parcel_limit * 10**9),
+            hub_scope=self.hub_scope,
+        )

@@ -1,0 +1,19 @@
+"""`python -m gpu_worker.executor FD`: the zygote, talking to its agent over the inherited descriptor FD."""
+
+import os
+import sys
+
+from gpu_worker.executor import environment, zygote
+
+
+def main() -> None:
+    """Serve forks until the agent is gone."""
+    clean = environment.without_secrets(os.environ, keep=(zygote.PRELOAD,))
+    if len(clean) < len(os.environ):
+        # Deleting a variable does not take it out of /proc/PID/environ, which every executor could read.
+        os.execve(sys.executable, sys.orig_argv, clean)  # noqa: S606
+    zygote.serve(int(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What a process of the pool is before the user's code runs in it: bound to its parent, without secrets, a nobody.
+
+Everything here is about the process itself (prctl, identity, environ); nothing is about cells.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import bulletin
+from bulletin.wire.messages import Fork
+
+_SECRET = ("JUPYTERHUB_", "JPY_", "BULLETIN_")
+#: What tells user code that it runs in an executor.
+MARK = "BULLETIN_EXECUTOR"
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+#: What the driver answers while nobody has called cuInit.
+_CUDA_NOT_INITIALIZED = 3
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def without_secrets(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
+    """The environment as a user's code may see it."""
+    kept = (MARK, *keep)
+    return {name: value for name, value in environ.items() if name in kept or not name.startswith(_SECRET)}
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when the parent dies; leave at once if it is dead already."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def is_cuda_virgin() -> bool:
+    """Whether nobody in this process has called cuInit: only then may it fork users of CUDA."""
+    with Path("/proc/self/maps").open() as maps:
+        library = next((line.split()[-1] for line in maps if "libcuda.so" in line), None)
+    if library is None:
+        return True
+    count = ctypes.c_int()
+    return int(ctypes.CDLL(library).cuDeviceGetCount(ctypes.byref(count))) == _CUDA_NOT_INITIALIZED
+
+
+def become_executor(fork: Fork, zygote: int) -> None:
+    """Turn a fresh fork of the zygote into its tenant's process.
+
+    Raises
+    ------
+    OSError
+        If the identity that was asked for cannot be taken on. The process must then not go on.
+    """
+    os.setsid()
+    die_with_parent(zygote)
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell to interrupt
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    if fork.gid is not None or fork.groups:
+        os.setgroups(fork.groups)
+    if fork.gid is not None:
+        os.setresgid(fork.gid, fork.gid, fork.gid)
+    if fork.uid is not None:
+        os.setresuid(fork.uid, fork.uid, fork.uid)
+    die_with_parent(zygote)  # a change of identity has cleared it
+    _take_environ(fork)
+    _prctl(_PR_SET_DUMPABLE, 1)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed()  # inherited, it would be the same in every executor
+
+
+def _take_environ(fork: Fork) -> None:
+    os.environ.update(fork.environ)
+    clean = without_secrets(os.environ)
+    for name in set(os.environ) - set(clean):
+        del os.environ[name]
+    if find_spec("matplotlib_inline") is not None and not os.environ.get("MPLBACKEND"):
+        os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    started_in = str(Path.cwd())
+    if fork.folder is not None:
+        try:
+            os.chdir(fork.folder)
+        except OSError as error:
+            print(f"bulletin: the notebook's folder is not on this node: {error}", file=sys.stderr)  # noqa: T201
+    # As in a notebook: no arguments, and modules are looked for in the current folder first.
+    sys.argv = [""]
+    if sys.path and sys.path[0] == started_in:
+        sys.path[0] = ""
+    else:
+        sys.path.insert(0, "")
+    ours = str(Path(bulletin.__path__[0]).parent)
+    if ours not in sys.path:
+        sys.path.append(ours)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value})")

@@ -1,0 +1,138 @@
+"""How a cell is stopped: what SIGINT means at each moment of an executor's life.
+
+Between cells it means nothing. While state arrives, that the cell need not start. While the cell runs, KeyboardInterrupt
+in its code, wherever that is: in a loop, in a system call, in an `await`. While changes are collected, nothing again.
+"""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from enum import Enum
+from types import FrameType, TracebackType, coroutine
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Phase(Enum):
+    """What the executor does now."""
+
+    IDLE, LOADING, RUNNING, COLLECTING = range(4)
+
+
+class Interrupts:
+    """Owns SIGINT. `notice` is called from the signal handler: it may only do what is safe there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, notice: Callable[[], None]) -> None:
+        self._loop, self._notice = loop, notice
+        self.phase = Phase.IDLE
+        #: SIGINT came before the cell began.
+        self.is_wanted = False
+        self._task: asyncio.Task[object] | None = None
+        self._is_cancelled = False
+        self._held = 0
+        self._main = threading.get_ident()
+        #: SIGINT came while it was held; it is raised when the hold ends.
+        self.is_pending = False
+
+    def listen(self) -> None:
+        """Take SIGINT over, in the main thread."""
+        signal.signal(signal.SIGINT, self._handle)
+
+    def expect(self) -> None:
+        """A cell is coming (said by the reader of the pipe)."""
+        self.is_wanted = False
+        self.phase = Phase.LOADING
+
+    def begin(self) -> None:
+        """The cell's code runs from now on. Raises KeyboardInterrupt if it need not any more."""
+        self.is_pending = False
+        self.phase = Phase.RUNNING
+        if self.is_wanted:
+            raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        """The cell's code is over."""
+        self.phase = Phase.COLLECTING
+
+    def __enter__(self) -> None:
+        """Hold interrupts for a few lines that must be done whole."""
+        if threading.get_ident() == self._main:
+            self._held += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if threading.get_ident() != self._main:
+            return
+        self._held -= 1
+        if self._held == 0 and self.is_pending:
+            self.is_pending = False
+            if self.phase is Phase.RUNNING:
+                raise KeyboardInterrupt
+
+    def _handle(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.phase is Phase.IDLE:
+            return
+        self._notice()
+        if self.phase is Phase.LOADING:
+            self.is_wanted = True
+        elif self.phase is Phase.RUNNING:
+            if self._held:
+                self.is_pending = True
+            elif self._is_awaiting() and not self._is_cancelled:
+                self._cancel()
+            else:
+                raise KeyboardInterrupt
+
+    def _is_awaiting(self) -> bool:
+        """The cell waits in an `await`: no task of the loop runs Python code now."""
+        return self._task is not None and asyncio.current_task(self._loop) is None
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._is_cancelled = True
+            self._task.cancel()
+            self._loop.call_soon_threadsafe(lambda: None)  # the loop sleeps in select: wake it
+
+    def drive(self, work: Coroutine[Any, Any, Result], task_of: Callable[..., asyncio.Task[Result]]) -> Result:
+        """Run a cell's coroutine to its end in the loop, whatever its code does to the loop."""
+        task = task_of(self._translate(work))
+        self._task, self._is_cancelled = task, False
+        try:
+            while not task.done():
+                try:
+                    self._loop.run_until_complete(task)
+                except KeyboardInterrupt:
+                    # Raised in another task's code, or in a callback: the cell is what must end.
+                    if not task.done():
+                        self._cancel()
+                except RuntimeError:
+                    # The cell stopped the loop. It is ours: go on.
+                    if task.done():
+                        raise
+            return task.result()
+        finally:
+            self._task = None
+
+    @coroutine
+    def _translate(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
+        """Make of our own cancellation a KeyboardInterrupt at the `await` where the cell is."""
+        send: Callable[[], Any] = lambda: work.send(None)  # noqa: E731
+        while True:
+            try:
+                waited_for = send()
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            try:
+                value = yield waited_for
+            except asyncio.CancelledError as error:
+                thrown: BaseException = error
+                if self._is_cancelled and self._task is not None:
+                    self._is_cancelled = False
+                    self._task.uncancel()
+                    thrown = KeyboardInterrupt()
+                send = lambda thrown=thrown: work.throw(thrown)  # type: ignore[misc]  # noqa: E731
+            except BaseException as error:  # noqa: BLE001  whatever it is, it is for the cell
+                send = lambda thrown=error: work.throw(thrown)  # type: ignore[misc]  # noqa: E731
+            else:
+                send = lambda value=value: work.send(value)  # type: ignore[misc]  # noqa: E731

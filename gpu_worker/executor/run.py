@@ -1,0 +1,234 @@
+"""One executor: takes cells and their state in, runs them one after another, and hands back what they changed."""
+
+import asyncio
+import contextvars
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, NoReturn
+
+import bulletin.state
+from bulletin.errors import MalformedMessage
+from bulletin.ids import CellId
+from bulletin.wire import blobs, pipe
+from bulletin.wire.frames import Blob, Unpacker
+from bulletin.wire.messages import (
+    Answer,
+    Chunk,
+    Ended,
+    ErrorText,
+    Noticed,
+    Ready,
+    Run,
+    ToExecutor,
+    Took,
+)
+from gpu_worker.executor.interrupts import Interrupts, Phase
+from gpu_worker.executor.relay import Relay
+from gpu_worker.executor.shell import ZMQInteractiveShell
+from gpu_worker.executor.streams import Descriptors, Stream
+
+Outcome = Literal["returned", "raised", "interrupted"]
+_UNCHANGED = "Nothing was run; your variables are unchanged."
+
+
+class _Job(NamedTuple):
+    """A cell whose state is here, or could not be taken in."""
+
+    run: Run
+    parts: Sequence[Blob]
+    problem: ErrorText | None = None
+
+
+class Executor:
+    """Owns the pipe to the agent, the loop, and the shell. `serve` is called once, in the main thread."""
+
+    def __init__(self, pipe_fd: int, ring_in: int, ring_out: int) -> None:
+        self._link = socket.socket(fileno=pipe_fd)
+        self._rings = blobs.map_ring(ring_in), blobs.map_ring(ring_out)
+        for ring in (ring_in, ring_out):
+            os.close(ring)
+        self._loop = asyncio.new_event_loop()
+        self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
+        self._interrupts = Interrupts(self._loop, self._notice)
+        self._relay = Relay(self._link, self._interrupts)
+        self._descriptors = Descriptors(self._relay)
+        self._relay.before = self._descriptors.drain
+        self._arriving: tuple[Run, blobs.Receiver] | None = None
+        self._sender: blobs.Sender | None = None
+        self._sender_cell = CellId("")
+        self._sending = threading.Lock()
+        self._context = contextvars.copy_context()
+        self._pid = os.getpid()
+
+    def serve(self) -> NoReturn:
+        """Run cells until the agent hangs up, which ends the process."""
+        sys.stdout, sys.stderr = Stream(self._relay, 1), Stream(self._relay, 2)
+        os.register_at_fork(after_in_child=self._become_child)
+        self._relay.send(Ready(pid=self._pid))
+        self._relay.start()
+        self._descriptors.start()
+        asyncio.set_event_loop(self._loop)
+        self._shell = ZMQInteractiveShell(self._relay)
+        self._interrupts.listen()
+        threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
+        while True:
+            job = self._loop.run_until_complete(self._jobs.get())
+            self._run(job)
+
+    def _become_child(self) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._relay.become_child()
+        self._descriptors.become_child()
+        os.close(self._link.detach())
+
+    def _notice(self) -> None:
+        self._relay.send(Noticed(cell=self._relay.cell))
+
+    # --- the reader's thread
+
+    def _read(self) -> None:
+        unpacker = Unpacker[Run | Chunk | Took | Answer](ToExecutor)
+        try:
+            while True:
+                frames = pipe.receive(self._link)
+                try:
+                    self._take(*unpacker.unpack(frames))
+                except MalformedMessage as error:
+                    self._relay.note(f"an agent's message was dropped: {error}")
+        except (EOFError, OSError, MalformedMessage):
+            # The agent is gone, or speaks something else: everything that the cell has started goes too.
+            os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    def _take(self, message: Run | Chunk | Took | Answer, frames: list[Blob]) -> None:
+        match message:
+            case Run():
+                self._sender, self._arriving = None, None
+                self._interrupts.expect()
+                self._relay.cell = message.cell
+                try:
+                    self._arriving = message, blobs.Receiver(message.parcel, frames, self._rings[0])
+                except (MemoryError, MalformedMessage) as error:
+                    self._start(_Job(message, (), _cannot_take_in(error)))
+            case Chunk():
+                if self._arriving is not None and self._arriving[0].cell == message.cell:
+                    run, receiver = self._arriving
+                    try:
+                        receiver.take(message, frames)
+                    except MalformedMessage as error:
+                        self._arriving = None
+                        self._start(_Job(run, (), _cannot_take_in(error)))
+                self._relay.send(Took(cell=message.cell))  # of a refused parcel too: its sender must come to its end
+            case Took():
+                self._send_more(message.cell)
+            case Answer():
+                self._shell.answers.put(message.text)
+        if self._arriving is not None and self._arriving[1].is_done:
+            run, receiver = self._arriving
+            self._arriving = None
+            self._start(_Job(run, receiver.parts))
+
+    def _start(self, job: _Job) -> None:
+        self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
+
+    def _send_more(self, cell: CellId) -> None:
+        with self._sending:
+            if self._sender is None or self._sender_cell != cell:
+                return  # of a cell before this one
+            self._sender.took()
+            self._pump(self._sender)
+
+    def _pump(self, sender: blobs.Sender) -> None:
+        for chunk, pieces in sender.ready():
+            self._relay.send(chunk, pieces)
+        if sender.is_done:
+            self._sender = None
+
+    # --- the main thread
+
+    def _run(self, job: _Job) -> None:
+        run, parts, problem = job
+        baseline = None
+        if problem is None and parts:
+            try:
+                baseline = bulletin.state.restore(parts[0], parts[1:], self._shell.user_ns)
+            except Exception as error:  # noqa: BLE001  unpickling runs anybody's code
+                problem = _cannot_take_in(error)
+        del job, parts
+        if problem is not None:
+            self._end(run, "raised", problem)
+            return
+        if baseline is None:
+            baseline = bulletin.state.Baseline()
+        began_ns = time.monotonic_ns()
+        result: Any = None
+        try:
+            try:
+                self._interrupts.begin()
+                result, error = self._run_cell(run)
+            finally:
+                self._interrupts.finish()
+        except BaseException as stopped:  # noqa: BLE001  the stop button at the very end, or IPython's own failure
+            error = stopped
+        ran_ms = (time.monotonic_ns() - began_ns) // 1_000_000
+        if os.getpid() != self._pid:
+            os._exit(0)  # a fork, made by the cell, that has come to the cell's end
+        outcome: Outcome = "returned"
+        if error is not None:
+            outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
+        text = None if error is None else self._shell.error_text(error)
+        try:
+            captured = bulletin.state.changes(self._shell.user_ns, baseline, extra={"result": result, "error": error})
+        except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
+            self._end(run, "raised", _cannot_hand_back(failure), ran_ms=ran_ms)
+            return
+        self._end(run, outcome, text, [captured.stream, *captured.buffers], ran_ms)
+
+    def _run_cell(self, run: Run) -> tuple[Any, BaseException | None]:
+        self._shell.begin(run.source, run.number)
+        done = self._interrupts.drive(
+            self._shell.run(run.source, silent=run.silent),
+            lambda work: self._loop.create_task(work, name=f"cell {run.number}", context=self._context),
+        )
+        return done.result, done.error_in_exec or done.error_before_exec
+
+    def _end(
+        self, run: Run, outcome: Outcome, error: ErrorText | None, parts: Sequence[Blob] = (), ran_ms: int = 0
+    ) -> None:
+        self._descriptors.flush()
+        self._interrupts.phase = Phase.IDLE
+        parcel = blobs.describe(parts)
+        ended = Ended(cell=run.cell, outcome=outcome, parcel=parcel, ran_ms=ran_ms, error=error)
+        if parcel.inline:
+            self._relay.send(ended, parts)
+            return
+        with self._sending:
+            self._sender, self._sender_cell = blobs.Sender(run.cell, parts, self._rings[1]), run.cell
+            self._relay.send(ended)
+            self._pump(self._sender)
+
+
+def _cannot_take_in(error: BaseException) -> ErrorText:
+    """Why the state of a cell could not become variables here."""
+    match error:
+        case ModuleNotFoundError():
+            why = (
+                f"The cell's variables need the module {error.name!r}, which the environment of this pool does not have. "
+                f"{_UNCHANGED} Install it there, or use an environment that has it."
+            )
+        case MemoryError():
+            why = f"The cell's variables do not fit into the memory of the node. {_UNCHANGED} Send less with the cell."
+        case MalformedMessage():
+            why = f"The cell's variables arrived damaged ({error}). {_UNCHANGED}"
+        case _:
+            why = f"The cell's variables could not be loaded on the node: {type(error).__name__}: {error}. {_UNCHANGED}"
+    return ErrorText(name="CannotSend", value=why, traceback=(f"CannotSend: {why}",))
+
+
+def _cannot_hand_back(error: Exception) -> ErrorText:
+    why = f"What the cell made could not be sent back: {type(error).__name__}: {error}. Your variables are as before the cell."
+    return ErrorText(name="CannotReturn", value=why, traceback=(f"CannotReturn: {why}",))

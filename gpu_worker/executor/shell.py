@@ -1,0 +1,223 @@
+"""The IPython shell of an executor: as a notebook's, with its outputs going to the relay and its input coming from it."""
+
+import builtins
+import contextlib
+import getpass
+import os
+import traceback
+import types
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from traitlets import Type
+from traitlets.config import Config
+
+from bulletin.wire.messages import Asked, ErrorText
+from gpu_worker.executor.relay import Relay
+
+_OURS = ("gpu_worker.", "bulletin.")
+#: As ipykernel has it: programs that the cell starts show colours, and page nothing.
+_TERMINAL = {
+    "TERM": "xterm-color",
+    "CLICOLOR": "1",
+    "FORCE_COLOR": "1",
+    "CLICOLOR_FORCE": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+}
+
+
+class _Publisher(DisplayPublisher):
+    """`display()` as Jupyter messages."""
+
+    def publish(  # noqa: D102
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        *_: object,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **__: object,
+    ) -> None:
+        content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
+        self.shell.relay.output("update_display_data" if update else "display_data", content)
+
+    def clear_output(self, wait: bool = False) -> None:  # noqa: D102, FBT001, FBT002
+        self.shell.relay.output("clear_output", {"wait": wait})
+
+
+class _Hook(DisplayHook):
+    """The value of a cell's last expression as a Jupyter message."""
+
+    def write_output_prompt(self) -> None:
+        """Nothing: the count is in the message."""
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:  # noqa: D102
+        content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
+        self.shell.relay.output("execute_result", content)
+
+    def finish_displayhook(self) -> None:  # noqa: D102
+        self._is_active = False
+
+
+class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
+    """The shell. It bears the name by which libraries know a notebook from a terminal (rich, tqdm, plotly do)."""
+
+    displayhook_class = Type(_Hook)
+    display_pub_class = Type(_Publisher)
+
+    def __init__(self, relay: Relay) -> None:
+        config = Config()
+        config.HistoryManager.enabled = False
+        self.relay = relay
+        #: What the user types, as the reader of the pipe hands it over.
+        self.answers: SimpleQueue[str] = SimpleQueue()
+        self._outer: ExecutionResult | None = None
+        self._shown: tuple[BaseException, list[str]] | None = None
+        self._source = ""
+        self._lines_above = 0
+        super().__init__(config=config)
+        InteractiveShell._instance = self
+        type(self)._instance = self
+        builtins.input = self._input
+        getpass.getpass = self._getpass
+
+    # --- one cell
+
+    def begin(self, source: str, number: int) -> None:
+        """Prepare for the cell with this execution count."""
+        self.execution_count = number
+        for history in (self.history_manager.input_hist_parsed, self.history_manager.input_hist_raw):
+            del history[number:]
+            history.extend([""] * (number - len(history)))  # In[number] is this cell, whatever ran elsewhere
+        # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
+        self._lines_above = 1 + source[: len(source) - len(source.lstrip())].count("\n")
+        self._source = source
+        self._outer = self._shown = None
+
+    async def run(self, source: str, *, silent: bool) -> ExecutionResult:
+        """Run the cell inside the running loop: `await` at its top level works, and so do tasks that it makes."""
+        try:
+            transformed = self.transform_cell(source)
+        except Exception:  # noqa: BLE001  IPython comes upon it again, and shows it as the cell's error
+            return self.run_cell(source, store_history=not silent, silent=silent)
+        if not self.should_run_async(source, transformed_cell=transformed):
+            return self.run_cell(source, store_history=not silent, silent=silent)
+        result = None
+        try:
+            result = await self.run_cell_async(
+                source, store_history=not silent, silent=silent, transformed_cell=transformed
+            )
+        finally:
+            self.events.trigger("post_execute")
+            if not silent:
+                self.events.trigger("post_run_cell", result)
+        return result
+
+    def error_text(self, error: BaseException) -> ErrorText:
+        """The cell's error as IPython has shown it."""
+        if self._shown is not None and self._shown[0] is error:
+            lines = self._shown[1]
+        else:
+            lines = traceback.format_exception_only(error)
+        return ErrorText(name=type(error).__name__, value=_text_of(error), traceback=tuple(lines))
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Python of a cell; of the cell itself, with the lines that stand above it in the notebook."""
+        python: str = super().transform_cell(raw_cell)
+        return "\n" * self._lines_above + python if raw_cell is self._source else python
+
+    async def run_code(self, code_obj: types.CodeType, result: Any = None, *, async_: bool = False) -> bool:
+        """Run one statement; remember which result is the cell's own."""
+        if self._outer is None:
+            self._outer = result
+        return bool(await super().run_code(code_obj, result, async_=async_))
+
+    # --- errors
+
+    def _get_exc_info(self, exc_tuple: Any = None) -> Any:
+        kind, error, at = super()._get_exc_info(exc_tuple)
+        _forget_our_frames(error)
+        return kind, error, error.__traceback__ if exc_tuple is None else at
+
+    def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        outer = self._outer
+        if outer is None or evalue in (outer.error_in_exec, outer.error_before_exec):
+            self._shown = evalue, stb  # goes back with the cell, which ends here
+        else:
+            content = {"ename": etype.__name__, "evalue": _text_of(evalue), "traceback": stb}
+            self.relay.output("error", content)
+
+    # --- input
+
+    def _input(self, prompt: object = "", /) -> str:
+        return self._ask(str(prompt), password=False)
+
+    def _getpass(self, prompt: str = "Password: ", stream: object = None, **_: object) -> str:
+        return self._ask(str(prompt), password=True)
+
+    def _ask(self, prompt: str, *, password: bool) -> str:
+        if self.relay.is_child:
+            raise EOFError("a forked process cannot ask the user")
+        while not self.answers.empty():
+            self.answers.get()  # typed for a question that was interrupted
+        self.relay.send(Asked(cell=self.relay.cell, prompt=prompt, password=password))
+        return self.answers.get()
+
+    # --- what a notebook has and a terminal has not
+
+    def init_environment(self) -> None:
+        """Tell programs what this "terminal" can do."""
+        os.environ.update(_TERMINAL)
+
+    def init_hooks(self) -> None:
+        """Show help in the notebook instead of in a pager."""
+        super().init_hooks()
+        self.set_hook("show_in_pager", self._show_page, 99)
+
+    def _show_page(self, _shell: object, page: Any, *_: object, **__: object) -> None:
+        self.display_pub.publish(page if isinstance(page, dict) else {"text/plain": page})
+
+    def enable_gui(self, gui: str | None = None) -> None:
+        """There is no screen here."""
+        if gui not in (None, "inline", "agg"):
+            raise UsageError(f"There is no screen where the cell runs, so {gui} cannot be used. Try %matplotlib inline.")
+
+    def ask_exit(self) -> None:
+        """`exit` ends the cell, as it ends a script."""
+        raise SystemExit
+
+    @contextlib.contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:  # noqa: ARG002
+        """IPython keeps a copy of all that is printed, for ever. We do not."""
+        yield
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as own:  # noqa: BLE001  the user's __str__
+        return f"<{type(error).__name__}, whose __str__ raises {type(own).__name__}>"
+
+
+def _forget_our_frames(error: BaseException | None) -> None:
+    """Take our own frames out of the tracebacks of an error and of what led to it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        kept: types.TracebackType | None = None
+        at = error.__traceback__
+        chain = []
+        while at is not None:
+            chain.append(at)
+            at = at.tb_next
+        for entry in reversed(chain):
+            if not entry.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+                kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        error.__traceback__ = kept
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,145 @@
+"""The zygote: has imported the heavy libraries, has not touched CUDA, has one thread, and forks executors on request.
+
+It owns no cell and no user data. It dies with its agent, and its executors die with it.
+"""
+
+import gc
+import importlib
+import importlib.util
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from typing import NoReturn
+
+from bulletin.errors import MalformedMessage
+from bulletin.wire import pipe
+from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.messages import Exited, Fork, Forked, FromZygote, ToZygote, Warm
+from gpu_worker.executor import environment
+from gpu_worker.executor.run import Executor
+
+#: Modules to import before the first fork, comma separated.
+PRELOAD = "BULLETIN_PRELOAD"
+
+
+def serve(control_fd: int) -> NoReturn:
+    """Import, say Warm, then fork until the agent hangs up."""
+    os.set_inheritable(control_fd, False)
+    environment.die_with_parent(os.getppid())
+    control = socket.socket(fileno=control_fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    woken, wake = os.pipe()
+    for end in (woken, wake):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    warm = _preload(os.environ.pop(PRELOAD, ""))
+    gc.collect()
+    gc.freeze()  # so that collections in executors do not touch, and copy, the pages that they share
+    _send(control, warm)
+
+    executors: set[int] = set()
+    waiting = select.poll()
+    waiting.register(control, select.POLLIN)
+    waiting.register(woken, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in waiting.poll()}
+        if woken in ready:
+            os.read(woken, 4096)
+            _reap(control, executors)
+        if control.fileno() in ready:
+            _fork(control, executors, woken, wake)
+
+
+def _preload(names: str) -> Warm:
+    """Import what is there. A library that is not installed is no failure; one that breaks must not end the pool."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    imported, failed = [], {}
+    for name in filter(None, (word.strip() for word in names.split(","))):
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name.partition(".")[0] and error.name != name:
+                failed[name] = str(error)
+        except Exception as error:  # noqa: BLE001  an import runs anybody's code
+            failed[name] = f"{type(error).__name__}: {error}"
+        else:
+            imported.append(name)
+    for name, problem in failed.items():
+        _log(f"could not import {name}: {problem}")
+    return Warm(imported=tuple(imported), failed=failed)
+
+
+def _fork(control: socket.socket, executors: set[int], woken: int, wake: int) -> None:
+    try:
+        mark, descriptors, _, _ = socket.recv_fds(control, 1, 3, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:
+        mark = b""
+    if not mark:
+        sys.exit(0)  # the agent is gone; the executors follow by themselves
+    try:
+        fork, _ = Unpacker[Fork](ToZygote).unpack(pipe.receive(control))
+        if len(descriptors) != 3:
+            raise MalformedMessage(f"{len(descriptors)} descriptors beside a fork, 3 expected")
+    except (EOFError, OSError):
+        sys.exit(0)
+    except MalformedMessage as error:
+        _log(str(error))
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return
+    if not environment.is_cuda_virgin():
+        _log("a preloaded library has initialised CUDA, which cannot be forked. Take it out of the preload list.")
+        sys.exit(1)
+    zygote = os.getpid()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _be_executor(fork, zygote, control, (woken, wake), descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    executors.add(pid)
+    _send(control, Forked(lease=fork.lease, pid=pid))
+
+
+def _be_executor(
+    fork: Fork, zygote: int, control: socket.socket, wakers: tuple[int, int], descriptors: list[int]
+) -> NoReturn:
+    log = os.dup(2)
+    try:
+        environment.become_executor(fork, zygote)
+        control.close()
+        for waker in wakers:
+            os.close(waker)
+        Executor(*descriptors).serve()
+    except BaseException as error:  # noqa: BLE001  a fork must never return into the zygote's loop
+        os.dup2(log, 2)  # away from the cell's output
+        sys.stderr = sys.__stderr__
+        traceback.print_exception(error)
+        _log("an executor could not go on, see above")
+    finally:
+        os._exit(70)
+
+
+def _reap(control: socket.socket, executors: set[int]) -> None:
+    for pid in sorted(executors):
+        gone, status = os.waitpid(pid, os.WNOHANG)
+        if gone:
+            executors.discard(pid)
+            _send(control, Exited(pid=pid, status=os.waitstatus_to_exitcode(status)))
+
+
+def _send(control: socket.socket, message: FromZygote) -> None:
+    try:
+        pipe.send(control, pack(message))
+    except OSError:
+        sys.exit(0)
+
+
+def _log(sentence: str) -> None:
+    print(f"bulletin zygote {os.getpid()}: {sentence}", file=sys.stderr, flush=True)  # noqa: T201

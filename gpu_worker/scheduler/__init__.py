@@ -1,0 +1,1 @@
+"""Who gets which slot, and when: pure decisions. Events and a time in, actions out."""

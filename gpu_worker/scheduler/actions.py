@@ -1,0 +1,136 @@
+"""All that the scheduler may ask for, and all the reasons it may have to refuse."""
+
+from enum import Enum
+
+import msgspec
+
+from bulletin.ids import AgentId, LeaseId, RequestId, SessionId, SlotId
+from bulletin.units import show_duration
+
+
+class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
+    """The pool has no class of service of that name."""
+
+    qos: str
+    known: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"there is no QoS {self.qos!r} in this pool. Choose one of {', '.join(self.known)} with --qos."
+
+
+class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
+    """The cell asked for more time than its QoS gives."""
+
+    qos: str
+    walltime_ms: int
+    limit_ms: int
+
+    def __str__(self) -> str:
+        asked, limit = show_duration(self.walltime_ms), show_duration(self.limit_ms)
+        if asked == limit:  # "30 min is more than 30 min" helps nobody
+            asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
+        return (
+            f"a walltime of {asked} is more than the {limit} that QoS {self.qos!r} gives. "
+            "Ask for less with --walltime, or choose another QoS with --qos."
+        )
+
+
+class TooManyGpus(msgspec.Struct, frozen=True, tag=True):
+    """No node of the pool could ever hold the request."""
+
+    gpus: int
+    largest: int  #: what the largest node offers of what the request would use
+    on_cpu: bool  #: the request would use CPU slots: it wants no GPU, or the pool has none
+
+    def __str__(self) -> str:
+        if self.gpus == 0:
+            return "no node of this pool offers a CPU slot. Ask for a GPU with --gpus 1."
+        if self.on_cpu:
+            return (
+                f"{count(self.gpus, on_cpu=True)} on one node were asked for, and the largest node of this pool, which "
+                f"has no GPU, offers {self.largest}. Ask for {self.largest} or fewer with --gpus."
+            )
+        return (
+            f"{count(self.gpus, on_cpu=False)} on one node were asked for, and the largest node of this pool has "
+            f"{self.largest}. Ask for {self.largest} or fewer with --gpus."
+        )
+
+
+class QueueFull(msgspec.Struct, frozen=True, tag=True):
+    """The user has as many requests in the queue as the QoS allows."""
+
+    qos: str
+    limit: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.limit} of your requests wait already, which is all that QoS {self.qos!r} allows. "
+            "Stop one of your waiting cells, or run this one when one of them has started."
+        )
+
+
+class Replaced(msgspec.Struct, frozen=True, tag=True):
+    """The same session asked again, so its earlier request is over: a kernel runs one cell at a time."""
+
+    by: RequestId
+
+    def __str__(self) -> str:
+        return "a newer cell of the same notebook took its place in the queue."
+
+
+Reason = UnknownQoS | WalltimeTooLong | TooManyGpus | QueueFull | Replaced
+
+
+class Grant(msgspec.Struct, frozen=True, tag=True):
+    """Give the slots to the session. Repeated, unchanged, when a request is submitted again before its cell began."""
+
+    request: RequestId
+    lease: LeaseId
+    session: SessionId
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    walltime_ms: int
+
+
+class Refuse(msgspec.Struct, frozen=True, tag=True):
+    """Tell the kernel that its request is over; `str(reason)` is the sentence for people."""
+
+    request: RequestId
+    reason: Reason
+
+
+class Evict(msgspec.Struct, frozen=True, tag=True):
+    """Ask the agent to take a session off its slots unless a cell runs. It answers CellStarted or LeaseEnded.
+
+    Repeated after a while without an answer: an agent that no longer knows the lease answers LeaseEnded.
+    """
+
+    lease: LeaseId
+
+
+class Why(Enum):
+    """Why a lease is over without its session's doing."""
+
+    NODE_LOST = "node-lost"
+    NOT_HELD = "not-held"  #: its agent came back without it: the agent was started anew
+    SUPERSEDED = "superseded"  #: its node was thought lost, and its session went on elsewhere
+
+
+class EndLease(msgspec.Struct, frozen=True, tag=True):
+    """A lease is over: tell its kernel, and its agent, which ends it whatever runs.
+
+    Superseded: its slots stay taken until the agent answers LeaseEnded, and the action is repeated until then; the
+    kernel has long been told. Not held: the agent may yet receive a grant that was on its way, and must drop it.
+    """
+
+    lease: LeaseId
+    why: Why
+
+
+Action = Grant | Refuse | Evict | EndLease
+
+
+def count(number: int, *, on_cpu: bool) -> str:
+    """The number with its word: "1 GPU", "2 CPU slots"."""
+    word = "CPU slot" if on_cpu else "GPU"
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

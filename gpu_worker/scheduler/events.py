@@ -1,0 +1,91 @@
+"""All that may happen, as the scheduler sees it. Private facts: the broker translates wire messages into them."""
+
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """What a node offers to one session at a time: a GPU, a MIG slice, or a CPU slot."""
+
+    id: SlotId  #: unique on its node
+    kind: Literal["gpu", "mig", "cpu"]
+    name: str
+    memory_bytes: int
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A lease that an agent still holds, as it reports it when it joins."""
+
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    slots: tuple[SlotId, ...]
+    cell: CellId | None  #: None where no cell runs: the session is hot
+    walltime_ms: int
+    running_ms: int  #: how long the cell has run by the agent's clock
+
+
+class AgentJoined(msgspec.Struct, frozen=True, tag=True):
+    """An agent connected, or connected again, and says what it offers and holds. The report is the truth."""
+
+    agent: AgentId
+    node: str
+    slots: tuple[Slot, ...]
+    held: tuple[Held, ...] = ()
+
+
+class AgentLost(msgspec.Struct, frozen=True, tag=True):
+    """An agent has not been heard of for too long."""
+
+    agent: AgentId
+
+
+class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
+    """A session wants to run a cell and has no lease for it."""
+
+    request: RequestId
+    lease: LeaseId  #: minted outside; becomes the lease's name if the request is granted
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    gpus: int  #: 0 is a cell that wants a CPU slot
+    walltime_ms: int | None = None  #: None is all that the QoS gives
+
+
+class RequestWithdrawn(msgspec.Struct, frozen=True, tag=True):
+    """The kernel no longer wants what it asked for."""
+
+    request: RequestId
+
+
+class CellStarted(msgspec.Struct, frozen=True, tag=True):
+    """The first cell of a lease began, or a hot session began another by itself."""
+
+    lease: LeaseId
+    cell: CellId
+
+
+class CellEnded(msgspec.Struct, frozen=True, tag=True):
+    """A cell is over, in whatever way; its session stays hot."""
+
+    lease: LeaseId
+    cell: CellId
+
+
+class LeaseEnded(msgspec.Struct, frozen=True, tag=True):
+    """The agent has freed the slots: evicted, released, or the executor is gone."""
+
+    lease: LeaseId
+
+
+class Tick(msgspec.Struct, frozen=True, tag=True):
+    """Nothing happened, but a deadline may have passed."""
+
+
+Event = AgentJoined | AgentLost | RequestSubmitted | RequestWithdrawn | CellStarted | CellEnded | LeaseEnded | Tick

@@ -1,0 +1,72 @@
+"""The lives of a request and of a lease, as tables. A move that is not here is a bug of ours, and raises.
+
+                    GRANTED ──► BUSY ◄──► HOT
+                       │         ▲         │
+                       │         │         ▼
+                       └───────► └───── EVICTING          each of them ──► ENDED
+
+A lease that an agent reports although its session went on elsewhere is ENDING at once, and waits for its end.
+"""
+
+from enum import Enum
+
+from bulletin.errors import IllegalMove
+
+
+class Standing(Enum):
+    """Where a request stands."""
+
+    QUEUED = "queued"  #: in the line
+    HELD = "held"  #: waits for the end of a lease that its own session still has; nobody waits behind it
+    GRANTED = "granted"
+    REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
+
+
+class Phase(Enum):
+    """What a lease is doing."""
+
+    GRANTED = "granted"  #: no cell has begun yet
+    BUSY = "busy"  #: a cell runs; never evicted
+    HOT = "hot"  #: no cell runs; the session may begin one at any time, and may be evicted
+    EVICTING = "evicting"  #: the agent was asked to free the slots; a cell may still have been faster
+    ENDING = "ending"  #: the agent was told to free the slots, whatever runs there
+    ENDED = "ended"
+
+
+REQUEST_MOVES: dict[Standing, frozenset[Standing]] = {
+    Standing.QUEUED: frozenset({Standing.HELD, Standing.GRANTED, Standing.REFUSED, Standing.WITHDRAWN}),
+    Standing.HELD: frozenset({Standing.QUEUED, Standing.REFUSED, Standing.WITHDRAWN}),
+    Standing.GRANTED: frozenset(),
+    Standing.REFUSED: frozenset(),
+    Standing.WITHDRAWN: frozenset(),
+}
+
+LEASE_MOVES: dict[Phase, frozenset[Phase]] = {
+    Phase.GRANTED: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
+    Phase.BUSY: frozenset({Phase.HOT, Phase.ENDED}),
+    Phase.HOT: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
+    Phase.EVICTING: frozenset({Phase.BUSY, Phase.ENDED}),
+    Phase.ENDING: frozenset({Phase.ENDED}),
+    Phase.ENDED: frozenset(),
+}
+
+
+def moved(was: Phase, to: Phase) -> Phase:
+    """The phase moved to.
+
+    Raises
+    ------
+    IllegalMove
+        If the table does not have the move.
+    """
+    if to not in LEASE_MOVES[was]:
+        raise IllegalMove(was.name, to.name)
+    return to
+
+
+def stood(was: Standing, to: Standing) -> Standing:
+    """The standing of a request after a move; raises `IllegalMove` as `moved` does."""
+    if to not in REQUEST_MOVES[was]:
+        raise IllegalMove(was.name, to.name)
+    return to

@@ -1,0 +1,310 @@
+"""The scheduler: `step(event, now_ms)` takes in one fact and says what to do; `deadline()` says when to look again."""
+
+from typing import assert_never
+
+from bulletin.ids import CellId, LeaseId, RequestId
+from gpu_worker.scheduler.actions import (
+    Action,
+    EndLease,
+    Evict,
+    Grant,
+    QueueFull,
+    Reason,
+    Refuse,
+    Replaced,
+    TooManyGpus,
+    UnknownQoS,
+    WalltimeTooLong,
+    Why,
+)
+from gpu_worker.scheduler.events import (
+    AgentJoined,
+    AgentLost,
+    CellEnded,
+    CellStarted,
+    Event,
+    Held,
+    LeaseEnded,
+    RequestSubmitted,
+    RequestWithdrawn,
+    Tick,
+)
+from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.order import Place, decisions
+from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.state import LANES, Lane, Lease, Node, Request, State, lane_of
+
+
+class Scheduler:
+    """First come, first served per QoS; sessions stay hot until somebody else waits for their slots.
+
+    The same events at the same times give the same actions. Late, repeated and unknown news is normal and never an
+    error. The caller performs the actions in their order, and sends a `Tick` at `deadline()`.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.state = State(self.settings)
+        self._now_ms = 0
+
+    def step(self, event: Event, now_ms: int) -> list[Action]:
+        """Note one fact, and say what to do. `now_ms` is of any clock that does not run backwards."""
+        self._now_ms = max(self._now_ms, now_ms)
+        actions = self._note(event)
+        actions += self._overdue()
+        actions += self._own_leases()
+        for lane in LANES:
+            actions += self._advance(lane)
+        return actions
+
+    def deadline(self) -> int | None:
+        """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
+        return min(self.state.alarms.values(), default=None)
+
+    # What happened
+
+    def _note(self, event: Event) -> list[Action]:
+        match event:
+            case AgentJoined():
+                return self._join(event)
+            case AgentLost():
+                if event.agent not in self.state.nodes:
+                    return []
+                return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
+            case RequestSubmitted():
+                return self._submit(event)
+            case RequestWithdrawn():
+                return self._withdraw(event)
+            case CellStarted():
+                self._cell_started(event.lease, event.cell)
+            case CellEnded():
+                self._cell_ended(event.lease, event.cell)
+            case LeaseEnded():
+                if event.lease in self.state.leases:
+                    self.state.end(self.state.leases[event.lease])
+            case Tick():
+                pass
+            case _:
+                assert_never(event)
+        return []
+
+    def _submit(self, event: RequestSubmitted) -> list[Action]:
+        state = self.state
+        if event.request in state.pending:
+            return []
+        for lease in [state.leases[lease] for lease in state.leases_of.get(event.session, ())]:
+            if lease.request == event.request:  # said twice: it was granted, and perhaps the grant was lost on its way
+                return [_grant(event.request, lease)] if lease.phase is Phase.GRANTED else []
+        reason = self._refusal(event)
+        if reason is not None:
+            return [Refuse(event.request, reason)]
+        actions: list[Action] = []
+        earlier = state.asking.get(event.session)
+        if earlier is not None:
+            state.drop(state.pending[earlier], Standing.REFUSED)
+            actions.append(Refuse(earlier, Replaced(event.request)))
+        qos = state.qos[event.qos]
+        request = Request(
+            id=event.request,
+            lease=event.lease,
+            session=event.session,
+            user=event.user,
+            project=event.project,
+            qos=event.qos,
+            gpus=event.gpus,
+            walltime_ms=qos.walltime_ms if event.walltime_ms is None else event.walltime_ms,
+            key=(-qos.priority, state.next_seq()),
+            lane=state.lane_for(event.gpus),
+        )
+        state.submit(request)
+        return actions
+
+    def _refusal(self, event: RequestSubmitted) -> Reason | None:
+        """Why the request can never run, or may not wait; None if it may."""
+        state = self.state
+        qos = state.qos.get(event.qos)
+        if qos is None:
+            return UnknownQoS(event.qos, tuple(state.qos))
+        if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
+            return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
+        if (reason := self._too_many(event.gpus)) is not None:
+            return reason
+        queued = state.queued.get((event.user, event.qos), 0)
+        if event.session in state.asking:  # it will be replaced
+            earlier = state.pending[state.asking[event.session]]
+            queued -= (earlier.user, earlier.qos) == (event.user, event.qos)
+        if queued >= qos.queued_per_user:
+            return QueueFull(event.qos, qos.queued_per_user)
+        return None
+
+    def _too_many(self, gpus: int) -> TooManyGpus | None:
+        """Refused if no node could ever hold so many. While no node was ever seen, nobody can say."""
+        lane = self.state.lane_for(gpus)
+        largest = self.state.largest[lane]
+        if max(1, gpus) <= largest or not any(self.state.largest.values()):
+            return None
+        return TooManyGpus(gpus, largest, lane == "cpu")
+
+    def _withdraw(self, event: RequestWithdrawn) -> list[Action]:
+        state = self.state
+        if event.request in state.pending:
+            state.drop(state.pending[event.request], Standing.WITHDRAWN)
+        elif event.request in state.granted:  # they crossed; nobody will start a cell there
+            return [self._evict(state.leases[state.granted[event.request]])]
+        return []
+
+    def _cell_started(self, lease_id: LeaseId, cell: CellId) -> None:
+        lease = self.state.leases.get(lease_id)
+        if lease is None or lease.phase is Phase.ENDING or lease.cell == cell:
+            return
+        if lease.phase is Phase.BUSY:  # the end of the cell before it was lost
+            self.state.move(lease, Phase.HOT, self._now_ms)
+        self.state.move(lease, Phase.BUSY, self._now_ms, cell)
+
+    def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> None:
+        lease = self.state.leases.get(lease_id)
+        if lease is None:
+            return
+        if lease.phase is Phase.GRANTED:  # the start of the cell was lost
+            self.state.move(lease, Phase.BUSY, self._now_ms, cell)
+        if lease.phase is Phase.BUSY and lease.cell == cell:
+            self.state.move(lease, Phase.HOT, self._now_ms)
+
+    # What an agent reports
+
+    def _join(self, event: AgentJoined) -> list[Action]:
+        """Forget what was believed of the agent, and believe its report. Said twice, it changes nothing."""
+        state = self.state
+        actions: list[Action] = []
+        known = state.nodes.get(event.agent)
+        seq = known.seq if known is not None else state.next_seq()
+        alarms = dict(state.alarms)
+        before = {lease.id: (lease, lease.phase) for lease in self._believed(event)}
+        reported = {held.lease for held in event.held}
+        for lease, _ in before.values():
+            state.end(lease)
+            if lease.id not in reported:
+                actions.append(EndLease(lease.id, Why.NOT_HELD))
+        if known is not None:
+            state.part(event.agent)
+        state.join(event.agent, event.node, event.slots, seq)
+        for held in {held.lease: held for held in event.held}.values():
+            actions += self._relearn(event, held, before.get(held.lease), alarms.get(held.lease))
+        for request in list(state.pending.values()):  # submitted while no node was known
+            reason = self._too_many(request.gpus)
+            if reason is not None:
+                state.drop(request, Standing.REFUSED)
+                actions.append(Refuse(request.id, reason))
+        return actions
+
+    def _believed(self, event: AgentJoined) -> list[Lease]:
+        """The leases that the report is about: those of the agent, and any that it took over under a new name."""
+        state = self.state
+        known = state.nodes.get(event.agent)
+        own = list(known.leases) if known is not None else []
+        ids = dict.fromkeys(own + [held.lease for held in event.held])
+        return [state.leases[lease] for lease in ids if lease in state.leases]
+
+    def _relearn(
+        self, event: AgentJoined, held: Held, before: tuple[Lease, Phase] | None, alarm_ms: int | None
+    ) -> list[Action]:
+        state = self.state
+        node = state.nodes[event.agent]
+        slots = [slot for slot in held.slots if node.tenants.get(slot, held.lease) is None]
+        lane: Lane = lane_of(node.slots[slots[0]]) if slots else "cpu"
+        slots = [slot for slot in slots if lane_of(node.slots[slot]) == lane]
+        was, was_phase = before if before is not None else (None, None)
+        phase = Phase.HOT if held.cell is None else Phase.BUSY
+        if was_phase is Phase.GRANTED and phase is Phase.HOT:
+            phase = Phase.GRANTED
+        if was_phase is Phase.ENDING or any(
+            state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())
+        ):
+            phase = Phase.ENDING
+        lease = Lease(
+            id=held.lease,
+            request=was.request if was is not None else None,
+            session=held.session,
+            user=held.user,
+            project=held.project,
+            qos=held.qos,
+            agent=event.agent,
+            slots=tuple(slots),
+            lane=lane,
+            walltime_ms=held.walltime_ms,
+            phase=phase,
+            since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms,
+            cell=held.cell,
+            used=was.used if was is not None and was.used else state.next_seq(),
+        )
+        if phase is Phase.ENDING:
+            state.add(lease, self._now_ms + self.settings.ask_again_ms)
+            return [EndLease(lease.id, Why.SUPERSEDED)]
+        state.add(lease, alarm_ms if phase is Phase.GRANTED else None)
+        return []
+
+    # What follows from the facts
+
+    def _overdue(self) -> list[Action]:
+        """Take back what was granted and not used; ask again where no answer came."""
+        actions: list[Action] = []
+        for lease_id in [lease for lease, alarm_ms in self.state.alarms.items() if alarm_ms <= self._now_ms]:
+            lease = self.state.leases[lease_id]
+            if lease.phase is Phase.ENDING:
+                self.state.set_alarm(lease, self._now_ms + self.settings.ask_again_ms)
+                actions.append(EndLease(lease_id, Why.SUPERSEDED))
+            else:
+                actions.append(self._evict(lease))
+        return actions
+
+    def _own_leases(self) -> list[Action]:
+        """A session that asks while it has a lease no longer uses that: it lost its link to the agent."""
+        own = [self.state.leases[lease] for session in self.state.held for lease in self.state.leases_of[session]]
+        return [self._evict(lease) for lease in own if lease.phase in (Phase.GRANTED, Phase.HOT)]
+
+    def _advance(self, lane: Lane) -> list[Action]:
+        """Grant what fits, and make room for what is next. One walk is enough: no grant lets an earlier one fit."""
+        actions: list[Action] = []
+        for request, decision in decisions(self.state, lane):
+            match decision:
+                case Node():
+                    actions.append(self._give(request, decision))
+                case Place():
+                    actions += [self._evict(victim) for victim in decision.victims]
+                case None:
+                    pass
+                case _:
+                    assert_never(decision)
+        return actions
+
+    def _give(self, request: Request, node: Node) -> Grant:
+        slots = self.state.free_slots(node, request.lane, request.need)
+        self.state.drop(request, Standing.GRANTED)
+        lease = Lease(
+            id=request.lease,
+            request=request.id,
+            session=request.session,
+            user=request.user,
+            project=request.project,
+            qos=request.qos,
+            agent=node.agent,
+            slots=slots,
+            lane=request.lane,
+            walltime_ms=request.walltime_ms,
+            phase=Phase.GRANTED,
+            since_ms=self._now_ms,
+        )
+        self.state.add(lease, self._now_ms + self.settings.start_ms)
+        return _grant(request.id, lease)
+
+    def _evict(self, lease: Lease) -> Evict:
+        alarm_ms = self._now_ms + self.settings.ask_again_ms
+        if lease.phase is Phase.EVICTING:
+            self.state.set_alarm(lease, alarm_ms)
+        else:
+            self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
+        return Evict(lease.id)
+
+
+def _grant(request_id: RequestId, lease: Lease) -> Grant:
+    return Grant(request_id, lease.id, lease.session, lease.agent, lease.slots, lease.walltime_ms)

@@ -1,0 +1,296 @@
+"""What the scheduler knows: tables, and indexes over them. Only this file changes either.
+
+A *lane* is the kind of slot that a request would use. GPUs and MIG slices are one lane, CPU slots the other. A request
+for GPUs uses CPU slots only in a pool that has shown no GPU since it started.
+"""
+
+from bisect import bisect_left, insort
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.life import Phase, Standing, moved, stood
+from gpu_worker.scheduler.projects import Settings
+
+Lane = Literal["gpu", "cpu"]
+LANES: tuple[Lane, ...] = ("gpu", "cpu")
+#: Place in line: higher priority of QoS first, then earlier submission. Sequence numbers never tie.
+Key = tuple[int, int]
+
+
+class Request(msgspec.Struct):
+    """A wish for a lease, from its submission until it is granted, refused or withdrawn."""
+
+    id: RequestId
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    gpus: int
+    walltime_ms: int
+    key: Key
+    lane: Lane
+    standing: Standing = Standing.QUEUED
+
+    @property
+    def need(self) -> int:
+        """Slots that it takes, all on one node."""
+        return max(1, self.gpus)
+
+
+class Lease(msgspec.Struct):
+    """The right of a session to use named slots of a node."""
+
+    id: LeaseId
+    request: RequestId | None  #: None for a lease learned from an agent
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    lane: Lane
+    walltime_ms: int
+    phase: Phase
+    since_ms: int  #: when the phase began; for a busy lease, when its cell did
+    cell: CellId | None = None
+    used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
+
+
+class Counts(msgspec.Struct):
+    """One lane of one node, in slots. Index over the node's tenants."""
+
+    capacity: int = 0
+    free: int = 0
+    leaving: int = 0  #: of leases that are evicting or ending
+    hot: int = 0
+    hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)
+
+
+class Node(msgspec.Struct):
+    """A connected agent and what it offers."""
+
+    agent: AgentId
+    name: str
+    seq: int
+    slots: dict[SlotId, Slot]
+    tenants: dict[SlotId, LeaseId | None]
+    leases: dict[LeaseId, None]
+    lanes: dict[Lane, Counts]
+
+
+def lane_of(slot: Slot) -> Lane:
+    """The lane that a slot belongs to."""
+    return "cpu" if slot.kind == "cpu" else "gpu"
+
+
+class State:
+    """Tables: nodes, leases, pending. The rest are indexes, which `invariants.check` computes afresh and compares."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.qos = {qos.name: qos for qos in settings.qos}
+        self.nodes: dict[AgentId, Node] = {}
+        self.leases: dict[LeaseId, Lease] = {}
+        self.pending: dict[RequestId, Request] = {}
+        #: The most slots of a lane that one node has shown since the start, also if it is lost now.
+        self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)
+
+        #: The line of each lane, apart by need, each part in order.
+        self.lines: dict[Lane, dict[int, list[tuple[Key, RequestId]]]] = {lane: {} for lane in LANES}
+        self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
+        self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
+        self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
+        self.leases_of: dict[SessionId, dict[LeaseId, None]] = {}
+        self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
+        self.spare: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with room to be had
+        self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
+        self._seq = 0
+
+    def next_seq(self) -> int:
+        """A number above all given out before: what came later has the higher one."""
+        self._seq += 1
+        return self._seq
+
+    def lane_for(self, gpus: int) -> Lane:
+        """The lane that a request for so many GPUs would use."""
+        return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
+
+    # Nodes
+
+    def join(self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int) -> None:
+        """Add a node with all of its slots free."""
+        node = Node(agent, name, seq, {}, {}, {}, {lane: Counts() for lane in LANES})
+        for slot in slots:
+            if slot.id not in node.slots:
+                node.slots[slot.id] = slot
+                node.tenants[slot.id] = None
+                counts = node.lanes[lane_of(slot)]
+                counts.capacity += 1
+                counts.free += 1
+        self.nodes[agent] = node
+        first_gpu = self.largest["gpu"] == 0
+        for lane in LANES:
+            self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
+            self._note_spare(node, lane)
+        if first_gpu and self.largest["gpu"] > 0:
+            for request in self.pending.values():  # once in the pool's life: CPU slots no longer stand in for GPUs
+                if request.standing is Standing.QUEUED:
+                    self._leave_line(request)
+                request.lane = self.lane_for(request.gpus)
+                if request.standing is Standing.QUEUED:
+                    self._enter_line(request)
+
+    def part(self, agent: AgentId) -> list[Lease]:
+        """Take a node away, and its leases, which are handed back."""
+        node = self.nodes[agent]
+        leases = [self.leases[lease] for lease in node.leases]
+        for lease in leases:
+            self.end(lease)
+        del self.nodes[agent]
+        for lane in LANES:
+            self.spare[lane].pop(agent, None)
+        return leases
+
+    def free_slots(self, node: Node, lane: Lane, number: int) -> tuple[SlotId, ...]:
+        """The first free slots of a lane, in the node's own order."""
+        free = [slot.id for slot in node.slots.values() if lane_of(slot) == lane and node.tenants[slot.id] is None]
+        return tuple(free[:number])
+
+    # Requests
+
+    def submit(self, request: Request) -> None:
+        """Put a request in line, or aside while its session has a lease."""
+        self.pending[request.id] = request
+        self.asking[request.session] = request.id
+        owner = (request.user, request.qos)
+        self.queued[owner] = self.queued.get(owner, 0) + 1
+        self._enter_line(request)
+        self._hold_or_queue(request.session)
+
+    def drop(self, request: Request, to: Standing) -> None:
+        """End a request: it is granted, refused or withdrawn."""
+        if request.standing is Standing.QUEUED:
+            self._leave_line(request)
+        else:
+            del self.held[request.session]
+        request.standing = stood(request.standing, to)
+        del self.pending[request.id]
+        del self.asking[request.session]
+        owner = (request.user, request.qos)
+        self.queued[owner] -= 1
+        if not self.queued[owner]:
+            del self.queued[owner]
+
+    def ahead_of(self, request: Request) -> int:
+        """How many requests stand before it in its lane."""
+        return sum(bisect_left(line, (request.key, request.id)) for line in self.lines[request.lane].values())
+
+    def _hold_or_queue(self, session: SessionId) -> None:
+        """A session has one lease at most: its request waits aside while it has one, and nobody waits behind it."""
+        if session not in self.asking:
+            return
+        request = self.pending[self.asking[session]]
+        to = Standing.HELD if session in self.leases_of else Standing.QUEUED
+        if to is request.standing:
+            return
+        if to is Standing.HELD:
+            self._leave_line(request)
+            self.held[session] = request.id
+        else:
+            del self.held[session]
+            self._enter_line(request)
+        request.standing = stood(request.standing, to)
+
+    def _enter_line(self, request: Request) -> None:
+        insort(self.lines[request.lane].setdefault(request.need, []), (request.key, request.id))
+
+    def _leave_line(self, request: Request) -> None:
+        line = self.lines[request.lane][request.need]
+        del line[bisect_left(line, (request.key, request.id))]
+        if not line:
+            del self.lines[request.lane][request.need]
+
+    # Leases
+
+    def add(self, lease: Lease, alarm_ms: int | None) -> None:
+        """Seat a lease on slots that are free."""
+        node = self.nodes[lease.agent]
+        for slot in lease.slots:
+            assert node.tenants[slot] is None, f"slot {slot} would have two tenants"
+            node.tenants[slot] = lease.id
+        node.lanes[lease.lane].free -= len(lease.slots)
+        node.leases[lease.id] = None
+        self.leases[lease.id] = lease
+        self.leases_of.setdefault(lease.session, {})[lease.id] = None
+        self._hold_or_queue(lease.session)
+        self._count(lease, +1)
+        self.set_alarm(lease, alarm_ms)
+
+    def move(
+        self, lease: Lease, to: Phase, now_ms: int, cell: CellId | None = None, alarm_ms: int | None = None
+    ) -> None:
+        """Take a lease to its next phase."""
+        phase = moved(lease.phase, to)
+        self._count(lease, -1)
+        lease.phase, lease.cell, lease.since_ms = phase, cell, now_ms
+        if to is Phase.HOT:
+            lease.used = self.next_seq()
+        self._count(lease, +1)
+        self.set_alarm(lease, alarm_ms)
+
+    def end(self, lease: Lease) -> None:
+        """A lease is over and its slots are free; its session's next request comes into the line."""
+        node = self.nodes[lease.agent]
+        phase = moved(lease.phase, Phase.ENDED)
+        self._count(lease, -1)
+        lease.phase = phase
+        for slot in lease.slots:
+            node.tenants[slot] = None
+        node.lanes[lease.lane].free += len(lease.slots)
+        self._note_spare(node, lease.lane)
+        del node.leases[lease.id]
+        del self.leases[lease.id]
+        del self.leases_of[lease.session][lease.id]
+        if not self.leases_of[lease.session]:
+            del self.leases_of[lease.session]
+        self._hold_or_queue(lease.session)
+        self.set_alarm(lease, None)
+
+    def set_alarm(self, lease: Lease, alarm_ms: int | None) -> None:
+        """When to look at the lease again; None is never."""
+        if alarm_ms is None:
+            self.alarms.pop(lease.id, None)
+        else:
+            self.alarms[lease.id] = alarm_ms
+
+    def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
+        """Add or take a lease in its present phase to or from the indexes by phase."""
+        node = self.nodes[lease.agent]
+        counts = node.lanes[lease.lane]
+        slots = sign * len(lease.slots)
+        match lease.phase:
+            case Phase.GRANTED if lease.request is not None:
+                if sign > 0:
+                    self.granted[lease.request] = lease.id
+                else:
+                    del self.granted[lease.request]
+            case Phase.HOT:
+                counts.hot += slots
+                if sign > 0:
+                    counts.hot_leases[lease.id] = None
+                else:
+                    del counts.hot_leases[lease.id]
+            case Phase.EVICTING | Phase.ENDING:
+                counts.leaving += slots
+        self._note_spare(node, lease.lane)
+
+    def _note_spare(self, node: Node, lane: Lane) -> None:
+        counts = node.lanes[lane]
+        if counts.free + counts.leaving + counts.hot > 0:
+            self.spare[lane][node.agent] = None
+        else:
+            self.spare[lane].pop(node.agent, None)

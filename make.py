@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Everything one does with a checkout of Bulletin: run it, test it, check it. Needs Python >= 3.11, git, node >= 20.
+
+    python3 make.py run              a hub on this computer; prints its address and how to log in
+    python3 make.py test [ARGS]      lint, types, imports, then the tests; ARGS go to pytest
+    python3 make.py check            lint, types and imports only
+    python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
+    python3 make.py help             this text
+
+What it installs goes into .venv and node_modules, what the hub keeps into .run, all in the checkout. The first call
+installs; later ones see that nothing has changed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+VENV = HERE / ".venv"
+PYTHON = VENV / "bin" / "python"
+RUN = Path(os.environ.get("BULLETIN_RUN", HERE / ".run")).resolve()
+UV = "uv==0.13.8"
+#: Not a dependency: its tests run where pip can get it. pip, since uv does not look where pip does.
+TORCH = "torch==2.13.0"
+PYTHON_NEEDED, NODE_NEEDED = (3, 11), 20
+HUB_START_S = 180.0
+
+
+class Problem(Exception):
+    """What stands in the way, and what to do, as one sentence for the person at the keyboard."""
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(f"make.py: {text}", file=sys.stderr, flush=True)
+
+
+def do(*command: object, **options: object) -> None:
+    """Run a command in the checkout. Its output is the message if it fails."""
+    words = [str(word) for word in command]
+    try:
+        code = subprocess.run(words, cwd=HERE, check=False, **options).returncode  # type: ignore[call-overload]
+    except FileNotFoundError:
+        raise Problem(f"{words[0]} is not installed.") from None
+    if code:
+        raise Problem(f"this failed with {code}: {' '.join(words)}")
+
+
+def works(*command: object) -> str | None:
+    """What a short command prints, or None if it fails or is not there."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+# --- what there is to work with -------------------------------------------------------------------------------------
+
+
+def find_python() -> str:
+    """A Python that is new enough and that runs: this one, else what is on PATH (where a name may be an empty shim)."""
+    if sys.version_info >= PYTHON_NEEDED:
+        return sys.executable
+    for minor in (14, 13, 12, 11):
+        path = works(f"python3.{minor}", "-c", "import sys; print(sys.executable)")
+        if path:
+            return path
+    raise Problem(f"Bulletin needs Python 3.11 or newer; this is {sys.version.split()[0]}, and PATH has no newer one.")
+
+
+def check_node() -> None:
+    """Raise Problem unless there is a node that runs the proxy, with npm."""
+    version = works("node", "--version")
+    if version is None or works("npm", "--version") is None:
+        raise Problem(f"the hub's proxy needs node >= {NODE_NEEDED} with npm, and PATH has none. Install Node.js.")
+    if int(version.lstrip("v").split(".")[0]) < NODE_NEEDED:
+        raise Problem(f"the hub's proxy needs node >= {NODE_NEEDED}; this is {version}. Install a newer Node.js.")
+
+
+def make_venv() -> None:
+    """.venv with uv in it. An environment whose Python went away is made again."""
+    if works(PYTHON, "-c", "import sys; assert sys.version_info >= (3, 11)") is None:
+        say("making .venv")
+        shutil.rmtree(VENV, ignore_errors=True)
+        python = find_python()
+        if works(python, "-c", "import ensurepip, venv") is not None:
+            do(python, "-m", "venv", VENV)
+        elif shutil.which("uv"):
+            do("uv", "venv", "--quiet", "--seed", "--python", python, VENV)
+        else:
+            raise Problem(f"{python} cannot make environments. On Debian: apt install python3-venv (or install uv).")
+    if works(VENV / "bin" / "uv", "--version") is None:
+        do(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV)
+
+
+# --- what is installed ----------------------------------------------------------------------------------------------
+
+
+def digest(*paths: Path) -> str:
+    """What these files say now."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def install(kind: str) -> None:
+    """What requirements/KIND.txt names, and Bulletin itself, to be edited in place."""
+    make_venv()
+    wanted = HERE / "requirements" / f"{kind}.txt"
+    stamp, now = (
+        VENV / f".installed-{kind}",
+        digest(wanted, HERE / "pyproject.toml", HERE / "bulletin_magic" / "startup.py"),
+    )
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    say(f"installing requirements/{kind}.txt into .venv")
+    uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
+    do(*uv, "-r", wanted)
+    do(*uv, "--no-deps", "--editable", ".")
+    stamp.write_text(now)
+
+
+def install_proxy() -> None:
+    """The hub's proxy, in the versions of package-lock.json."""
+    check_node()
+    stamp, now = HERE / "node_modules" / ".installed", digest(HERE / "package-lock.json")
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    say("installing the hub's proxy into node_modules")
+    do("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", stdout=subprocess.DEVNULL)
+    stamp.write_text(now)
+
+
+def install_torch() -> None:
+    """The one large library that tests want and nobody must have."""
+    if (
+        works(PYTHON, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)")
+        is not None
+    ):
+        return
+    tried = VENV / ".tried-torch"
+    if tried.exists() and tried.read_text() == TORCH and not os.environ.get("CI"):
+        return
+    say(f"installing {TORCH} with pip")
+    words = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH]
+    if subprocess.run(words, cwd=HERE, check=False).returncode:
+        say(f"pip cannot get {TORCH}; tests marked torch will be skipped. Remove {tried} to try again.")
+    tried.write_text(TORCH)
+
+
+def install_chromium() -> None:
+    """The browser of the acceptance tests, from Debian. Elsewhere they are skipped, and say why."""
+    if shutil.which("chromium"):
+        return
+    strict = bool(os.environ.get("CI"))
+    if os.getuid() == 0 and shutil.which("apt-get"):
+        say("installing chromium with apt-get")
+        quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+        if subprocess.run(command, check=False, **quiet).returncode:  # type: ignore[call-overload]
+            do("apt-get", "update", "-qq", **quiet)
+            do(*command, **quiet)
+    elif strict:
+        raise Problem("CI runs every test, and the browser tests need chromium on PATH. Install Debian's chromium.")
+    else:
+        say("no chromium on PATH: browser tests will be skipped. On Debian: apt install chromium")
+
+
+# --- the commands ---------------------------------------------------------------------------------------------------
+
+
+def run(_: list[str]) -> None:
+    """Start the hub, say where it is, and stop it with everything it started at Ctrl-C."""
+    install("run")
+    install_proxy()
+    RUN.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(RUN / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    address = RUN / "address"
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        where = address.read_text() if address.exists() else "an address it has not told yet"
+        raise Problem(f"this checkout's hub is already running, at {where}.") from None
+    address.unlink(missing_ok=True)
+    log = RUN / "hub.log"
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+        # In a session of its own, so that Ctrl-C reaches the hub once, through us. It inherits the lock: while the hub
+        # lives, there is no second one, even if we are killed.
+        hub = subprocess.Popen(
+            [str(PYTHON), "-m", "jupyterhub", "-f", str(HERE / "jupyterhub_config.py")],
+            cwd=RUN,
+            env={**os.environ, "BULLETIN_RUN": str(RUN), "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=[lock],
+        )
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        say("starting the hub")
+        where = wait_until_healthy(hub, address, log)
+        print(f"\n    {where}\n")
+        print(f"    Log in as any name, with the password  {(RUN / 'password').read_text()}")
+        print(f"    (as admin, with the one in {RUN / 'admin-password'})\n")
+        print(f"    Ctrl-C stops the hub and its notebooks. The hub's log: {log}\n", flush=True)
+        hub.wait()
+        raise Problem(f"the hub has ended by itself. Its log: {log}")
+    except KeyboardInterrupt:
+        say("stopping the hub and its notebooks (Ctrl-C again: at once)")
+    finally:
+        stop(hub)
+        address.unlink(missing_ok=True)
+
+
+def wait_until_healthy(hub: subprocess.Popen[bytes], address: Path, log: Path) -> str:
+    """The hub's address, once it answers there."""
+    deadline = time.monotonic() + HUB_START_S
+    while hub.poll() is None and time.monotonic() < deadline:
+        try:
+            where = address.read_text()
+            with urllib.request.urlopen(where + "/hub/health", timeout=5) as answer:  # noqa: S310  # our own hub
+                if answer.status == 200:
+                    return where
+        except (OSError, urllib.error.URLError):
+            pass
+        time.sleep(0.5)
+    lines = log.read_text(errors="replace").splitlines()[-25:]
+    raise Problem("\n".join(["the hub does not start. The end of its log:", *lines, f"All of it: {log}"]))
+
+
+def stop(hub: subprocess.Popen[bytes]) -> None:
+    """End the hub, which ends its service, servers and proxy. A second Ctrl-C does not wait for them."""
+    if hub.poll() is not None:
+        return
+    hub.terminate()
+    try:
+        hub.wait(timeout=60)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        say("killing the hub; notebooks may be left running until the next start")
+        hub.kill()
+        hub.wait()
+
+
+def check(_: list[str]) -> None:
+    """Lint, format, types, import contracts."""
+    install("test")
+    bin_ = VENV / "bin"
+    do(bin_ / "ruff", "check", "--quiet", ".")
+    do(bin_ / "ruff", "format", "--quiet", "--check", ".")
+    do(bin_ / "mypy", "--no-error-summary")
+    do(bin_ / "lint-imports", stdout=subprocess.DEVNULL if not sys.stdout.isatty() else None)
+
+
+def test(arguments: list[str]) -> None:
+    """All checks, then pytest."""
+    install_chromium()
+    check([])
+    install_proxy()
+    install_torch()
+    do(PYTHON, "-m", "pytest", *arguments)
+
+
+def lock(arguments: list[str]) -> None:
+    """Pin what the extras of pyproject.toml need, on every platform and Python that we support."""
+    make_venv()
+    uv = [VENV / "bin" / "uv", "pip", "compile", "--quiet", "--universal", "--no-header", "--no-annotate"]
+    uv += ["--no-emit-index-url", "--no-emit-find-links", "--python-version", "3.11", "pyproject.toml", *arguments]
+    folder = HERE / "requirements"
+    do(*uv, "--extra", "demo", "-o", folder / "run.txt", stdout=subprocess.DEVNULL)
+    do(*uv, "--extra", "test", "-c", folder / "run.txt", "-o", folder / "test.txt", stdout=subprocess.DEVNULL)
+
+
+def help_(_: list[str]) -> None:
+    """Print what this file is for."""
+    print(__doc__)
+
+
+COMMANDS = {"run": run, "test": test, "check": check, "lock": lock, "help": help_, "--help": help_, "-h": help_}
+
+
+def main(words: list[str]) -> int:
+    """Run one command; its exit status."""
+    command = COMMANDS.get(words[0] if words else "help")
+    if command is None:
+        say(f"no command {words[0]!r}. python3 make.py help shows them.")
+        return 2
+    try:
+        command(words[1:])
+    except Problem as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""A scheduler under watch: after each event the referee judges, the invariants are checked, the journal grows."""
+
+import msgspec
+from referee import Referee
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse
+from gpu_worker.scheduler.explain import Waiting, waiting
+from gpu_worker.scheduler.invariants import check
+from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.projects import QoS, Settings
+
+MINUTE = 60_000
+SETTINGS = Settings(
+    qos=(
+        QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3),
+        QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2),
+    ),
+    start_ms=MINUTE,
+    ask_again_ms=10_000,
+    look_ahead=4,
+)
+
+
+def slots(number: int, kind: str = "gpu") -> tuple[ev.Slot, ...]:
+    return tuple(ev.Slot(SlotId(f"{kind}-{i}"), kind, "model", 80 * 10**9) for i in range(number))  # type: ignore[arg-type]
+
+
+class Bench:
+    """Says things to a scheduler in few words. Every method hands back the actions."""
+
+    def __init__(self, settings: Settings = SETTINGS) -> None:
+        self.settings = settings
+        self.scheduler, self.referee = Scheduler(settings), Referee(settings)
+        self.journal: list[tuple[ev.Event, int, list[Action]]] = []
+        self.now_ms = 0
+
+    def say(self, event: ev.Event) -> list[Action]:
+        actions = self.scheduler.step(event, self.now_ms)
+        self.journal.append((event, self.now_ms, actions))
+        check(self.scheduler.state)
+        self.referee.see(event, actions, self.now_ms)
+        for request in self.scheduler.state.pending:
+            assert waiting(self.scheduler.state, request, self.now_ms) is not None
+        return actions
+
+    def replay(self) -> None:
+        """The journal, written down and read again, gives the same actions."""
+        again = Scheduler(self.settings)
+        for event, now_ms, actions in self.journal:
+            read = msgspec.json.decode(msgspec.json.encode(event), type=ev.Event)
+            assert again.step(read, now_ms) == actions
+
+    def later(self, ms: int) -> list[Action]:
+        self.now_ms += ms
+        return self.say(ev.Tick())
+
+    def join(self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.Held) -> list[Action]:
+        return self.say(ev.AgentJoined(AgentId(agent), f"node-{agent}", offered, held))
+
+    def lose(self, agent: str) -> list[Action]:
+        return self.say(ev.AgentLost(AgentId(agent)))
+
+    def ask(
+        self,
+        session: str,
+        *,
+        n: int = 1,
+        gpus: int = 1,
+        qos: str = "interactive",
+        walltime_ms: int | None = None,
+        user: str = "",
+    ) -> list[Action]:
+        """The n-th request of a session, "ann/1", for the lease "ann:1"."""
+        return self.say(
+            ev.RequestSubmitted(
+                RequestId(f"{session}/{n}"), LeaseId(f"{session}:{n}"), SessionId(session), UserName(user or session),
+                ProjectId("p"), qos, gpus, walltime_ms,
+            )
+        )  # fmt: skip
+
+    def withdraw(self, request: str) -> list[Action]:
+        return self.say(ev.RequestWithdrawn(RequestId(request)))
+
+    def start(self, lease: str, cell: str = "c1") -> list[Action]:
+        return self.say(ev.CellStarted(LeaseId(lease), CellId(cell)))
+
+    def end(self, lease: str, cell: str = "c1") -> list[Action]:
+        return self.say(ev.CellEnded(LeaseId(lease), CellId(cell)))
+
+    def free(self, lease: str) -> list[Action]:
+        return self.say(ev.LeaseEnded(LeaseId(lease)))
+
+    def run(self, session: str, *, n: int = 1, **how: object) -> None:
+        """The session asks, is granted, runs a cell and is hot."""
+        assert granted(self.ask(session, n=n, **how)) == [f"{session}:{n}"]  # type: ignore[arg-type]
+        assert self.start(f"{session}:{n}") == []
+        self.end(f"{session}:{n}")
+
+    def why(self, request: str) -> Waiting:
+        said = waiting(self.scheduler.state, RequestId(request), self.now_ms)
+        assert said is not None
+        return said
+
+
+def held(
+    session: str, *, n: int = 1, cell: str | None = None, on: tuple[str, ...] = ("gpu-0",), running_ms: int = 0
+) -> ev.Held:
+    return ev.Held(
+        LeaseId(f"{session}:{n}"), SessionId(session), UserName(session), ProjectId("p"), "interactive",
+        tuple(SlotId(slot) for slot in on), CellId(cell) if cell else None, 30 * MINUTE, running_ms,
+    )  # fmt: skip
+
+
+def granted(actions: list[Action]) -> list[str]:
+    return [action.lease for action in actions if isinstance(action, Grant)]
+
+
+def evicted(actions: list[Action]) -> list[str]:
+    return [action.lease for action in actions if isinstance(action, Evict)]
+
+
+def refused(actions: list[Action]) -> dict[str, str]:
+    return {action.request: str(action.reason) for action in actions if isinstance(action, Refuse)}
+
+
+def over(actions: list[Action]) -> dict[str, str]:
+    return {action.lease: action.why.value for action in actions if isinstance(action, EndLease)}

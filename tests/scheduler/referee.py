@@ -1,0 +1,310 @@
+"""Knows what the scheduler promises and nothing of how it works: it sees each event and the actions that followed.
+
+It keeps books of its own, and raises AssertionError with a sentence at the first promise that is broken.
+"""
+
+from dataclasses import dataclass, field
+
+from gpu_worker.scheduler import actions as act
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.projects import Settings
+
+
+@dataclass
+class Wish:
+    """A request that has not ended."""
+
+    event: ev.RequestSubmitted
+    order: tuple[int, int]
+
+
+@dataclass
+class Tenancy:
+    """A lease as the world knows it."""
+
+    session: str
+    agent: str
+    slots: tuple[str, ...]
+    state: str  # granted, busy, hot, leaving, ending
+    since_ms: int
+    request: str | None = None
+    cell: str | None = None
+    hot_since: int = 0
+    asked_ms: int = 0
+    grant: act.Grant | None = None
+
+
+@dataclass
+class Referee:
+    settings: Settings
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)  # agent -> slot -> lane
+    wishes: dict[str, Wish] = field(default_factory=dict)
+    leases: dict[str, Tenancy] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    largest: dict[str, int] = field(default_factory=lambda: {"gpu": 0, "cpu": 0})
+    count: int = 0
+
+    # Books
+
+    def qos(self, name: str):
+        return next((qos for qos in self.settings.qos if qos.name == name), None)
+
+    def lane(self, gpus: int) -> str:
+        return "gpu" if gpus and self.largest["gpu"] else "cpu"
+
+    def capacity(self, agent: str, lane: str) -> int:
+        return sum(kind == lane for kind in self.nodes[agent].values())
+
+    def taken(self, agent: str) -> dict[str, str]:
+        return {slot: name for name, lease in self.leases.items() if lease.agent == agent for slot in lease.slots}
+
+    def free(self, agent: str, lane: str) -> int:
+        taken = self.taken(agent)
+        return sum(kind == lane and slot not in taken for slot, kind in self.nodes[agent].items())
+
+    def in_state(self, agent: str, lane: str, *states: str) -> int:
+        return sum(
+            self.nodes[agent].get(slot) == lane
+            for lease in self.leases.values()
+            if lease.agent == agent and lease.state in states
+            for slot in lease.slots
+        )
+
+    def eligible(self, lane: str) -> list[tuple[Wish, int]]:
+        """Those that wait for slots of the lane, in order, with their need; not those behind their own lease."""
+        tenants = {lease.session for lease in self.leases.values()}
+        waiting = [
+            wish
+            for wish in self.wishes.values()
+            if self.lane(wish.event.gpus) == lane and wish.event.session not in tenants
+        ]
+        return [(wish, max(1, wish.event.gpus)) for wish in sorted(waiting, key=lambda wish: wish.order)]
+
+    # The game
+
+    def see(self, event: ev.Event, actions: list[act.Action], now_ms: int) -> None:
+        due = self.note(event, now_ms)
+        hot_before = {name: lease.hot_since for name, lease in self.leases.items() if lease.state == "hot"}
+        for action in actions:
+            match action:
+                case act.Grant():
+                    due.discard(("repeat", action.request))
+                    self.see_grant(event, action, now_ms)
+                case act.Refuse():
+                    self.see_refuse(event, action, due)
+                case act.Evict():
+                    self.see_evict(event, action, now_ms)
+                case act.EndLease():
+                    self.see_end(action, due)
+        assert not due, f"these things had to be said and were not: {due}"
+        evicted = [a.lease for a in actions if isinstance(a, act.Evict) and a.lease in hot_before]
+        self.after(now_ms, evicted, hot_before)
+
+    def note(self, event: ev.Event, now_ms: int) -> set[tuple[str, str]]:
+        """Take the fact into the books. What comes back must be said by the actions."""
+        due: set[tuple[str, str]] = set()
+        self.count += 1
+        match event:
+            case ev.AgentJoined():
+                held = {h.lease: h for h in event.held}
+                before = {name: lease for name, lease in self.leases.items() if lease.agent == event.agent}
+                for name in before:
+                    if name not in held:
+                        due.add(("end", name))
+                    del self.leases[name]
+                self.nodes[event.agent] = {s.id: "cpu" if s.kind == "cpu" else "gpu" for s in event.slots}
+                for lane in self.largest:
+                    self.largest[lane] = max(self.largest[lane], self.capacity(event.agent, lane))
+                for name, h in held.items():
+                    alive = any(o.session == h.session and o.state != "ending" for o in self.leases.values())
+                    was = before.get(name)
+                    state = "busy" if h.cell else "hot"
+                    if was and was.state == "granted" and not h.cell:
+                        state = "granted"
+                    if alive or (was and was.state == "ending"):
+                        state = "ending"
+                        due.add(("end", name))
+                    self.leases[name] = Tenancy(
+                        h.session, event.agent, h.slots, state, now_ms, was.request if was else None, h.cell
+                    )
+                    self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
+                    if was:
+                        self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
+                for request, wish in self.wishes.items():
+                    if self.never_fits(wish.event.gpus):
+                        due.add(("refuse", request))
+            case ev.AgentLost():
+                self.nodes.pop(event.agent, None)
+                for name in [name for name, lease in self.leases.items() if lease.agent == event.agent]:
+                    due.add(("end", name))
+                    del self.leases[name]
+            case ev.RequestSubmitted():
+                due |= self.note_submit(event)
+            case ev.RequestWithdrawn():
+                if self.wishes.pop(event.request, None):
+                    self.ended.add(event.request)
+            case ev.CellStarted():
+                lease = self.leases.get(event.lease)
+                if lease and lease.state != "ending":
+                    lease.state, lease.cell = "busy", event.cell
+            case ev.CellEnded():
+                lease = self.leases.get(event.lease)
+                if lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
+                    lease.state, lease.cell, lease.hot_since = "hot", None, self.count
+            case ev.LeaseEnded():
+                self.leases.pop(event.lease, None)
+        return due
+
+    def note_submit(self, event: ev.RequestSubmitted) -> set[tuple[str, str]]:
+        if event.request in self.wishes:
+            return set()
+        for lease in self.leases.values():
+            if lease.session == event.session and lease.request == event.request:
+                return {("repeat", event.request)} if lease.state == "granted" else set()
+        earlier = next((name for name, wish in self.wishes.items() if wish.event.session == event.session), None)
+        qos = self.qos(event.qos)
+        mine = [
+            name
+            for name, wish in self.wishes.items()
+            if (wish.event.user, wish.event.qos) == (event.user, event.qos) and name != earlier
+        ]
+        if (
+            qos is None
+            or (event.walltime_ms or 0) > qos.walltime_ms
+            or self.never_fits(event.gpus)
+            or len(mine) >= qos.queued_per_user
+        ):
+            self.wishes[event.request] = Wish(event, (0, 0))
+            return {("refuse", event.request)}
+        self.wishes[event.request] = Wish(event, (-qos.priority, self.count))
+        return {("refuse", earlier)} if earlier else set()
+
+    def never_fits(self, gpus: int) -> bool:
+        return any(self.largest.values()) and max(1, gpus) > self.largest[self.lane(gpus)]
+
+    def see_grant(self, event: ev.Event, grant: act.Grant, now_ms: int) -> None:
+        if grant.request not in self.wishes:
+            lease = self.leases.get(grant.lease)
+            asked_again = isinstance(event, ev.RequestSubmitted) and event.request == grant.request
+            assert asked_again, f"{grant} for a request that has ended"
+            assert lease is not None, f"{grant} repeated for a lease that is over"
+            assert lease.grant == grant, f"{grant} repeated, but changed"
+            assert lease.state == "granted", f"{grant} repeated although its cell has begun"
+            return
+        wish = self.wishes[grant.request]
+        asked, qos = wish.event, self.qos(wish.event.qos)
+        need, lane = max(1, asked.gpus), self.lane(asked.gpus)
+        assert qos is not None
+        assert grant.walltime_ms == (asked.walltime_ms or qos.walltime_ms) <= qos.walltime_ms
+        assert (grant.lease, grant.session) == (asked.lease, asked.session)
+        assert grant.agent in self.nodes, f"{grant} on a node that is not there"
+        assert len(set(grant.slots)) == len(grant.slots) == need, f"{grant} is not what was asked for"
+        taken = self.taken(grant.agent)
+        for slot in grant.slots:
+            assert self.nodes[grant.agent].get(slot) == lane, f"{grant}: {slot} is not a {lane} slot of the node"
+            assert slot not in taken, f"{slot} has two tenants: {taken[slot]} and {grant.lease}"
+        owners = [name for name, lease in self.leases.items() if lease.session == grant.session]
+        assert not owners, f"session {grant.session} has {owners} and gets another lease"
+        for other, others_need in self.eligible(lane):
+            if other.order < wish.order and others_need <= self.capacity(grant.agent, lane):
+                raise AssertionError(f"{grant.request} passed {other.event.request} on a node that can hold it")
+        del self.wishes[grant.request]
+        self.ended.add(grant.request)
+        self.leases[grant.lease] = Tenancy(
+            grant.session, grant.agent, grant.slots, "granted", now_ms, grant.request, grant=grant
+        )
+
+    def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
+        assert refuse.request in self.wishes, f"{refuse} of a request that has ended"
+        assert ("refuse", refuse.request) in due, f"{refuse} without a cause"
+        due.discard(("refuse", refuse.request))
+        assert str(refuse.reason).endswith("."), "a reason is a sentence"
+        del self.wishes[refuse.request]
+        self.ended.add(refuse.request)
+
+    def see_evict(self, event: ev.Event, evict: act.Evict, now_ms: int) -> None:
+        lease = self.leases.get(evict.lease)
+        assert lease is not None, f"{evict} of a lease that is over"
+        asks_itself = any(wish.event.session == lease.session for wish in self.wishes.values())
+        match lease.state:
+            case "granted":
+                overdue = now_ms >= lease.since_ms + self.settings.start_ms
+                withdrawn = isinstance(event, ev.RequestWithdrawn) and event.request == lease.request
+                assert overdue or withdrawn or asks_itself, f"{evict} before its first cell could begin"
+            case "hot":
+                lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
+                somebody = any(
+                    need <= self.capacity(lease.agent, lane) for lane in lanes for _, need in self.eligible(lane)
+                )
+                assert asks_itself or somebody, f"{evict} although nobody waits"
+            case "leaving":
+                assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
+            case _:
+                raise AssertionError(f"{evict} of a lease that is {lease.state}")
+        lease.state, lease.asked_ms = "leaving", now_ms
+
+    def see_end(self, end: act.EndLease, due: set[tuple[str, str]]) -> None:
+        if ("end", end.lease) not in due:
+            lease = self.leases.get(end.lease)
+            assert lease is not None, f"{end} without a cause"
+            assert lease.state == "ending", f"{end} without a cause"
+        due.discard(("end", end.lease))
+
+    def after(self, now_ms: int, evicted: list[str], hot_before: dict[str, int]) -> None:
+        """What must hold when the actions have been done."""
+        for name, lease in self.leases.items():
+            late = lease.state == "granted" and now_ms >= lease.since_ms + self.settings.start_ms
+            assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
+            if lease.state in ("hot", "granted"):
+                asks = any(wish.event.session == lease.session for wish in self.wishes.values())
+                assert not asks, f"{name} is kept although its session asks for another lease"
+        for lane in self.largest:
+            self.after_lane(lane, evicted, hot_before)
+
+    def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int]) -> None:
+        waiting = self.eligible(lane)
+        agents = [agent for agent in self.nodes if self.capacity(agent, lane)]
+        for agent in agents:
+            first = next(((w, need) for w, need in waiting if need <= self.capacity(agent, lane)), None)
+            if first is not None:
+                name, need = first[0].event.request, first[1]
+                assert self.free(agent, lane) < need, f"{name} is next on {agent}, fits its free slots, and waits"
+        head = next(
+            ((w, need) for w, need in waiting if any(need <= self.capacity(agent, lane) for agent in agents)), None
+        )
+        if head is not None:
+            need = head[1]
+            leaving = {a: self.free(a, lane) + self.in_state(a, lane, "leaving", "ending") for a in agents}
+            could = any(leaving[a] + self.in_state(a, lane, "hot") >= need for a in agents)
+            does = any(leaving[a] >= need for a in agents)
+            assert does or not could, f"hot sessions could make room for {head[0].event.request}, and nobody was asked"
+        for name in evicted:
+            lease = self.leases[name]
+            if {self.nodes[lease.agent][slot] for slot in lease.slots} == {lane}:
+                self.after_eviction(lane, name, lease, waiting, evicted, hot_before)
+        if evicted and waiting and all(need == 1 for _, need in waiting):
+            room = sum(self.free(a, lane) + self.in_state(a, lane, "leaving", "ending") for a in agents)
+            one_each = all(len(lease.slots) == 1 for lease in self.leases.values())
+            lane_evicted = [
+                n for n in evicted if lane in {self.nodes[self.leases[n].agent][s] for s in self.leases[n].slots}
+            ]
+            own = [n for n in lane_evicted if self.asks(n)]
+            if one_each and lane_evicted != own:
+                assert room <= len(waiting) + len(own), f"{room} slots are being freed for {len(waiting)} requests"
+
+    def asks(self, name: str) -> bool:
+        return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
+
+    def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
+        if self.asks(name):
+            return
+        agent = lease.agent
+        room = self.free(agent, lane) + self.in_state(agent, lane, "leaving", "ending") - len(lease.slots)
+        wanted = sum(need for _, need in waiting if need <= self.capacity(agent, lane))
+        assert room < wanted, (
+            f"{name} was evicted, and {room} slots of its node were free or leaving for {wanted} wanted"
+        )
+        for other, since in hot_before.items():
+            twin = self.leases.get(other)
+            if twin and twin.agent == agent and len(twin.slots) == len(lease.slots) and twin.state == "hot":
+                assert since > hot_before[name], f"{name} was evicted, although {other} was used longer ago"

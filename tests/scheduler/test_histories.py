@@ -1,0 +1,232 @@
+"""Random histories of a small pool: honest agents, links that lose and repeat, and a referee who judges each step."""
+
+import msgspec
+from bench import MINUTE, Bench, slots
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from bulletin.ids import AgentId, CellId, LeaseId
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse, Why
+
+NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
+CPU_NODES = {"a": slots(1, "cpu"), "b": slots(2, "cpu")}
+
+
+class Pool(RuleBasedStateMachine):
+    """Kernels and agents that keep to the protocol; what is on its way may be late, lost with its link, or doubled."""
+
+    nodes = NODES
+    kinds = (1, 1, 1, 2, 4, 5, 0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bench = Bench()
+        self.tenants: dict[str, dict[LeaseId, ev.Held]] = {agent: {} for agent in self.nodes}  # what agents hold
+        self.up: set[str] = set()
+        self.asked: dict[LeaseId, None] = {}  # evictions on their way
+        self.dying: dict[LeaseId, None] = {}  # ends on their way
+        self.waiting: dict[str, ev.RequestSubmitted] = {}
+        self.answered: list[ev.RequestSubmitted] = []  # granted, and the kernel may not know
+        self.grants: dict[str, LeaseId] = {}
+        self.number = 0
+
+    def say(self, event: ev.Event) -> None:
+        self.perform(self.bench.say(event))
+
+    def perform(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Grant():
+                    event = self.waiting.pop(action.request, None)
+                    if event is not None:
+                        self.answered = [event]
+                        self.grants[action.request] = action.lease
+                        self.tenants[action.agent][action.lease] = ev.Held(
+                            action.lease, action.session, event.user, event.project, event.qos, action.slots, None,
+                            action.walltime_ms, 0,
+                        )  # fmt: skip
+                case Refuse():
+                    self.waiting.pop(action.request, None)
+                case Evict():
+                    self.asked[action.lease] = None
+                case EndLease() if action.why is not Why.NODE_LOST:
+                    self.dying[action.lease] = None
+
+    def held(self, lease: LeaseId) -> tuple[str, ev.Held] | None:
+        return next(((agent, leases[lease]) for agent, leases in self.tenants.items() if lease in leases), None)
+
+    def pick(self, data: st.DataObject, busy: bool) -> tuple[str, ev.Held] | None:
+        """A lease of a connected agent."""
+        found = [
+            (a, h) for a in self.nodes if a in self.up for h in self.tenants[a].values() if (h.cell is not None) == busy
+        ]
+        return data.draw(st.sampled_from(found)) if found else None
+
+    # Nodes
+
+    @rule(agent=st.sampled_from(sorted(NODES)), keeps=st.booleans(), passed_ms=st.integers(0, 40 * MINUTE))
+    def an_agent_joins(self, agent: str, keeps: bool, passed_ms: int) -> None:
+        if agent not in self.nodes:
+            return
+        if not keeps:
+            self.tenants[agent] = {}
+        self.up.add(agent)
+        told = tuple(
+            msgspec.structs.replace(h, running_ms=passed_ms if h.cell else 0) for h in self.tenants[agent].values()
+        )
+        self.say(ev.AgentJoined(AgentId(agent), agent, self.nodes[agent], told))
+
+    @rule(agent=st.sampled_from(sorted(NODES)), dies=st.booleans())
+    def an_agent_is_lost(self, agent: str, dies: bool) -> None:
+        if agent in self.nodes:
+            self.up.discard(agent)
+            if dies:
+                self.tenants[agent] = {}
+            self.say(ev.AgentLost(AgentId(agent)))
+
+    # Kernels
+
+    @rule(
+        session=st.integers(0, 9),
+        gpus=st.sampled_from((1, 1, 1, 2, 4, 5, 0)),
+        qos=st.sampled_from(("interactive", "interactive", "batch", "nonsense")),
+        walltime_ms=st.sampled_from((None, MINUTE, 30 * MINUTE, 40 * MINUTE)),
+        small=st.booleans(),
+    )
+    def a_kernel_asks(self, session: int, gpus: int, qos: str, walltime_ms: int | None, small: bool) -> None:
+        self.number += 1
+        name = f"s{session}"
+        event = ev.RequestSubmitted(
+            f"r{self.number}", f"l{self.number}", name, f"u{session % 4}", "p", qos, 1 if small else gpus, walltime_ms
+        )
+        self.waiting[event.request] = event
+        self.say(event)
+
+    @rule(data=st.data())
+    def a_kernel_says_it_twice(self, data: st.DataObject) -> None:
+        self.number += 1
+        said = [*self.waiting.values(), *self.answered]
+        if said:
+            self.say(msgspec.structs.replace(data.draw(st.sampled_from(said)), lease=LeaseId(f"l{self.number}")))
+
+    @rule(data=st.data())
+    def a_kernel_withdraws(self, data: st.DataObject) -> None:
+        known = [*self.waiting, *self.grants]
+        if known:
+            request = data.draw(st.sampled_from(known))
+            self.waiting.pop(request, None)
+            self.say(ev.RequestWithdrawn(request))
+
+    # Cells
+
+    @rule(data=st.data())
+    def a_cell_starts(self, data: st.DataObject) -> None:
+        found = self.pick(data, busy=False)
+        if found:
+            agent, lease = found
+            self.number += 1
+            cell = CellId(f"c{self.number}")
+            self.tenants[agent][lease.lease] = msgspec.structs.replace(lease, cell=cell)
+            self.answered = []
+            self.say(ev.CellStarted(lease.lease, cell))
+
+    @rule(data=st.data(), start_is_lost=st.integers(0, 9))
+    def a_cell_ends(self, data: st.DataObject, start_is_lost: int) -> None:
+        found = self.pick(data, busy=True)
+        if found:
+            agent, lease = found
+            assert lease.cell is not None
+            self.tenants[agent][lease.lease] = msgspec.structs.replace(lease, cell=None)
+            self.say(ev.CellEnded(lease.lease, lease.cell))
+
+    @rule(data=st.data(), twice=st.booleans())
+    def a_session_is_released_or_dies(self, data: st.DataObject, twice: bool) -> None:
+        found = self.pick(data, busy=data.draw(st.booleans()))
+        if found:
+            agent, lease = found
+            del self.tenants[agent][lease.lease]
+            for _ in range(1 + twice):
+                self.say(ev.LeaseEnded(lease.lease))
+
+    @precondition(lambda self: self.asked or self.dying)
+    @rule(data=st.data())
+    def an_agent_obeys(self, data: st.DataObject) -> None:
+        lease = data.draw(st.sampled_from([*self.asked, *self.dying]))
+        must = lease in self.dying
+        self.asked.pop(lease, None)
+        self.dying.pop(lease, None)
+        found = self.held(lease)
+        if found is None:
+            self.say(ev.LeaseEnded(lease))
+        elif found[0] in self.up and (must or found[1].cell is None):
+            del self.tenants[found[0]][lease]
+            self.say(ev.LeaseEnded(lease))
+
+    # Time, and noise
+
+    @rule(ms=st.sampled_from((0, 1, 5_000, 10_000, MINUTE, 20 * MINUTE)))
+    def time_passes(self, ms: int) -> None:
+        self.bench.now_ms += ms
+        self.say(ev.Tick())
+
+    @rule()
+    def the_deadline_comes(self) -> None:
+        due_ms = self.bench.scheduler.deadline()
+        if due_ms is not None:
+            assert due_ms > self.bench.now_ms, "a deadline that has passed was not dealt with"
+            self.bench.now_ms = due_ms
+            self.say(ev.Tick())
+
+    @rule(kind=st.sampled_from((ev.CellStarted, ev.CellEnded)))
+    def news_of_nothing(self, kind: type) -> None:
+        self.say(kind(LeaseId("nobody"), CellId("none")))
+        self.say(ev.LeaseEnded(LeaseId("nobody")))
+        self.say(ev.RequestWithdrawn("nothing"))
+
+    def teardown(self) -> None:
+        """The world calms down: everything that waits and fits is served, and the replay is exact."""
+        self.finish()
+        self.bench.replay()
+
+    def finish(self) -> None:
+        for agent, offered in self.nodes.items():
+            if agent not in self.up:
+                self.up.add(agent)
+                self.tenants[agent] = {}
+                self.say(ev.AgentJoined(AgentId(agent), agent, offered))
+        for _ in range(200):
+            if not self.waiting:
+                break
+            for agent in self.nodes:
+                for lease in list(self.tenants[agent].values()):
+                    if lease.cell is not None:
+                        self.tenants[agent][lease.lease] = msgspec.structs.replace(lease, cell=None)
+                        self.say(ev.CellEnded(lease.lease, lease.cell))
+            while self.asked or self.dying:
+                lease_id = next(iter([*self.asked, *self.dying]))
+                self.asked.pop(lease_id, None)
+                self.dying.pop(lease_id, None)
+                found = self.held(lease_id)
+                if found is not None:
+                    del self.tenants[found[0]][lease_id]
+                self.say(ev.LeaseEnded(lease_id))
+            self.bench.now_ms = max(self.bench.now_ms, self.bench.scheduler.deadline() or 0)
+            self.say(ev.Tick())
+        assert not self.waiting, f"starved: {list(self.waiting)}"
+
+
+class CpuPool(Pool):
+    """The same without a GPU: CPU slots stand in, and are called so."""
+
+    nodes = CPU_NODES
+
+
+QUICK = settings(
+    max_examples=120, stateful_step_count=40, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+TestPool = Pool.TestCase
+TestPool.settings = QUICK
+TestCpuPool = CpuPool.TestCase
+TestCpuPool.settings = settings(QUICK, max_examples=50)
