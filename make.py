@@ -205,7 +205,7 @@ def run(_: list[str]) -> None:
             start_new_session=True,
             pass_fds=[lock],
         )
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # even where a script has us ignore them
         signal.signal(number, signal.default_int_handler)
     try:
         say("starting the hub")

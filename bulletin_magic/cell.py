@@ -5,7 +5,7 @@ import queue
 import signal
 import threading
 from types import FrameType
-from typing import Any, assert_never
+from typing import Any, Self, assert_never
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -13,6 +13,7 @@ from bulletin_magic.display import StatusLine, describe_waiting, show_note
 from bulletin_magic.facts import (
     Answered,
     Began,
+    Delivery,
     Failed,
     Finished,
     LeaveAsked,
@@ -24,7 +25,7 @@ from bulletin_magic.facts import (
     StopPressed,
     Waiting,
 )
-from bulletin_magic.link import Link
+from bulletin_magic.link import Deliveries, Link
 from bulletin_magic.link import Question as Asked
 from bulletin_magic.outputs import Outputs
 
@@ -44,7 +45,7 @@ class StopButton:
         self._presses = 0
         self._before: Any = None
 
-    def __enter__(self) -> "StopButton":
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._pressed)
         return self
@@ -60,55 +61,81 @@ class StopButton:
         self._link.tell(StopPressed())
 
 
-def converse(link: Link, asked: Asked, shell: InteractiveShell, line: StatusLine) -> Finished | Pictured | Left:
-    """Ask, and show what comes until the answer is there.
+class Conversation:
+    """A question to the pool and all that is shown until its answer."""
 
-    Raises
-    ------
-    BulletinError
-        What the pool, or the way there, had to say instead of an answer.
-    """
-    outputs = Outputs(shell)
-    answer: Finished | Pictured | Left | None = None
-    failed_input: Exception | None = None
-    with StopButton(link) as button:
-        deliveries = link.ask(asked)
+    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine) -> None:
+        self._link, self._shell, self._line = link, shell, line
+        self._outputs = Outputs(shell)
+        self._button = StopButton(link)
+        #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
+        self.input_error: Exception | None = None
+
+    def hold(self, asked: Asked) -> Finished | Pictured | Left:
+        """Ask, and show what comes until the answer is there.
+
+        Raises
+        ------
+        BulletinError
+            What the pool, or the way there, had to say instead of an answer.
+        """
+        is_over = False
+        with self._button:
+            deliveries = self._link.ask(asked)
+            try:
+                while True:
+                    delivery = self._next(deliveries)
+                    is_over = isinstance(delivery, Finished | Pictured | Left | Failed | BaseException)
+                    answer = self._take(delivery)
+                    if answer is not None:
+                        return answer
+            finally:
+                if not is_over:  # this thread was torn away: nobody waits for the cell any more
+                    self._link.tell(LeaveAsked())
+                self._line.clear()
+                self._outputs.flush()
+
+    def _next(self, deliveries: Deliveries) -> Delivery | BaseException:
+        if deliveries.empty():
+            self._outputs.flush()
+        while True:
+            try:
+                return deliveries.get(timeout=self._line.due_in_s)
+            except queue.Empty:
+                self._line.show_now()
+
+    def _take(self, delivery: Delivery | BaseException) -> Finished | Pictured | Left | None:
+        match delivery:
+            case Printed(type=kind, content=content):
+                self._outputs.show(kind, content)
+            case Waiting():
+                self._line.say(describe_waiting(delivery))
+            case Began():
+                self._line.clear()
+            case Note(text=text):
+                show_note(self._shell, text)
+            case Question():
+                self._outputs.flush()
+                self._answer(delivery)
+            case Finished() | Pictured() | Left():
+                return delivery
+            case Failed(error=error):
+                raise error
+            case BaseException():
+                raise RuntimeError("the link to the pool broke; this is a bug of Bulletin") from delivery
+            case _:
+                assert_never(delivery)
+        return None
+
+    def _answer(self, question: Question) -> None:
         try:
-            while answer is None:
-                if deliveries.empty():
-                    outputs.flush()
-                try:
-                    delivery = deliveries.get(timeout=line.due_in_s)
-                except queue.Empty:
-                    line.show_now()
-                    continue
-                match delivery:
-                    case Printed(type=kind, content=content):
-                        outputs.show(kind, content)
-                    case Waiting():
-                        line.say(describe_waiting(delivery))
-                    case Began():
-                        line.clear()
-                    case Note(text=text):
-                        show_note(shell, text)
-                    case Question():
-                        outputs.flush()
-                        failed_input = _answer(link, delivery, button)
-                    case Finished() | Pictured() | Left():
-                        answer = delivery
-                    case Failed(error=error):
-                        raise error
-                    case BaseException():
-                        raise RuntimeError("the link to the pool broke; this is a bug of Bulletin") from delivery
-                    case _:
-                        assert_never(delivery)
-        except BaseException as error:
-            if not (isinstance(error, RuntimeError) or deliveries.empty()) or not _is_closing(error):
-                link.tell(LeaveAsked())
-            raise
+            self._button.is_asking = True
+            ask = getpass.getpass if question.password else input
+            self._link.tell(Answered(ask(question.prompt)))
+        except KeyboardInterrupt:
+            self._link.tell(StopPressed())
+        except Exception as error:  # noqa: BLE001 - whatever the front end has against it, the cell must not wait for ever
+            self.input_error = error
+            self._link.tell(StopPressed())
         finally:
-            line.clear()
-            outputs.flush()
-    if failed_input is not None:
-        raise failed_input
-    return answer
+            self._button.is_asking = False

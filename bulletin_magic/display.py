@@ -17,24 +17,31 @@ _CLEAR_LINE = "\r\x1b[K"
 
 
 def ordinal(number: int) -> str:
-    """1st, 2nd, 3rd, 4th …"""
+    """A place in a line: 1st, 2nd, 3rd, 4th."""
     suffix = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
 
 
+def as_sentence(text: str) -> str:
+    """With a capital and a full stop, whoever wrote it."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "!", "?")) else ".")
+
+
 def count(number: int, word: str) -> str:
-    """One GPU, 2 GPUs, a CPU slot."""
+    """So many things: "a GPU", "2 GPUs", "a CPU slot"."""
     return f"a {word}" if number <= 1 else f"{number} {word}s"
 
 
 def describe_waiting(waiting: Waiting) -> str:
     """The queue line: what is waited for, where in line, how long at most, and why."""
+    reason = as_sentence(waiting.reason)
     what = count(waiting.gpus, waiting.slot_word)
     if waiting.position < 1:
-        return " ".join(filter(None, (f"⏳ Getting {what} ready.", waiting.reason)))
+        return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
     about = "" if waiting.wait_ms is None else f", at most about {show_duration(waiting.wait_ms)}"
     line = f"⏳ Waiting for {what}: {ordinal(waiting.position)} in line{about}."
-    return " ".join(filter(None, (line, waiting.reason)))
+    return " ".join(filter(None, (line, reason)))
 
 
 def dim(text: str, role: str = "note") -> dict[str, str]:
@@ -97,7 +104,7 @@ class StatusLine:
         if not is_notebook(self._shell):
             self._terminal("")
         elif self._owns_the_cell():
-            self._shell.display_pub.clear_output(wait=False)
+            self._shell.display_pub.clear_output(wait=False)  # type: ignore[no-untyped-call]  # IPython's
         else:  # others have shown something in this cell: only an empty line can replace ours
             self._shell.display_pub.publish(
                 {"text/plain": "", "text/html": ""}, transient={"display_id": self._id}, update=True

@@ -27,6 +27,8 @@ _START_S, _LOOK_S = 60.0, 0.05
 _ANSWER_MS = 3_000
 _IDLE_EXIT_S = 600
 _LOG_LINES = 15
+#: Pools that this kernel started. They outlive it; one that ended meanwhile is reaped when the next is looked for.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 def folder(environ: Mapping[str, str]) -> Path:
@@ -52,6 +54,7 @@ def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection
         If the part that would start one is not installed, or it does not come up; with the end of its log.
     """
     home = folder(environ)
+    _started[:] = [pool for pool in _started if pool.poll() is None]
     if (running := _running(home)) is not None:
         return running
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -114,10 +117,10 @@ def _start(home: Path, environ: Mapping[str, str]) -> Connection:
             cwd=home,
             start_new_session=True,
         )
+    _started.append(pool)
     give_up_s = time.monotonic() + _START_S
     while time.monotonic() < give_up_s and pool.poll() is None:
         if (running := _running(home)) is not None:
-            pool.returncode = 0  # it lives on without us: no warning when this object goes
             return running
         time.sleep(_LOOK_S)
     how = f"ended with status {pool.poll()}" if pool.poll() is not None else f"did not answer within {_START_S:.0f} s"

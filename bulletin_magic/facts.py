@@ -1,4 +1,4 @@
-"""What a session can learn (events), what it asks for (actions), and what it tells the notebook's main thread (deliveries)."""
+"""What a session can learn (events), what it asks for (actions), and what it tells the main thread (deliveries)."""
 
 import mmap
 from typing import Literal

@@ -95,7 +95,7 @@ class Link:
         Raises NoPool in a process that was forked from the notebook's.
         """
         if self._pid != os.getpid():
-            raise NoPool("This process was forked from a notebook and has no pool.", "Use %%gpu in the notebook.")
+            raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
         deliveries: Deliveries = queue.SimpleQueue()
         self._post(question, deliveries)
         return deliveries

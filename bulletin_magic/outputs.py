@@ -31,7 +31,8 @@ class Outputs:
                 update=kind == "update_display_data",
             )
         elif kind == "clear_output":
-            self._shell.display_pub.clear_output(wait=message.get("wait", False))
+            publisher = self._shell.display_pub
+            publisher.clear_output(wait=message.get("wait", False))  # type: ignore[no-untyped-call]  # IPython's
         elif kind == "execute_result":
             self._result(message["data"], message.get("metadata", {}))
         elif kind == "error":  # a traceback that the cell itself chose to show
@@ -47,16 +48,22 @@ class Outputs:
 
     def _result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         hook: Any = self._shell.displayhook
-        if isinstance(hook, CapturingDisplayHook):
-            hook.outputs.append({"data": data, "metadata": metadata})
+        if isinstance(sys.displayhook, CapturingDisplayHook):  # %%capture puts its own there
+            sys.displayhook.outputs.append({"data": data, "metadata": metadata})
         elif getattr(hook, "pub_socket", None) is not None:  # ipykernel's
-            content = {"execution_count": self._shell.execution_count, "data": data, "metadata": metadata}
+            content = {"execution_count": cell_number(self._shell), "data": data, "metadata": metadata}
             hook.session.send(hook.pub_socket, "execute_result", content, parent=hook.parent_header, ident=hook.topic)
         else:
             text = data.get("text/plain", "")
             gap = "\n" if "\n" in text else ""
-            sys.stdout.write(f"Out[{self._shell.execution_count}]: {gap}{text}\n")
+            sys.stdout.write(f"Out[{cell_number(self._shell)}]: {gap}{text}\n")
             sys.stdout.flush()
+
+
+def cell_number(shell: InteractiveShell) -> int:
+    """The number of the cell that runs, as its prompt shows it: versions of IPython count up before it or after it."""
+    number: int = shell.display_trap.hook.prompt_count
+    return number
 
 
 def remember_result(shell: InteractiveShell, result: object) -> None:

@@ -7,7 +7,7 @@ _LONG_MS, _LONG_WAIT_MS = 2_000, 1_000
 
 
 def describe_place(where: Where) -> str:
-    """ "GPU-0 of node1", "2 GPUs of node1"."""
+    """The slots for people: "GPU-0 of node1", "2 GPUs of node1"."""
     slots = where.slots[0] if len(where.slots) == 1 else f"{len(where.slots)} {where.slot_word}s"
     return f"{slots} of {where.node}"
 

@@ -110,9 +110,7 @@ class Session:
         """The lease that is held."""
         if self._lease is None:
             return None
-        return Where(
-            lease=self._lease.lease, node=self._lease.node, slots=self._lease.slots, slot_word=self._slot_word
-        )
+        return Where(lease=self._lease.lease, node=self._lease.node, slots=self._lease.slots, slot_word=self._slot_word)
 
     @property
     def deadline_ms(self) -> int | None:
@@ -595,7 +593,7 @@ class Session:
             self._pulse(trip)
 
     def _pulse(self, trip: Trip) -> None:
-        """Once a second while a cell is under way: are both still there?"""
+        """Ask both whether they are there. Once a second while a cell is under way."""
         now = self._now_ms
         if self._broker is Broker.KNOWN:
             self._to_broker(say.Ping())
@@ -620,7 +618,9 @@ class Session:
     # --- small words ------------------------------------------------------------------------------------------------
 
     def _no_answer(self) -> NoPool:
-        return NoPool(f"The GPU pool {self._place} does not answer.", "Try again in a minute, or ask who runs the pool.")
+        return NoPool(
+            f"The GPU pool {self._place} does not answer.", "Try again in a minute, or ask who runs the pool."
+        )
 
     def _to_broker(self, message: say.FromKernel) -> None:
         self._actions.append(ToBroker(message))

@@ -19,7 +19,8 @@ from .report import Stayed, locate
 class Captured:
     """Values on their way: a stream, the large buffers beside it, and what was left behind.
 
-    The buffers are the values' own memory. Whoever waits for an answer keeps the whole: the answer refers to what was sent.
+    The buffers are the values' own memory. Whoever waits for an answer keeps the whole: the answer refers to it.
+    `remote`, of `changes` only, is what the executor keeps for its next `restore`: name -> value that cannot travel.
     """
 
     stream: bytes
@@ -28,6 +29,7 @@ class Captured:
     stayed: list[Stayed]
     values: Mapping[str, object] = field(default_factory=dict, repr=False)
     definitions: Mapping[str, object] = field(default_factory=dict, repr=False)
+    remote: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 def capture(namespace: dict[str, Any], needs: Needs, *, wanted: Collection[str] = ()) -> Captured:
@@ -35,14 +37,16 @@ def capture(namespace: dict[str, Any], needs: Needs, *, wanted: Collection[str] 
 
     Parameters
     ----------
+    namespace, needs
+        The notebook's, and what `needs` says of the cell.
     wanted
         Names to send as well, as if the cell read them.
 
     Returns
     -------
     Captured
-        `names` has each name with its size in bytes. `stayed` has names that only a function or a dynamic look-up might ask for,
-        and that cannot travel.
+        `names` has each name with its size in bytes. `stayed` has names that only a function or a dynamic look-up might
+        ask for, and that cannot travel.
 
     Raises
     ------
@@ -98,16 +102,21 @@ class _Plan:
                 self._leave(name, value, problem)
                 return None
             found = names.users(self._namespace) if encoder.is_dynamic else list(encoder.names)
-            new = [other for other in found if other not in self._names and other not in names.FIXED]
-            self.add(new)
-            queue.extendleft(reversed([other for other in self._names if other in new or other not in sizes]))
+            before = len(self._names)
+            self.add(other for other in found if other not in self._names and other not in names.FIXED)
+            new = list(self._names)[before:]
+            queue.extendleft(
+                sorted(new, key=lambda name: is_definition(self._namespace[name]))
+            )  # so definitions come first
             is_late |= bool(new) and not is_definition(value)
         overlaps = arrays.overlaps(encoder.owners)
         if is_late or overlaps.keys() - self._shared.keys():
             self._shared = overlaps
             return None
         writer.write(None)
-        writer.write({"ambient": ambient.out(), "sources": ambient.sources(encoder.files), "buffers": len(writer.buffers)})
+        writer.write(
+            {"ambient": ambient.out(), "sources": ambient.sources(encoder.files), "buffers": len(writer.buffers)}
+        )
         values = {name: self._namespace[name] for name in sizes}
         return Captured(writer.close(), writer.buffers, sizes, list(self._stayed.values()), values, encoder.definitions)
 
@@ -119,7 +128,11 @@ class _Plan:
         self._stayed[name] = stayed
         for other in self._names:
             held = self._namespace[other]
-            if other not in self._stayed and other not in self._direct and (why := problem_of(self._namespace, held)) is not None:
+            if (
+                other not in self._stayed
+                and other not in self._direct
+                and (why := problem_of(self._namespace, held)) is not None
+            ):
                 self._stayed[other] = explain(self._namespace, other, held, TypeError(why))
 
 
@@ -146,5 +159,3 @@ def explain(namespace: Mapping[str, object], name: str, value: object, problem: 
     """Where the offender is."""
     found = locate(name, value, lambda part: problem_of(namespace, part))
     return found if found.why else Stayed(found.name, found.kind, found.path, str(problem))
-
-

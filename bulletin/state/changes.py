@@ -2,47 +2,61 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from . import ambient, names
 from .capture import Captured, explain, is_definition
-from .codec import Digest, Writer
+from .codec import Digest, Encoder, Writer
 from .landing import HERE, Landing
-from .reducers import arrays
+from .reducers import arrays, frames, functions
 from .report import Stayed, kind_of
 
 #: Values that are what they are: a name has changed only if it is bound to another.
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), ModuleType, type(NotImplemented))
 #: Values that several names may hold without a change to one being seen through another.
-_STEADY = (
-    *_ATOMS, tuple, frozenset, range, slice, type, FunctionType, BuiltinFunctionType, CodeType, GetSetDescriptorType, MemberDescriptorType,
-)  # fmt: skip
-_STEADY_MODULES = frozenset({"datetime", "decimal", "fractions", "pathlib", "uuid", "re", "zoneinfo", "numpy.dtypes", "numpy", "enum"})
+_STEADY = (*_ATOMS, tuple, frozenset, range, slice, type, FunctionType, BuiltinFunctionType, CodeType)
+_STEADY_MODULES = frozenset(
+    {"datetime", "decimal", "fractions", "pathlib", "uuid", "re", "zoneinfo", "numpy.dtypes", "numpy", "enum"}
+)
 
 
-@dataclass(frozen=True, slots=True)
 class _Unit:
     """One name's value, or one function or class, as it is now."""
 
-    digest: bytes | None  # None: it cannot be pickled
-    memo: dict[int, tuple[int, object]] | None  # what it reaches, by address
-    owners: frozenset[int]
+    def __init__(self, digest: bytes | None, encoder: Encoder | None) -> None:
+        self.digest = digest  # None: it cannot be pickled
+        self._encoder = encoder
+
+    def touches(self, sent: Mapping[int, tuple[int, object]], encoder: Encoder, root: int) -> bool:
+        """True where it shares a mutable value or memory with what `encoder` sent; `root` apart."""
+        mine = self._encoder
+        assert mine is not None
+        if not mine.owners.keys().isdisjoint(encoder.owners):
+            return True
+        common = (sent.keys() & mine.memo.copy().keys()) - mine.guarded - encoder.guarded - {root}
+        return any(not _is_steady(sent[key][1]) for key in common)
 
 
 class Baseline:
     """The executor's side as it was before the cell. Made by `restore`, used once by `changes`."""
 
-    def __init__(self, namespace: dict[str, Any], came: dict[str, object], keep: frozenset[str], landing: Landing) -> None:
+    def __init__(
+        self,
+        namespace: dict[str, Any],
+        came: dict[str, object],
+        keep: frozenset[str],
+        landing: Landing,
+        arrived: ambient.Ambient,
+    ) -> None:
         self.came = came  # what the notebook has under these names
         self.bound = {name: namespace[name] for name in names.users(namespace, keep)}
         self.keep = keep
         self.landing = landing  # keeps alive what only weak references hold
         self.alive: list[object] = []
         self.definitions: dict[str, object] = {}
-        self.units = _survey(namespace, self.bound, self.definitions, self.alive, with_memo=False)
-        self.ambient = ambient.snapshot()
+        self.units = _survey(namespace, self.bound, self.definitions, self.alive, is_kept=False)
+        self.ambient = ambient.snapshot(arrived)
 
 
 def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str, object] | None = None) -> Captured:
@@ -50,18 +64,20 @@ def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str
 
     Parameters
     ----------
+    namespace, baseline
+        The executor's, and what `restore` gave for this cell.
     extra
         Values to return beside the names, such as the result or the exception. One that cannot travel is left out.
 
     Returns
     -------
     Captured
-        Names bound anew and names whose value changed, with all names that share mutable values with those; functions and
-        classes whose content changed; deleted names. `stayed` has what could not travel.
+        Names bound anew and names whose value changed, with all names that share mutable values with those; functions
+        and classes whose content changed; deleted names. `stayed` has what could not travel.
     """
     now = {name: namespace[name] for name in names.users(namespace, baseline.keep)}
     definitions = dict(baseline.definitions)
-    units = _survey(namespace, now, definitions, baseline.alive, with_memo=True)
+    units = _survey(namespace, now, definitions, baseline.alive, is_kept=True)
     answer = _Answer(namespace, baseline, now, units, definitions, dict(extra or {}))
     while True:
         captured = answer.attempt()
@@ -88,6 +104,9 @@ class _Answer:
         self._shared: dict[int, tuple[int, int]] = {}
         self._names: dict[str, None] = {}
         self._known = {uid: value for uid, value in definitions.items() if uid in baseline.definitions}
+        self._definition_ids = frozenset(map(id, definitions.values()))
+        self._left: set[str] = set()  # names whose value stays
+        self._stuck: set[str] = set()  # definitions that cannot go back as they are now
         self._updated: dict[str, object] = {}  # definitions of the notebook that changed
         for uid, value in list(self._known.items()):
             unit = units[_key(uid)]
@@ -115,21 +134,24 @@ class _Answer:
 
     def _leave(self, name: str, value: object, problem: Exception | None = None) -> None:
         stayed = explain(self._namespace, name, value, problem or TypeError("it cannot be pickled"))
+        self._left.add(name)
         self._stayed.append(stayed)
         self._unbound.append(stayed)
         self._names.pop(name, None)
 
     def attempt(self) -> Captured | None:
-        """The stream; or None, with more to send, less to send, or windows of memory that are shared. So attempts end."""
-        held = {
-            name: value
-            for name, value in self._baseline.came.items()
-            if name not in self._names and self._now.get(name) is value and name in self._units and self._units[name].digest is not None
-        }
+        """The stream; or None, with more to send, less to send, or more memory known as shared. So attempts end."""
+        held = {name: value for name, value in self._baseline.came.items() if self._is_held(name, value)}
         writer = Writer(self._namespace, held=held, known=frozenset(self._known), shared=self._shared)
         for uid, value in self._updated.items():
             writer.write(("definition", uid))
-            writer.write(value)
+            try:
+                writer.write(value)
+            except Exception:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
+                self._stayed.append(explain_definition(self._namespace, value))
+                self._known[uid] = self._updated.pop(uid)
+                self._stuck.add(uid)
+                return None
         sizes: dict[str, int] = {}
         for name in sorted(self._names, key=lambda name: not is_definition(self._now[name])):
             writer.write(("name", name))
@@ -158,7 +180,17 @@ class _Answer:
             "buffers": len(writer.buffers),
         }
         writer.write(tail)
-        return Captured(writer.close(), writer.buffers, sizes, self._stayed)
+        remote = {name: value for name, value in self._now.items() if name in self._units and name not in self._names}
+        remote = {
+            name: value for name, value in remote.items() if name in self._left or self._units[name].digest is None
+        }
+        return Captured(writer.close(), writer.buffers, sizes, self._stayed, remote=remote)
+
+    def _is_held(self, name: str, value: object) -> bool:
+        """True where the notebook has this very value, unchanged. Definitions have their ids for that."""
+        unit = self._units.get(name)
+        is_bound = name not in self._names and self._now.get(name) is value
+        return is_bound and unit is not None and unit.digest is not None and id(value) not in self._definition_ids
 
     def _has_more(self, writer: Writer, held: Mapping[str, object]) -> bool:
         """Add what shares mutable values or memory with what is sent, and what the encoder saw to be shared."""
@@ -172,21 +204,15 @@ class _Answer:
         for key in (id(self._namespace), id(HERE), *map(id, held.values())):
             sent.pop(key, None)
         for name in held:
-            if self._touches(self._units[name], sent, encoder.owners, id(held[name])):
+            if self._units[name].touches(sent, encoder, id(held[name])):
                 self._names[name] = None
                 is_more = True
         for uid in list(self._known):
             unit = self._units[_key(uid)]
-            if unit.digest is not None and self._touches(unit, sent, encoder.owners, 0):
+            if unit.digest is not None and uid not in self._stuck and unit.touches(sent, encoder, 0):
                 self._updated[uid] = self._known.pop(uid)
                 is_more = True
         return is_more
-
-    @staticmethod
-    def _touches(unit: _Unit, sent: Mapping[int, tuple[int, object]], owners: Mapping[int, Any], root: int) -> bool:
-        memo = unit.memo or {}
-        common = memo.keys() & sent.keys() if len(memo) < len(sent) else sent.keys() & memo.keys()
-        return not unit.owners.isdisjoint(owners) or any(key != root and not _is_steady(memo[key][1]) for key in common)
 
 
 def explain_definition(namespace: Mapping[str, object], value: object) -> Stayed:
@@ -196,7 +222,12 @@ def explain_definition(namespace: Mapping[str, object], value: object) -> Stayed
 
 
 def _is_steady(value: object) -> bool:
-    return isinstance(value, _STEADY) or type(value).__module__ in _STEADY_MODULES and not hasattr(type(value), "__array_priority__")
+    kind = type(value)
+    if isinstance(value, _STEADY) or frames.is_guarded(kind):
+        return True
+    if kind.__module__ in _STEADY_MODULES and not hasattr(kind, "__array_function__"):
+        return True
+    return callable(value) and not hasattr(kind, "__getattr__") and functions.is_importable(value)
 
 
 def _key(uid: str) -> str:
@@ -205,9 +236,14 @@ def _key(uid: str) -> str:
 
 
 def _survey(
-    namespace: dict[str, Any], bound: Mapping[str, object], definitions: dict[str, object], alive: list[object], *, with_memo: bool
+    namespace: dict[str, Any],
+    bound: Mapping[str, object],
+    definitions: dict[str, object],
+    alive: list[object],
+    *,
+    is_kept: bool,
 ) -> dict[str, _Unit]:
-    """Digests of all names but atoms, and of all definitions that they reach or that are in `definitions` (which grows)."""
+    """Digests of all names but atoms, and of all definitions in `definitions`, which grows by those that are met."""
     seen: dict[int, tuple[object, int, bytes]] = {}
     units: dict[str, _Unit] = {}
     queue: deque[tuple[str, object]] = deque((_key(uid), value) for uid, value in definitions.items())
@@ -222,17 +258,12 @@ def _survey(
         try:
             found = digest.of(value)
         except Exception:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            units[key] = _Unit(None, None, frozenset())
+            units[key] = _Unit(None, None)
             continue
         alive += encoder.codes
-        memo = encoder.memo.copy() if with_memo else None
-        for own in (id(namespace), id(HERE)):
-            if memo is not None:
-                memo.pop(own, None)
-        units[key] = _Unit(found, memo, frozenset(encoder.owners))
+        units[key] = _Unit(found, encoder if is_kept else None)
         for uid, definition in encoder.definitions.items():
             if uid not in definitions:
                 definitions[uid] = definition
                 queue.append((_key(uid), definition))
     return units
-

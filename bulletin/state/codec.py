@@ -1,6 +1,6 @@
 """The one pickler and unpickler: records in one stream that share a memo, large buffers beside it, a seal in front.
 
-A stream is a seal (xxh3_128 of the rest), a preamble that gives the first memo places to things that each side has already
+A stream is a seal (xxh3_128 of the rest), a preamble that gives the first memo places to what each side has already
 (the namespace, the landing, values that both sides hold under a name), then one pickle per record.
 """
 
@@ -26,14 +26,15 @@ OUT_OF_BAND_BYTES = 4096
 _SEAL_BYTES = 16
 
 
-class Damaged(Exception):  # noqa: N818  a fact about a stream, for the two callers in this room
+class Damaged(Exception):
     """The bytes are not those that the other side wrote."""
 
 
 class Sink(Protocol):
     """Where a pickler writes."""
 
-    def write(self, data: bytes, /) -> object: ...
+    def write(self, data: bytes, /) -> object:
+        """Take the bytes."""
 
 
 class Encoder(pickle.Pickler):
@@ -88,7 +89,10 @@ class Encoder(pickle.Pickler):
         self.files: dict[str, None] = {}  # where their code came from
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self.cell_homes: dict[int, tuple[str, int]] = {}
-        self.owners: dict[int, list[tuple[int, int, int]]] = {}  # owner's id -> (array's id, first byte, end) of arrays met
+        self.owners: dict[
+            int, list[tuple[int, int, int]]
+        ] = {}  # owner's id -> (array's id, first byte, end) of arrays met
+        self.guarded: set[int] = set()  # arrays and owners that copy-on-write keeps apart; see `reducers.frames`
         self.regions: dict[int, Any] = {}
         self._privates: dict[int, dict[str, Any]] = {}
         self.alive: list[object] = []  # temporaries whose ids are in use
@@ -122,18 +126,13 @@ class Writer:
         self._file.write(bytes(_SEAL_BYTES))
         self._file.write(_preamble(options.get("held") or {}))
         self.buffers: list[memoryview] = []
-        self._out_bytes = 0
-        self.encoder = Encoder(namespace, self._file, self._keep_out, **options)
-
-    def _keep_out(self, buffer: memoryview) -> None:
-        self.buffers.append(buffer)
-        self._out_bytes += buffer.nbytes
+        self.encoder = Encoder(namespace, self._file, self.buffers.append, **options)
 
     def write(self, record: object) -> int:
         """Append one record; its size in bytes, buffers included."""
-        before = self._file.tell() + self._out_bytes
+        start, known = self._file.tell(), len(self.buffers)
         self.encoder.dump(record)
-        return self._file.tell() + self._out_bytes - before
+        return self._file.tell() - start + sum(buffer.nbytes for buffer in self.buffers[known:])
 
     def close(self) -> bytes:
         """The stream, sealed."""
@@ -152,7 +151,14 @@ class Reader(pickle.Unpickler):
         If the seal does not fit; nothing has been loaded.
     """
 
-    def __init__(self, stream: Buffer, buffers: Sequence[Buffer], namespace: Namespace, landing: object, held: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        stream: Buffer,
+        buffers: Sequence[Buffer],
+        namespace: Namespace,
+        landing: object,
+        held: Mapping[str, object],
+    ) -> None:
         whole = memoryview(stream)
         if whole.nbytes <= _SEAL_BYTES or xxhash.xxh3_128_digest(whole[_SEAL_BYTES:]) != bytes(whole[:_SEAL_BYTES]):
             raise Damaged("the stream is damaged or incomplete")
@@ -180,20 +186,25 @@ class Digest:
     def __init__(self, namespace: Mapping[str, object], seen: dict[int, tuple[object, int, bytes]]) -> None:
         self._stream = xxhash.xxh3_128()
         self._buffers: list[bytes] = []
-        self._seen = seen
-        self.encoder = Encoder(namespace, _HashSink(self._stream), self._hash, by_token=True)
-
-    def _hash(self, buffer: memoryview) -> None:
-        owner, size_bytes, digest = self._seen.get(id(buffer.obj), (None, -1, b""))
-        if owner is not buffer.obj or size_bytes != buffer.nbytes:
-            digest = xxhash.xxh3_128_digest(buffer)
-            self._seen[id(buffer.obj)] = (buffer.obj, buffer.nbytes, digest)
-        self._buffers.append(digest)
+        self.encoder = Encoder(namespace, _HashSink(self._stream), _hasher(seen, self._buffers), by_token=True)
 
     def of(self, value: object) -> bytes:
         """Sixteen bytes, and sixteen more for each large buffer."""
         self.encoder.dump(value)
         return b"".join([self._stream.digest(), *self._buffers])
+
+
+def _hasher(seen: dict[int, tuple[object, int, bytes]], found: list[bytes]) -> Callable[[memoryview], None]:
+    """Hashes each buffer once. A function and not a method: a cycle with the encoder would keep large memos alive."""
+
+    def take(buffer: memoryview) -> None:
+        owner, size_bytes, digest = seen.get(id(buffer.obj), (None, -1, b""))
+        if owner is not buffer.obj or size_bytes != buffer.nbytes:
+            digest = xxhash.xxh3_128_digest(buffer)
+            seen[id(buffer.obj)] = (buffer.obj, buffer.nbytes, digest)
+        found.append(digest)
+
+    return take
 
 
 class _HashSink:
@@ -210,7 +221,7 @@ def _writable(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
 
 
 def _preamble(held: Mapping[str, object]) -> bytes:
-    """Opcodes that put what the receiver already has into the first memo places. The C unpickler takes no memo from outside."""
+    """Opcodes that put what the receiver has into the first memo places: the C unpickler takes no memo from outside."""
     parts: list[bytes] = [pickle.PROTO + b"\x05"]
     places: dict[int, None] = {}
     pids: list[bytes] = [pickle.BININT1 + b"\x00", pickle.BININT1 + b"\x01"]

@@ -1,4 +1,4 @@
-"""Functions and classes of the notebook, known on both sides by one id, so that they stay themselves when they travel."""
+"""Functions and classes of the notebook, known on both sides by one id, to stay themselves on their way."""
 
 import os
 import weakref
@@ -18,7 +18,7 @@ def uid_of(definition: object) -> str:
 
 
 def find(uid: str) -> object | None:
-    """This side's function or class of that id, while it lives."""
+    """The function or class of that id on this side, while it lives."""
     known = _objects.get(uid)
     return None if known is None else known()
 

@@ -1,4 +1,4 @@
-"""What the receiving side lends to values while they are made: its namespace, its definitions, and an undo for each change."""
+"""What the receiving side lends to values while they are made: its namespace, its definitions, an undo for changes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -26,8 +26,8 @@ HERE = _Here()
 class Landing:
     """One arrival of values: owned by `restore` or `apply`, used by the functions that pickle calls to make values.
 
-    What this side has already is not touched while records load. `later` collects the changes to it and `commit` makes them,
-    all or none.
+    What this side has already is not touched while records load. `later` collects the changes to it and `commit` makes
+    them, all or none.
     """
 
     def __init__(self, namespace: Namespace, remote: Mapping[str, object] | None = None) -> None:

@@ -34,7 +34,11 @@ def of_code(code: CodeType) -> LookUps:
     for instruction in dis.get_instructions(code):
         if instruction.opname in _GLOBAL_OPS:
             names[instruction.argval] = None
-        is_dynamic |= instruction.argval in ANY_NAME and instruction.opname in {"LOAD_GLOBAL", "LOAD_NAME", "IMPORT_NAME"}
+        is_dynamic |= instruction.argval in ANY_NAME and instruction.opname in {
+            "LOAD_GLOBAL",
+            "LOAD_NAME",
+            "IMPORT_NAME",
+        }
     speaks_text = not TEXT_METHODS.isdisjoint(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -52,7 +56,7 @@ def operations(code: CodeType) -> list[tuple[str, str]]:
     is_module_level = not code.co_flags & _OPTIMIZED and code.co_name == "<module>"
     for instruction in dis.get_instructions(code):
         verb, _, kind = instruction.opname.partition("_")
-        if kind == "GLOBAL" or (kind == "NAME" and (is_module_level or verb == "LOAD")):
+        if verb in _VERBS and (kind == "GLOBAL" or (kind == "NAME" and (is_module_level or verb == "LOAD"))):
             found.append((instruction.argval, verb))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -61,3 +65,4 @@ def operations(code: CodeType) -> list[tuple[str, str]]:
 
 
 _OPTIMIZED = 1
+_VERBS = frozenset({"LOAD", "STORE", "DELETE"})

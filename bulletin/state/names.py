@@ -4,7 +4,20 @@ import re
 from collections.abc import Iterable, Mapping
 
 #: Each side has its own; they never travel.
-FIXED = frozenset({"get_ipython", "exit", "quit", "__builtins__", "__builtin__", "__name__", "__doc__", "__package__", "__loader__", "__spec__"})
+FIXED = frozenset(
+    {
+        "get_ipython",
+        "exit",
+        "quit",
+        "__builtins__",
+        "__builtin__",
+        "__name__",
+        "__doc__",
+        "__package__",
+        "__loader__",
+        "__spec__",
+    }
+)
 #: Containers of the history that IPython holds on to: their content may travel out, the objects stay.
 HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
 _RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code|__session__")

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
+from typing import Any
 
 from . import lookups, names
 
 #: Line magics whose text is not Python and names no variable, unless it says `$x` or `{x}`.
 _PLAIN_MAGICS = frozenset({
-    "alias", "autoreload", "automagic", "cd", "colors", "conda", "config", "env", "load_ext", "logging", "ls", "lsmagic", "mamba",
-    "matplotlib", "micromamba", "mkdir", "pip", "pdb", "precision", "pwd", "pylab", "reload_ext", "set_env", "uv", "xmode",
+    "alias", "autoreload", "automagic", "cd", "colors", "conda", "config", "env", "load_ext", "ls", "lsmagic", "mamba",
+    "matplotlib", "micromamba", "mkdir", "pip", "pdb", "precision", "pwd", "reload_ext", "set_env", "uv", "xmode",
 })  # fmt: skip
 _CODE_MAGICS = frozenset({"time", "timeit", "prun", "capture"})
 _OPTIONS = re.compile(r"\s*(-[a-zA-Z]+(\s*\d+)?\s+)*")
@@ -25,8 +26,8 @@ _BARE_CALLS = frozenset({"locals", "vars", "dir"})
 class Needs:
     """Names of a cell, in the order in which it mentions them. `reads` are bound in the namespace now.
 
-    `everything` is set where the cell may look up names that it does not spell. What functions of the notebook look up in their
-    turn is found by `capture`, which meets them by whatever path they are reached.
+    `everything` is set where the cell may look up names that it does not spell. What functions of the notebook look up
+    in their turn is found by `capture`, which meets them by whatever path they are reached.
     """
 
     reads: tuple[str, ...] = ()
@@ -97,10 +98,18 @@ class _Names:
     def _read_texts(self, statement: ast.stmt) -> None:
         """Names inside the text of `df.query("a > @x")`; a text that is not written out may name anything."""
         for node in ast.walk(statement):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in lookups.TEXT_METHODS):
+            if not (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in lookups.TEXT_METHODS
+            ):
                 continue
             for argument in node.args[:1]:
-                texts = [part.value for part in ast.walk(argument) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+                texts = [
+                    part.value
+                    for part in ast.walk(argument)
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                ]
                 self.everything |= not texts
                 for text in texts:
                     self.reads.update(dict.fromkeys(word for word in lookups.words(text) if word not in self._bound))
@@ -145,7 +154,8 @@ def _as_python(source: str) -> str:
         return source
     from IPython.core.inputtransformer2 import TransformerManager
 
-    text: str = TransformerManager().transform_cell(source)
+    manager: Any = TransformerManager
+    text: str = manager().transform_cell(source)
     return text
 
 
@@ -201,7 +211,9 @@ def _is_open(statement: ast.stmt) -> bool:
 def _magic(call: ast.expr | None) -> tuple[str, list[str]] | None:
     """The method and the texts of a `get_ipython().method("...")`, all written out."""
     match call:
-        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method), args=args) if args:
+        case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method), args=args) if (
+            args
+        ):
             texts = [arg.value for arg in args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             return (method, texts) if len(texts) == len(args) else None
     return None

@@ -6,10 +6,12 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+from .reducers.classes import attributes
+
 
 @dataclass(frozen=True, slots=True)
 class Stayed:
-    """A value that did not travel. `path` leads from the name to the offender of type `kind`; `why` is Python's own word."""
+    """A value that did not travel: `path` leads from the name to the offender, of type `kind`; `why` is Python's."""
 
     name: str
     kind: str
@@ -22,10 +24,14 @@ def locate(name: str, value: object, problem_of: Callable[[object], str | None])
 
     Parameters
     ----------
+    name, value
+        Where to begin.
     problem_of
         Why a value cannot be pickled, None if it can.
     """
     path, why, visited = name, problem_of(value) or "", {id(value)}
+    if _TOO_DEEP in why:
+        return Stayed(name, f"{kind_of(value)} that is nested too deeply", path, why)
     while True:
         for accessor, part in _parts(value):
             if id(part) not in visited and (found := problem_of(part)) is not None:
@@ -36,10 +42,15 @@ def locate(name: str, value: object, problem_of: Callable[[object], str | None])
             return Stayed(name, kind_of(value), path, why)
 
 
+_TOO_DEEP = "recursion"
+
+
 def kind_of(value: object) -> str:
     """The type of a value, with the module where that says something."""
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+    return (
+        kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
@@ -54,6 +65,10 @@ def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
     elif isinstance(value, set | frozenset):
         for held in value:
             yield _format("an element of {}"), held
+    elif isinstance(value, type):
+        for key, held in attributes(value).items():
+            yield _attribute(key), held
+        return
     elif isinstance(value, FunctionType):
         yield from _of_function(value)
     elif isinstance(value, MethodType):
@@ -67,10 +82,10 @@ def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
         for attribute in ("args", "__cause__", "__context__"):
             yield _attribute(attribute), getattr(value, attribute)
     try:
-        attributes = object.__getattribute__(value, "__dict__")
+        own = object.__getattribute__(value, "__dict__")
     except AttributeError:
-        attributes = {}
-    for key, held in list(attributes.items()):
+        own = {}
+    for key, held in list(own.items()):
         yield _attribute(key), held
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
@@ -116,4 +131,4 @@ def _escaped(text: str) -> str:
 
 
 def _format(pattern: str) -> Callable[[str], str]:
-    return lambda path: pattern.format(path)
+    return pattern.format

@@ -38,12 +38,14 @@ def restore(
 
     Parameters
     ----------
+    stream, namespace
+        What `capture` made, and the executor's namespace.
     buffers
         They become the memory of arrays; read-only ones are copied first.
     keep
         Names of the executor's own, left alone.
     remote
-        Values of earlier cells that could not travel, by name: bound again where no value came under that name.
+        `Captured.remote` of the last `changes`: values that could not travel, bound where none came under their name.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def restore(
         namespace.setdefault(name, value)
     ambient.settle(arrival.tail["ambient"], is_overlay=True)
     ambient.learn_sources(arrival.tail["sources"])
-    return Baseline(namespace, came, kept, landing)
+    return Baseline(namespace, came, kept, landing, arrival.tail["ambient"])
 
 
 def apply(
@@ -90,11 +92,13 @@ def apply(
 
     Parameters
     ----------
+    stream, buffers, namespace
+        What `changes` made, and the notebook's namespace.
     sent
-        What `capture` gave for this cell, so that the answer's references mean the values that were sent, even if a name has been
-        bound anew since.
+        What `capture` gave for this cell, so that the answer's references mean the values that were sent, even if a
+        name has been bound anew since.
     handle
-        What to bind to a name whose value stayed behind. Without it such a name is unbound, since its old value is no longer true.
+        What to bind to a name whose value stayed. Without it the name is unbound, since its old value is false.
 
     Raises
     ------
@@ -181,5 +185,3 @@ class _Arrival:
 def _said(problem: BaseException) -> str:
     text = " ".join(str(problem).split()) or kind_of(problem)
     return text if isinstance(problem, Damaged | LookupError) else f"{type(problem).__name__}: {text}"
-
-

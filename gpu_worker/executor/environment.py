@@ -36,6 +36,12 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def choose_plots() -> None:
+    """Let plots be outputs of their cell. matplotlib reads this once, when it is imported."""
+    if find_spec("matplotlib_inline") is not None and not os.environ.get("MPLBACKEND"):
+        os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+
+
 def is_cuda_virgin() -> bool:
     """Whether nobody in this process has called cuInit: only then may it fork users of CUDA."""
     with Path("/proc/self/maps").open() as maps:
@@ -81,8 +87,7 @@ def _take_environ(fork: Fork) -> None:
     clean = without_secrets(os.environ)
     for name in set(os.environ) - set(clean):
         del os.environ[name]
-    if find_spec("matplotlib_inline") is not None and not os.environ.get("MPLBACKEND"):
-        os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+    choose_plots()
     started_in = str(Path.cwd())
     if fork.folder is not None:
         try:

@@ -1,7 +1,8 @@
 """How a cell is stopped: what SIGINT means at each moment of an executor's life.
 
-Between cells it means nothing. While state arrives, that the cell need not start. While the cell runs, KeyboardInterrupt
-in its code, wherever that is: in a loop, in a system call, in an `await`. While changes are collected, nothing again.
+Between cells it means nothing. While state arrives, that the cell need not start. While the cell runs,
+KeyboardInterrupt in its code, wherever that is: in a loop, in a system call, in an `await`. While changes are
+collected, nothing again.
 """
 
 import asyncio
@@ -41,9 +42,9 @@ class Interrupts:
         signal.signal(signal.SIGINT, self._handle)
 
     def expect(self) -> None:
-        """A cell is coming (said by the reader of the pipe)."""
-        self.is_wanted = False
-        self.phase = Phase.LOADING
+        """A cell is coming. Runs in the main thread, where every SIGINT from before has been handled by then."""
+        if self.phase is Phase.IDLE:
+            self.phase = Phase.LOADING
 
     def begin(self) -> None:
         """The cell's code runs from now on. Raises KeyboardInterrupt if it need not any more."""
@@ -55,6 +56,10 @@ class Interrupts:
     def finish(self) -> None:
         """The cell's code is over."""
         self.phase = Phase.COLLECTING
+
+    def end(self) -> None:
+        """The cell is over; the next may come as soon as this is said."""
+        self.phase, self.is_wanted = Phase.IDLE, False
 
     def __enter__(self) -> None:
         """Hold interrupts for a few lines that must be done whole."""

@@ -5,6 +5,7 @@ stream within 5 ms goes together. A writer that is a megabyte ahead waits, so me
 """
 
 import base64
+import contextlib
 import json
 import math
 import numbers
@@ -12,6 +13,7 @@ import os
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from queue import Empty, SimpleQueue
@@ -24,8 +26,14 @@ from bulletin.wire.messages import FromExecutor, Output
 from gpu_worker.executor.interrupts import Interrupts
 
 _TOGETHER_S = 0.005
+#: `print` writes its newline by itself: worth waiting for.
+_LINE_S = 0.0003
 _AHEAD_LIMIT = 2**20
 _PIECE = 2**17
+
+
+#: How often at most a `print` looks whether a program has written something before it.
+_LOOK_S = 0.0002
 
 
 class _Text(NamedTuple):
@@ -71,15 +79,22 @@ def _clean(value: object) -> object:
 
 
 class Relay:
-    """The only writer of the pipe. In a fork of the executor it writes to the descriptors 1 and 2 instead."""
+    """The only writer of the pipe. In a fork of the executor it writes to the descriptors 1 and 2 instead.
+
+    The sender sleeps on `_wake` while there is nothing to do, and naps while more text may come. Whoever adds something
+    wakes it only if it sleeps, or if what was added cannot wait: so most writes cost no switch of threads.
+    """
 
     def __init__(self, link: socket.socket, interrupts: Interrupts) -> None:
         self._link, self._interrupts = link, interrupts
-        self._queue: SimpleQueue[_Text | list[Blob]] = SimpleQueue()
+        self._items: deque[_Text | list[Blob]] = deque()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._sleeps = False
         self._count = threading.Lock()
         self._put = self._gone = 0
         self._has_room = threading.Event()
-        #: Called before anything is queued: what came another way, and came earlier, goes first.
+        self._looked = 0.0
+        #: Passes on what came through the descriptors and came earlier.
         self.before: Callable[[], None] = lambda: None
         #: The cell that outputs belong to: the one that runs, or ran last.
         self.cell = CellId("")
@@ -90,8 +105,9 @@ class Relay:
         threading.Thread(target=self._write_all, name="bulletin-relay", daemon=True).start()
 
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
-        """Queue a message. Safe in a signal handler."""
-        self._queue.put(pack(message, blobs))
+        """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""
+        self._items.append(pack(message, blobs))
+        self._wake.put(None)
 
     def output(self, kind: str, content: dict[str, Any]) -> None:
         """Queue a Jupyter message of the cell."""
@@ -102,35 +118,46 @@ class Relay:
             return
         blob = encode(content)
         if len(blob) > BLOB_LIMIT:
-            note = f"An output of {len(blob) / 2**20:.0f} MiB was left out: at most {BLOB_LIMIT // 2**20} MiB can be shown.\n"
-            self.text("stderr", note)
+            size = f"{len(blob) / 2**20:.0f} MiB"
+            self.note(f"an output of {size} is not shown: at most {BLOB_LIMIT // 2**20} MiB can be.")
             return
         self._wait_for_room()
         with self._interrupts:
             self.before()
-            self._account(len(blob))
-            self._queue.put(pack(Output(cell=self.cell, type=kind), [blob]))
+        self.send(Output(cell=self.cell, type=kind), [blob])
+        self._account(len(blob))
 
     def text(self, name: str, text: str) -> None:
-        """Queue text of a stream."""
-        for start in range(0, len(text), _PIECE):
-            piece = text[start : start + _PIECE]
-            if self.is_child:
-                _write_whole(2 if name == "stderr" else 1, piece.encode("utf-8", "replace"))
-                continue
-            self._wait_for_room()
+        """Queue text of a stream; waits while much is under way."""
+        if len(text) > _PIECE:
+            for start in range(0, len(text), _PIECE):
+                self.text(name, text[start : start + _PIECE])
+            return
+        if self.is_child:
+            _write_whole(2 if name == "stderr" else 1, text.encode("utf-8", "replace"))
+            return
+        self._wait_for_room()
+        now = time.monotonic()
+        if now - self._looked > _LOOK_S:
+            self._looked = now
             with self._interrupts:
                 self.before()
-                self.captured(name, piece)
+        self.captured(name, text)
 
     def captured(self, name: str, text: str) -> None:
-        """Queue text that came through a descriptor. Does not wait: see `has_room`."""
+        """Queue text without waiting; see `has_room`."""
+        if not self.cell:
+            return  # before the first cell nobody reads
+        # An interrupt between these leaves too much room, never too little.
+        self._items.append(_Text(self.cell, name, text))
+        if self._sleeps:
+            self._sleeps = False
+            self._wake.put(None)
         self._account(len(text))
-        self._queue.put(_Text(self.cell, name, text))
 
     def note(self, sentence: str) -> None:
         """Say something of our own to the cell's user."""
-        self._queue.put(_Text(self.cell, "stderr", f"bulletin: {sentence}\n"))
+        self.captured("stderr", f"bulletin: {sentence}\n")
 
     @property
     def has_room(self) -> bool:
@@ -141,15 +168,15 @@ class Relay:
         """Wait a little for room."""
         self._has_room.clear()
         if not self.has_room:
+            self._wake.put(None)
             self._has_room.wait(0.05)
 
     def become_child(self) -> None:
         """In a fork: the pipe is the parent's alone, and so is the thread that writes to it."""
         self.is_child = True
-        self._count = threading.Lock()
 
     def _wait_for_room(self) -> None:
-        while not self.has_room:
+        while self._put - self._gone >= _AHEAD_LIMIT:
             self.wait()
 
     def _account(self, size: int) -> None:
@@ -158,39 +185,56 @@ class Relay:
 
     def _write_all(self) -> None:
         last = 0.0
-        item: _Text | list[Blob] | None = None
         while True:
-            item = item if item is not None else self._queue.get()
-            following: _Text | list[Blob] | None = None
+            item = self._next()
             if isinstance(item, _Text):
-                text, following = self._gather(item, last + _TOGETHER_S)
-                blob = encode({"name": item.name, "text": text})
-                frames, size = pack(Output(cell=item.cell, type="stream"), [blob]), len(text)
+                ends_line = item.text.endswith("\n")
+                self._nap(max(last + _TOGETHER_S - time.monotonic(), 0.0 if ends_line else _LINE_S))
+                text = self._gather(item)
+                frames, size = (
+                    pack(Output(cell=item.cell, type="stream"), [encode({"name": item.name, "text": text})]),
+                    len(text),
+                )
+                last = time.monotonic()
             else:
-                frames, size = item, len(item[2]) if len(item) > 2 else 0
+                frames, size = item, sum(len(blob) for blob in item[2:])
             try:
                 pipe.send(self._link, frames)
             except OSError:
                 return  # the agent is gone; the reader of the pipe ends the process
-            if isinstance(item, _Text):
-                last = time.monotonic()
             self._gone += size
             self._has_room.set()
-            item = following
 
-    def _gather(self, first: _Text, until: float) -> tuple[str, _Text | list[Blob] | None]:
-        """The text of this and of what follows at once in the same stream; and what came next."""
+    def _next(self) -> _Text | list[Blob]:
+        while not self._items:
+            self._sleeps = True
+            if not self._items:  # asked again: whoever added before that line has not woken us
+                self._wake.get()
+            self._sleeps = False
+        return self._items.popleft()
+
+    def _nap(self, duration_s: float) -> None:
+        """Wait for more text, but not where something else waits to be sent."""
+        if duration_s <= 0:
+            return
+        while not self._wake.empty():
+            self._wake.get()
+        if self._items and not isinstance(self._items[-1], _Text):
+            return
+        with contextlib.suppress(Empty):
+            self._wake.get(timeout=duration_s)
+
+    def _gather(self, first: _Text) -> str:
+        """Its text, with what follows at once in the same stream."""
         pieces, size = [first.text], len(first.text)
-        while size < _PIECE:
-            try:
-                item = self._queue.get(timeout=max(0.0, until - time.monotonic()))
-            except Empty:
-                break
+        while self._items and size < _PIECE:
+            item = self._items[0]
             if not isinstance(item, _Text) or item[:2] != first[:2]:
-                return "".join(pieces), item
+                break
             pieces.append(item.text)
             size += len(item.text)
-        return "".join(pieces), None
+            self._items.popleft()
+        return "".join(pieces)
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:

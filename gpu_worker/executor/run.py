@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
-import bulletin.state
-from bulletin.errors import MalformedMessage
+from bulletin.errors import CannotSend, MalformedMessage
 from bulletin.ids import CellId
+from bulletin.state import Baseline, changes, restore
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker
 from bulletin.wire.messages import (
@@ -27,7 +27,7 @@ from bulletin.wire.messages import (
     ToExecutor,
     Took,
 )
-from gpu_worker.executor.interrupts import Interrupts, Phase
+from gpu_worker.executor.interrupts import Interrupts
 from gpu_worker.executor.relay import Relay
 from gpu_worker.executor.shell import ZMQInteractiveShell
 from gpu_worker.executor.streams import Descriptors, Stream
@@ -62,6 +62,8 @@ class Executor:
         self._sender: blobs.Sender | None = None
         self._sender_cell = CellId("")
         self._sending = threading.Lock()
+        #: Values that could not travel to the notebook, by name.
+        self._remote: dict[str, object] = {}
         self._context = contextvars.copy_context()
         self._pid = os.getpid()
 
@@ -74,6 +76,7 @@ class Executor:
         self._descriptors.start()
         asyncio.set_event_loop(self._loop)
         self._shell = ZMQInteractiveShell(self._relay)
+        self._own_names = frozenset(self._shell.user_ns)
         self._interrupts.listen()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
@@ -108,7 +111,7 @@ class Executor:
         match message:
             case Run():
                 self._sender, self._arriving = None, None
-                self._interrupts.expect()
+                self._loop.call_soon_threadsafe(self._interrupts.expect)
                 self._relay.cell = message.cell
                 try:
                     self._arriving = message, blobs.Receiver(message.parcel, frames, self._rings[0])
@@ -152,55 +155,74 @@ class Executor:
 
     def _run(self, job: _Job) -> None:
         run, parts, problem = job
-        baseline = None
-        if problem is None and parts:
+        if self._interrupts.is_wanted:
+            self._end(run, "interrupted", _stopped())
+            return
+        if problem is None:
             try:
-                baseline = bulletin.state.restore(parts[0], parts[1:], self._shell.user_ns)
+                baseline = self._restore(parts)
             except Exception as error:  # noqa: BLE001  unpickling runs anybody's code
                 problem = _cannot_take_in(error)
         del job, parts
         if problem is not None:
             self._end(run, "raised", problem)
             return
-        if baseline is None:
-            baseline = bulletin.state.Baseline()
         began_ns = time.monotonic_ns()
-        result: Any = None
-        try:
-            try:
-                self._interrupts.begin()
-                result, error = self._run_cell(run)
-            finally:
-                self._interrupts.finish()
-        except BaseException as stopped:  # noqa: BLE001  the stop button at the very end, or IPython's own failure
-            error = stopped
+        result, error = self._run_cell(run)
         ran_ms = (time.monotonic_ns() - began_ns) // 1_000_000
         if os.getpid() != self._pid:
             os._exit(0)  # a fork, made by the cell, that has come to the cell's end
         outcome: Outcome = "returned"
+        text = None
         if error is not None:
+            error.__traceback__ = None  # shown already; it would keep the cell's frames alive
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
-        text = None if error is None else self._shell.error_text(error)
+            text = self._shell.error_text(error)
         try:
-            captured = bulletin.state.changes(self._shell.user_ns, baseline, extra={"result": result, "error": error})
+            changed = self._changes(baseline, {"result": result, "error": error})
         except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
             self._end(run, "raised", _cannot_hand_back(failure), ran_ms=ran_ms)
             return
-        self._end(run, outcome, text, [captured.stream, *captured.buffers], ran_ms)
+        self._end(run, outcome, text, changed, ran_ms)
 
-    def _run_cell(self, run: Run) -> tuple[Any, BaseException | None]:
-        self._shell.begin(run.source, run.number)
-        done = self._interrupts.drive(
-            self._shell.run(run.source, silent=run.silent),
-            lambda work: self._loop.create_task(work, name=f"cell {run.number}", context=self._context),
-        )
+    def _restore(self, parts: Sequence[Blob]) -> Baseline | None:
+        """Bring the namespace up to date. A cell without state runs in what is there, and hands nothing back."""
+        if not parts:
+            return None
+        return restore(parts[0], parts[1:], self._shell.user_ns, keep=self._own_names, remote=self._remote)
+
+    def _changes(self, baseline: Baseline | None, extra: dict[str, object]) -> list[Blob]:
+        if baseline is None:
+            return []
+        namespace = self._shell.user_ns
+        extra = {name: value for name, value in extra.items() if value is not None}
+        captured = changes(namespace, baseline, extra=extra)
+        stayed = {entry.name for entry in captured.stayed} - extra.keys()
+        stayed |= {name for name, value in self._remote.items() if namespace.get(name) is value}
+        self._remote = {name: namespace[name] for name in stayed if name in namespace}
+        return [captured.stream, *captured.buffers]
+
+    def _run_cell(self, run: Run) -> tuple[object, BaseException | None]:
+        """The cell's value and its error, whatever happens in it."""
+        try:
+            try:
+                self._shell.begin(run.source, run.number)
+                self._interrupts.begin()
+                done = self._interrupts.drive(
+                    self._shell.run(run.source, silent=run.silent),
+                    lambda work: self._loop.create_task(work, name=f"cell {run.number}", context=self._context),
+                )
+            finally:
+                self._interrupts.finish()
+        except BaseException as stopped:  # noqa: BLE001  the stop button at the very end, or IPython's own failure
+            return None, stopped
         return done.result, done.error_in_exec or done.error_before_exec
 
     def _end(
         self, run: Run, outcome: Outcome, error: ErrorText | None, parts: Sequence[Blob] = (), ran_ms: int = 0
     ) -> None:
         self._descriptors.flush()
-        self._interrupts.phase = Phase.IDLE
+        self._interrupts.end()
         parcel = blobs.describe(parts)
         ended = Ended(cell=run.cell, outcome=outcome, parcel=parcel, ran_ms=ran_ms, error=error)
         if parcel.inline:
@@ -214,21 +236,29 @@ class Executor:
 
 def _cannot_take_in(error: BaseException) -> ErrorText:
     """Why the state of a cell could not become variables here."""
-    match error:
-        case ModuleNotFoundError():
+    match error.__cause__ if isinstance(error, CannotSend) else error:
+        case ModuleNotFoundError() as missing:
             why = (
-                f"The cell's variables need the module {error.name!r}, which the environment of this pool does not have. "
-                f"{_UNCHANGED} Install it there, or use an environment that has it."
+                f"The cell's variables need the module {missing.name!r}, which the environment of this pool does not "
+                f"have. {_UNCHANGED} Install it there, or use an environment that has it."
             )
         case MemoryError():
             why = f"The cell's variables do not fit into the memory of the node. {_UNCHANGED} Send less with the cell."
         case MalformedMessage():
             why = f"The cell's variables arrived damaged ({error}). {_UNCHANGED}"
+        case _ if isinstance(error, CannotSend):
+            why = str(error)
         case _:
             why = f"The cell's variables could not be loaded on the node: {type(error).__name__}: {error}. {_UNCHANGED}"
     return ErrorText(name="CannotSend", value=why, traceback=(f"CannotSend: {why}",))
 
 
+def _stopped() -> ErrorText:
+    """The cell was stopped before it began."""
+    return ErrorText(name="KeyboardInterrupt", value="", traceback=("KeyboardInterrupt: the cell had not begun",))
+
+
 def _cannot_hand_back(error: Exception) -> ErrorText:
-    why = f"What the cell made could not be sent back: {type(error).__name__}: {error}. Your variables are as before the cell."
+    problem = f"{type(error).__name__}: {error}"
+    why = f"What the cell made could not be sent back: {problem}. Your variables are as before the cell."
     return ErrorText(name="CannotReturn", value=why, traceback=(f"CannotReturn: {why}",))

@@ -1,4 +1,4 @@
-"""The IPython shell of an executor: as a notebook's, with its outputs going to the relay and its input coming from it."""
+"""The IPython shell of an executor: a notebook's, whose outputs go to the relay and whose input comes from the pipe."""
 
 import builtins
 import contextlib
@@ -6,6 +6,7 @@ import getpass
 import os
 import traceback
 import types
+import warnings
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -32,10 +33,14 @@ _TERMINAL = {
 }
 
 
+#: IPython's own annotations are partial and differ between its versions.
+_Untyped: Any = InteractiveShell
+
+
 class _Publisher(DisplayPublisher):
     """`display()` as Jupyter messages."""
 
-    def publish(  # noqa: D102
+    def publish(
         self,
         data: dict[str, Any],
         metadata: dict[str, Any] | None = None,
@@ -47,7 +52,7 @@ class _Publisher(DisplayPublisher):
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
         self.shell.relay.output("update_display_data" if update else "display_data", content)
 
-    def clear_output(self, wait: bool = False) -> None:  # noqa: D102, FBT001, FBT002
+    def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002
         self.shell.relay.output("clear_output", {"wait": wait})
 
 
@@ -57,15 +62,15 @@ class _Hook(DisplayHook):
     def write_output_prompt(self) -> None:
         """Nothing: the count is in the message."""
 
-    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:  # noqa: D102
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
         self.shell.relay.output("execute_result", content)
 
-    def finish_displayhook(self) -> None:  # noqa: D102
+    def finish_displayhook(self) -> None:
         self._is_active = False
 
 
-class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
+class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     """The shell. It bears the name by which libraries know a notebook from a terminal (rich, tqdm, plotly do)."""
 
     displayhook_class = Type(_Hook)
@@ -80,6 +85,7 @@ class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
         self._outer: ExecutionResult | None = None
         self._shown: tuple[BaseException, list[str]] | None = None
         self._source = ""
+        self._no_advice: object = None
         self._lines_above = 0
         super().__init__(config=config)
         InteractiveShell._instance = self
@@ -136,7 +142,13 @@ class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
         """Run one statement; remember which result is the cell's own."""
         if self._outer is None:
             self._outer = result
-        return bool(await super().run_code(code_obj, result, async_=async_))
+        try:
+            return bool(await super().run_code(code_obj, result, async_=async_))
+        finally:
+            if self._no_advice is not None:
+                with contextlib.suppress(ValueError):
+                    warnings.filters.remove(self._no_advice)  # type: ignore[attr-defined]
+                self._no_advice = None
 
     # --- errors
 
@@ -146,6 +158,9 @@ class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
         return kind, error, error.__traceback__ if exc_tuple is None else at
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        if issubclass(etype, SystemExit):  # IPython then warns how to leave a terminal
+            warnings.filterwarnings("ignore", "To exit: use", UserWarning)
+            self._no_advice = warnings.filters[0]
         outer = self._outer
         if outer is None or evalue in (outer.error_in_exec, outer.error_before_exec):
             self._shown = evalue, stb  # goes back with the cell, which ends here
@@ -158,7 +173,7 @@ class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
     def _input(self, prompt: object = "", /) -> str:
         return self._ask(str(prompt), password=False)
 
-    def _getpass(self, prompt: str = "Password: ", stream: object = None, **_: object) -> str:
+    def _getpass(self, prompt: str = "Password: ", *_: object, **__: object) -> str:
         return self._ask(str(prompt), password=True)
 
     def _ask(self, prompt: str, *, password: bool) -> str:
@@ -186,7 +201,9 @@ class ZMQInteractiveShell(InteractiveShell):  # type: ignore[misc]
     def enable_gui(self, gui: str | None = None) -> None:
         """There is no screen here."""
         if gui not in (None, "inline", "agg"):
-            raise UsageError(f"There is no screen where the cell runs, so {gui} cannot be used. Try %matplotlib inline.")
+            raise UsageError(
+                f"There is no screen where the cell runs, so {gui} cannot be used. Try %matplotlib inline."
+            )
 
     def ask_exit(self) -> None:
         """`exit` ends the cell, as it ends a script."""

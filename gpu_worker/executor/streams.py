@@ -24,6 +24,8 @@ class Stream(io.TextIOBase):
         self._relay, self._descriptor = relay, descriptor
         self.name = _NAMES[descriptor]
         self._buffer = _Bytes(self)
+        #: In a fork: the line that is being written. Several processes write, and only whole lines stay apart.
+        self._line = ""
 
     @property
     def buffer(self) -> "_Bytes":
@@ -44,8 +46,18 @@ class Stream(io.TextIOBase):
         """Send text; waits only when very much is under way."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._relay.text(self.name, text)
+        if self._relay.is_child:
+            whole, newline, self._line = (self._line + text).rpartition("\n")
+            self._relay.text(self.name, whole + newline)
+        else:
+            self._relay.text(self.name, text)
         return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back, but by forks."""
+        line, self._line = self._line, ""
+        if line:
+            self._relay.text(self.name, line)
 
     def writable(self) -> bool:
         """True."""
@@ -150,4 +162,3 @@ class Descriptors:
         text = self._decoders[reader].decode(data)
         if text:
             self._relay.captured(self._names[reader], text)
-

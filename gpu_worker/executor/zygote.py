@@ -58,6 +58,7 @@ def serve(control_fd: int) -> NoReturn:
 def _preload(names: str) -> Warm:
     """Import what is there. A library that is not installed is no failure; one that breaks must not end the pool."""
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
+    environment.choose_plots()
     imported, failed = [], {}
     for name in filter(None, (word.strip() for word in names.split(","))):
         try:

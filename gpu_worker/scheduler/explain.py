@@ -1,5 +1,6 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import msgspec
@@ -30,7 +31,9 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
     if request is None:
         return None
     ahead = state.ahead_of(request)
-    return Waiting(ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, now_ms), in_quota=True)
+    return Waiting(
+        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, ahead, now_ms), in_quota=True
+    )
 
 
 def _reason(state: State, request: Request, ahead: int) -> str:
@@ -43,7 +46,7 @@ def _reason(state: State, request: Request, ahead: int) -> str:
         reason = "no node is connected to the pool"
     elif not capable:
         reason = f"no connected node has {count(request.need, on_cpu=request.lane == 'cpu')}"
-    elif _is_room_being_made(state, request):
+    elif ahead < state.settings.look_ahead and _is_room_being_made(state, request):
         if request.need == 1:
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
@@ -62,14 +65,18 @@ def _is_room_being_made(state: State, request: Request) -> bool:
     return any(found is not None for other, found in decisions(state, request.lane) if other is request)
 
 
-def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
+def _wait_ms(state: State, request: Request, ahead: int, now_ms: int) -> int | None:
     """Seat everybody ahead, then the request, each where the slots are free first and for its whole walltime."""
     if request.standing is Standing.HELD:
         return None
-    line = [entry for part in state.lines[request.lane].values() for entry in part if entry[0] <= request.key]
     nodes = [node for node in state.nodes.values() if node.lanes[request.lane].capacity]
-    if len(line) * len(nodes) > _MOST_WORK:
+    if (ahead + 1) * len(nodes) > _MOST_WORK:
         return None
+    line = [
+        one
+        for part in state.lines[request.lane].values()
+        for one in part[: bisect_right(part, (request.key, request.id))]
+    ]
     free_at = [sorted(_free_at_ms(state, node, request.lane, now_ms)) for node in nodes]
     wait_ms = None
     for _, request_id in sorted(line):

@@ -44,7 +44,7 @@ def _check_tenants(state: State) -> None:
 
 def _check_counts(state: State) -> None:
     for lane in LANES:
-        spare = set()
+        roomy, warm = set(), set()
         for node in state.nodes.values():
             slots = [slot for slot in node.slots.values() if lane_of(slot) == lane]
             leases = [lease for lease in state.leases.values() if lease.agent == node.agent and lease.lane == lane]
@@ -56,11 +56,14 @@ def _check_counts(state: State) -> None:
             _same(f"free, {where}", counts.free, sum(node.tenants[slot.id] is None for slot in slots))
             _same(f"hot, {where}", counts.hot, by_phase[Phase.HOT])
             _same(f"leaving, {where}", counts.leaving, by_phase[Phase.EVICTING] + by_phase[Phase.ENDING])
-            hot = {lease.id for lease in leases if lease.phase is Phase.HOT}
-            _same(f"hot leases, {where}", set(counts.hot_leases), hot)
-            if counts.free + counts.leaving + counts.hot:
-                spare.add(node.agent)
-        _same(f"spare nodes, {lane}", set(state.spare[lane]), spare)
+            hot = sorted((lease for lease in leases if lease.phase is Phase.HOT), key=lambda lease: lease.used)
+            _same(f"hot leases, {where}", list(counts.hot_leases), [lease.id for lease in hot])
+            if counts.free + counts.leaving:
+                roomy.add(node.agent)
+            if counts.hot:
+                warm.add(node.agent)
+        _same(f"nodes with room, {lane}", set(state.roomy[lane]), roomy)
+        _same(f"nodes with hot leases, {lane}", set(state.warm[lane]), warm)
         largest = max((node.lanes[lane].capacity for node in state.nodes.values()), default=0)
         if state.largest[lane] < largest:
             raise InvariantBroken(f"the largest node, {lane}, was forgotten")

@@ -188,7 +188,9 @@ class Scheduler:
         if known is not None:
             state.part(event.agent)
         state.join(event.agent, event.node, event.slots, seq)
-        for held in {held.lease: held for held in event.held}.values():
+        used = {lease.id: lease.used for lease, _ in before.values() if lease.used}
+        newest = state.next_seq()  # those that were not known come last, in the order of the report
+        for held in sorted({held.lease: held for held in event.held}.values(), key=lambda h: used.get(h.lease, newest)):
             actions += self._relearn(event, held, before.get(held.lease), alarms.get(held.lease))
         for request in list(state.pending.values()):  # submitted while no node was known
             reason = self._too_many(request.gpus)
@@ -210,7 +212,8 @@ class Scheduler:
     ) -> list[Action]:
         state = self.state
         node = state.nodes[event.agent]
-        slots = [slot for slot in held.slots if node.tenants.get(slot, held.lease) is None]
+        # What the node does not offer now, or gives to two, is a broken report: the first one has it.
+        slots = [slot for slot in dict.fromkeys(held.slots) if node.tenants.get(slot, held.lease) is None]
         lane: Lane = lane_of(node.slots[slots[0]]) if slots else "cpu"
         slots = [slot for slot in slots if lane_of(node.slots[slot]) == lane]
         was, was_phase = before if before is not None else (None, None)

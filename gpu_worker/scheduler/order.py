@@ -89,11 +89,12 @@ def decisions(state: State, lane: Lane) -> Iterator[tuple[Request, Node | Place 
 
 def fit(state: State, request: Request, below: int) -> Node | None:
     """The node, of fewer slots than `below`, whose free slots hold the request and are least torn by it."""
-    return min(
-        (node for node in _nodes(state, request.lane, below) if node.lanes[request.lane].free >= request.need),
-        key=lambda node: (node.lanes[request.lane].free, node.seq),
-        default=None,
-    )
+    if below <= request.need:
+        return None
+    lane, need = request.lane, request.need
+    nodes = (state.nodes[agent] for agent in state.roomy[lane])
+    fitting = (node for node in nodes if node.lanes[lane].free >= need and node.lanes[lane].capacity < below)
+    return min(fitting, key=lambda node: (node.lanes[lane].free, node.seq), default=None)
 
 
 def place(state: State, request: Request, below: int, claimed: Mapping[AgentId, int]) -> Place | None:
@@ -103,38 +104,40 @@ def place(state: State, request: Request, below: int, claimed: Mapping[AgentId, 
     first; then the one whose most recently used victim was used the longest ago. None where running cells are in the
     way everywhere.
     """
-    lane, ready, plans = request.lane, [], []
-    for node in _nodes(state, lane, below):
+    lane, need = request.lane, request.need
+
+    def missing(node: Node) -> int:
         counts = node.lanes[lane]
-        missing = request.need - (counts.free + counts.leaving - claimed.get(node.agent, 0))
-        if missing <= 0:
-            ready.append((missing, node.seq, node.agent))
-        elif counts.hot >= missing:
-            victims = _victims(state, node, lane, missing)
-            plans.append(([lease.used for lease in reversed(victims)], node.agent, victims))
-    if ready:
-        return Place(max(ready, key=lambda option: (option[0], -option[1]))[2])
-    if plans:
-        _, agent, victims = min(plans, key=lambda option: option[0])
-        return Place(agent, victims)
-    return None
+        return need - (counts.free + counts.leaving - claimed.get(node.agent, 0))
 
-
-def _nodes(state: State, lane: Lane, below: int) -> Iterator[Node]:
-    for agent in state.spare[lane]:
+    roomy = (state.nodes[agent] for agent in state.roomy[lane])
+    ready = (node for node in roomy if missing(node) <= 0 and node.lanes[lane].capacity < below)
+    first = min(ready, key=lambda node: (-missing(node), node.seq), default=None)
+    if first is not None:
+        return Place(first.agent)
+    best: Place | None = None
+    for agent in state.warm[lane]:
         node = state.nodes[agent]
-        if node.lanes[lane].capacity < below:
-            yield node
+        if missing(node) <= node.lanes[lane].hot and node.lanes[lane].capacity < below:
+            found = Place(agent, _victims(state, node, lane, missing(node)))
+            if best is None or _last_used(found) < _last_used(best):
+                best = found
+    return best
+
+
+def _last_used(place: Place) -> list[int]:
+    """How recently the victims were used, the most recent one first."""
+    return [lease.used for lease in reversed(place.victims)]
 
 
 def _victims(state: State, node: Node, lane: Lane, missing: int) -> tuple[Lease, ...]:
     """Hot leases of the node, least recently used first, as many as free so many slots and none that is not needed."""
     chosen: list[Lease] = []
-    for lease in sorted((state.leases[hot] for hot in node.lanes[lane].hot_leases), key=lambda lease: lease.used):
+    for hot in node.lanes[lane].hot_leases:
         if missing <= 0:
             break
-        chosen.append(lease)
-        missing -= len(lease.slots)
+        chosen.append(state.leases[hot])
+        missing -= len(chosen[-1].slots)
     surplus = -missing
     for lease in reversed(chosen[:]):
         if len(lease.slots) <= surplus:

@@ -67,7 +67,7 @@ class Counts(msgspec.Struct):
     free: int = 0
     leaving: int = 0  #: of leases that are evicting or ending
     hot: int = 0
-    hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)
+    hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
 
 
 class Node(msgspec.Struct):
@@ -106,7 +106,8 @@ class State:
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
         self.leases_of: dict[SessionId, dict[LeaseId, None]] = {}
         self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
-        self.spare: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with room to be had
+        self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with free or leaving slots
+        self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self._seq = 0
 
@@ -135,7 +136,7 @@ class State:
         first_gpu = self.largest["gpu"] == 0
         for lane in LANES:
             self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
-            self._note_spare(node, lane)
+            self._note_room(node, lane)
         if first_gpu and self.largest["gpu"] > 0:
             for request in self.pending.values():  # once in the pool's life: CPU slots no longer stand in for GPUs
                 if request.standing is Standing.QUEUED:
@@ -152,7 +153,8 @@ class State:
             self.end(lease)
         del self.nodes[agent]
         for lane in LANES:
-            self.spare[lane].pop(agent, None)
+            self.roomy[lane].pop(agent, None)
+            self.warm[lane].pop(agent, None)
         return leases
 
     def free_slots(self, node: Node, lane: Lane, number: int) -> tuple[SlotId, ...]:
@@ -251,7 +253,7 @@ class State:
         for slot in lease.slots:
             node.tenants[slot] = None
         node.lanes[lease.lane].free += len(lease.slots)
-        self._note_spare(node, lease.lane)
+        self._note_room(node, lease.lane)
         del node.leases[lease.id]
         del self.leases[lease.id]
         del self.leases_of[lease.session][lease.id]
@@ -286,11 +288,12 @@ class State:
                     del counts.hot_leases[lease.id]
             case Phase.EVICTING | Phase.ENDING:
                 counts.leaving += slots
-        self._note_spare(node, lease.lane)
+        self._note_room(node, lease.lane)
 
-    def _note_spare(self, node: Node, lane: Lane) -> None:
+    def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
-        if counts.free + counts.leaving + counts.hot > 0:
-            self.spare[lane][node.agent] = None
-        else:
-            self.spare[lane].pop(node.agent, None)
+        for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
+            if belongs:
+                index[node.agent] = None
+            else:
+                index.pop(node.agent, None)

@@ -1,7 +1,6 @@
 """A scheduler under watch: after each event the referee judges, the invariants are checked, the journal grows."""
 
 import msgspec
-from referee import Referee
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
@@ -10,6 +9,7 @@ from gpu_worker.scheduler.explain import Waiting, waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import QoS, Settings
+from tests.scheduler.referee import Referee
 
 MINUTE = 60_000
 SETTINGS = Settings(

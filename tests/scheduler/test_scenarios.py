@@ -1,10 +1,11 @@
 """What people meet, told step by step. Each scenario runs on past its goal."""
 
 import pytest
-from bench import MINUTE, SETTINGS, Bench, evicted, granted, held, over, refused, slots
 
 from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.projects import DEFAULT_QOS, QoS, Settings
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, held, over, refused, slots
 
 
 @pytest.fixture
@@ -39,6 +40,36 @@ def test_whoever_waits_gets_the_gpu_of_the_least_recently_used_hot_session(bench
     assert bench.free("bob:1") == []
     assert evicted(bench.ask("bob", n=2)) == ["ann:1"]
     assert granted(bench.free("ann:1")) == ["bob:2"]
+
+
+def test_the_least_recently_used_is_found_on_whatever_node_it_is(bench: Bench) -> None:
+    for agent in ("a", "b", "c"):
+        bench.join(agent, slots(1))
+    for name in ("ann", "bob", "cem"):
+        bench.run(name)
+    for name in ("ann", "cem"):
+        bench.start(f"{name}:1", "c2")
+        bench.end(f"{name}:1", "c2")
+    assert [lease for name in ("dan", "eve", "fay") for lease in evicted(bench.ask(name))] == [
+        "bob:1",
+        "ann:1",
+        "cem:1",
+    ]
+
+
+def test_slots_are_named_in_the_order_of_the_node(bench: Bench) -> None:
+    bench.join("a", slots(4))
+    assert bench.ask("ann", gpus=4)[0].slots == ("gpu-0", "gpu-1", "gpu-2", "gpu-3")
+
+
+def test_the_end_of_a_cell_long_gone_does_not_make_a_session_hot(bench: Bench) -> None:
+    bench.join("a", slots(1))
+    bench.ask("ann")
+    bench.start("ann:1", "c1")
+    bench.start("ann:1", "c2")
+    bench.ask("bob")
+    assert bench.end("ann:1", "c1") == []
+    assert evicted(bench.end("ann:1", "c2")) == ["ann:1"]
 
 
 def test_a_hot_session_that_was_faster_than_its_eviction_keeps_its_gpu_until_its_cell_ends(bench: Bench) -> None:
@@ -271,6 +302,37 @@ def test_an_agent_that_reports_twice_changes_nothing(bench: Bench) -> None:
     assert bench.scheduler.deadline() == MINUTE
     assert evicted(bench.ask("dan")) == ["ann:1"]
     assert evicted(bench.join("a", slots(3), *report)) == ["ann:1"], "it did not hear, so it is asked again"
+
+
+def test_an_agent_that_reconnects_makes_nobody_older_or_younger(bench: Bench) -> None:
+    bench.join("a", slots(1))
+    bench.join("b", slots(1))
+    bench.join("c", slots(1))
+    bench.run("ann")
+    bench.run("bob")
+    bench.ask("cem")
+    bench.now_ms += 30_000
+    bench.join("b", slots(1), held("bob"))
+    bench.join("c", slots(1), held("cem"))
+    assert bench.scheduler.deadline() == MINUTE, "the cell that never starts is waited for no longer than before"
+    assert evicted(bench.ask("dan")) == ["ann:1"]
+
+
+def test_two_hot_sessions_reported_again_keep_their_order(bench: Bench) -> None:
+    bench.join("a", slots(2))
+    bench.run("ann")
+    bench.run("bob")
+    bench.join("a", slots(2), held("bob", on=("gpu-1",)), held("ann"))
+    assert evicted(bench.ask("cem")) == ["ann:1"]
+
+
+def test_a_report_that_contradicts_itself_gives_no_slot_to_two(bench: Bench) -> None:
+    slot_twice = held("ann", cell="c1", on=("gpu-0", "gpu-0"))
+    event = ev.AgentJoined("a", "a", slots(1) + slots(2), (slot_twice, held("bob", on=("gpu-0", "gone"))))
+    assert bench.scheduler.step(event, 0) == []
+    check(bench.scheduler.state)
+    assert granted(bench.scheduler.step(ev.RequestSubmitted("r", "l", "cem", "cem", "p", "interactive", 1), 0)) == ["l"]
+    assert bench.scheduler.state.leases["l"].slots == ("gpu-1",)
 
 
 def test_leases_that_a_new_agent_does_not_report_are_over(bench: Bench) -> None:

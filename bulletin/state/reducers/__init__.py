@@ -1,15 +1,16 @@
 """How single kinds of values travel: one file for each library or family.
 
-`EXACT` is asked first, by a value's own type; then `of_family`, once per type and stream. A reducer takes the encoder and the
-value, and returns what `__reduce_ex__` would, or NotImplemented for pickle's own way.
+`EXACT` is asked first, by a value's own type; then `of_family`, once per type and stream. A reducer takes the encoder
+and the value, and returns what `__reduce_ex__` would, or NotImplemented for pickle's own way.
 """
 
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ..landing import Reduced
-from . import arrays, builtins, classes, exceptions, functions, tensors
+from bulletin.state.landing import Reduced
+
+from . import arrays, builtins, classes, exceptions, frames, functions, tensors
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
@@ -30,6 +31,8 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_array
     if torch is not None and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
+    if frames.is_family(kind):
+        return frames.reduce_frame
     if top in {"_io", "socket", "ssl"}:
         return builtins.family_of_io(kind)
-    return None
+    return builtins.reduce_delegating if builtins.is_delegating(kind) else None

@@ -1,12 +1,13 @@
 """Arrays of numpy: as numpy has it, unless several of them look at the same memory, which then travels once."""
 
+import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..landing import Reduced
+from bulletin.state.landing import Reduced
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
 
 def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
@@ -14,9 +15,11 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     if array.dtype.hasobject or array.size == 0:
         return NotImplemented
     numpy = sys.modules["numpy"]
-    owner = _owner(array)
+    owner = owner_of(array)
     low, high = numpy.lib.array_utils.byte_bounds(array)
     encoder.alive.append(owner)
+    if id(array) in encoder.guarded or id(owner) in encoder.guarded:
+        return NotImplemented
     encoder.owners.setdefault(id(owner), []).append((id(array), low, high))
     span = encoder.shared.get(id(owner))
     if span is None:
@@ -28,7 +31,7 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     return make_view, (region, array.dtype, array.shape, array.strides, start, array.flags.writeable)
 
 
-def _owner(array: Any) -> Any:
+def owner_of(array: Any) -> Any:
     """The object at the end of the chain of bases: arrays with the same one may overlap."""
     while array.base is not None:
         array = array.base
@@ -47,7 +50,7 @@ class _Interface:
 
 def _window(numpy: Any, array: Any, low: int, high: int) -> Any:
     """The bytes from `low` to `high`, as an array that the reducer lets pass."""
-    return numpy.asarray(_Interface(low, high - low, _owner(array)))
+    return numpy.asarray(_Interface(low, high - low, owner_of(array)))
 
 
 def make_view(region: Any, dtype: Any, shape: Any, strides: Any, start: int, writeable: Any) -> Any:
@@ -63,6 +66,6 @@ def overlaps(owners: dict[int, list[tuple[int, int, int]]]) -> dict[int, tuple[i
     found: dict[int, tuple[int, int]] = {}
     for owner, uses in owners.items():
         ordered = sorted({(low, high, which) for which, low, high in uses})
-        if any(later[0] < earlier[1] for earlier, later in zip(ordered, ordered[1:], strict=False)):
+        if any(later[0] < earlier[1] for earlier, later in itertools.pairwise(ordered)):
             found[owner] = (ordered[0][0], max(high for _, high, _ in ordered))
     return found

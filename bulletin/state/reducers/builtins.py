@@ -10,10 +10,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
+from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
 
 def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
@@ -59,7 +59,7 @@ def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
 
 def make_cached_property() -> Any:
     """One without its function, which may know the class that holds it."""
-    return functools.cached_property(_Gone)
+    return functools.cached_property(id)
 
 
 def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
@@ -68,7 +68,7 @@ def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
 
 
 def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
-    """By name, if importing that name gives it; `travels_by_name` is where modules of the notebook's folder will branch off."""
+    """By name, if importing that name gives it; modules of the notebook's folder branch off in `travels_by_name`."""
     if travels_by_name(module):
         return import_module, (module.__name__,)
     if encoder.by_token:
@@ -83,7 +83,7 @@ def travels_by_name(module: ModuleType) -> bool:
 
 
 def import_module(name: str) -> ModuleType:
-    """This side's module of that name.
+    """The receiving side's module of that name.
 
     Raises
     ------
@@ -123,6 +123,28 @@ def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
 
 def _refuse(_: "Encoder", value: object) -> Reduced:
     return refuse(value)
+
+
+def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
+    """An instance whose `__getattr__` would be asked for `__setstate__` while it is still empty."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
+        return reduced
+    return (*reduced, fill_instance)
+
+
+def fill_instance(value: Any, state: Any) -> None:
+    """What pickle does with a state, without asking the instance."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        object.__getattribute__(value, "__dict__").update(attributes)
+    for name, held in (slots or {}).items():
+        object.__setattr__(value, name, held)
+
+
+def is_delegating(kind: type) -> bool:
+    """True for classes that answer for attributes they do not have, and do not say how to set their state."""
+    return hasattr(kind, "__getattr__") and not hasattr(kind, "__setstate__")
 
 
 EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {

@@ -1,21 +1,24 @@
 """Classes of the notebook: by value, once per side, so that `type(p) is Point` holds wherever `p` has been."""
 
-import _abc
 import abc
 import enum
+import importlib
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
-from .. import identity
-from ..landing import HERE, Landing, Reduced
+from bulletin.state import identity
+from bulletin.state.landing import HERE, Landing, Reduced
+
 from .functions import is_importable, is_reference, known, meet
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
+#: The C half of `abc`: the only door to a class's registry.
+_abc: Any = importlib.import_module("_abc")
 #: Types that no module holds under their own name.
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
 _SINGLES: dict[type, object] = {type(None): None, type(...): ..., type(NotImplemented): NotImplemented}
@@ -40,7 +43,15 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
     if "__slots__" in vars(cls):
         slots += [name for name in ("__dict__", "__weakref__") if name in vars(cls)]
     members = _members(cls)
-    args = (HERE, uid, type(cls), cls.__name__, cls.__bases__, vars(cls).get("__module__"), slots if "__slots__" in vars(cls) else None)
+    args = (
+        HERE,
+        uid,
+        type(cls),
+        cls.__name__,
+        cls.__bases__,
+        vars(cls).get("__module__"),
+        slots if "__slots__" in vars(cls) else None,
+    )
     state = (HERE, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
     bare = [(name, _plain(member)) for name, member in members.items()]
     return make_class, (*args, bare), state, None, None, fill_class
@@ -63,7 +74,7 @@ def _is_slot(cls: type, value: object) -> bool:
 def _registered(cls: type) -> list[type]:
     if not isinstance(cls, abc.ABCMeta):
         return []
-    registry = _abc._get_dump(cls)[0]  # type: ignore[attr-defined]  # the only door to it
+    registry = _abc._get_dump(cls)[0]
     return [found for found in (reference() for reference in registry) if found is not None]
 
 
@@ -77,9 +88,9 @@ def make_class(
     slots: list[str] | None,
     members: list[tuple[str, Any]],
 ) -> type:
-    """This side's class of that id; a new one, still without its attributes, where there is none.
+    """The receiving side's class of that id; a new one, still without its attributes, where there is none.
 
-    Nothing of the user's runs: not the metaclass's `__new__`, not `__init_subclass__`. What they did is in the attributes.
+    Nothing of the user's runs: no metaclass's `__new__`, no `__init_subclass__`. What they did is in the attributes.
     """
     found = identity.find(uid)
     if isinstance(found, type):
@@ -95,7 +106,7 @@ def make_class(
         except TypeError:  # a metaclass of C code that insists on its own way
             cls = metaclass(name, bases, body)
     if isinstance(cls, abc.ABCMeta):
-        _abc._abc_init(cls)  # type: ignore[attr-defined]
+        _abc._abc_init(cls)
     identity.track(uid, cls)
     landing.made(cls)
     if members:
@@ -197,5 +208,3 @@ def _fill_members(cls: Any, states: list[dict[str, Any]]) -> None:
         except TypeError:  # a value without a hash is found by search
             continue
     type.__setattr__(cls, "_value2member_map_", by_value)
-
-

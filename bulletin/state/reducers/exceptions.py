@@ -3,13 +3,19 @@
 from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
-from ..landing import Reduced
+from bulletin.state.landing import Reduced
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
 #: Attributes that live outside `__dict__` and `args`.
-_EXTRA = {ImportError: ("name", "path"), AttributeError: ("name",), NameError: ("name",), SystemExit: ("code",), StopIteration: ("value",)}
+_EXTRA = {
+    ImportError: ("name", "path"),
+    AttributeError: ("name",),
+    NameError: ("name",),
+    SystemExit: ("code",),
+    StopIteration: ("value",),
+}
 _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduce__)
 
 
@@ -19,7 +25,9 @@ def reduce_exception(_: "Encoder", error: BaseException) -> Reduced:
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
     args = error.__reduce__()[1]
-    extra = [(name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names]
+    extra = [
+        (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
+    ]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
     return make_exception, (cls, args), (dict(error.__dict__), extra, links), None, None, fill_exception
 
@@ -39,7 +47,9 @@ def _makes_itself(cls: type) -> bool:
     return any("__new__" in vars(base) for base in cls.__mro__ if base.__module__ != "builtins")
 
 
-def fill_exception(error: BaseException, state: tuple[dict[str, Any], list[tuple[str, Any]], tuple[Any, Any, bool]]) -> None:
+def fill_exception(
+    error: BaseException, state: tuple[dict[str, Any], list[tuple[str, Any]], tuple[Any, Any, bool]]
+) -> None:
     """What is known of it besides its arguments."""
     attributes, extra, links = state
     error.__dict__.update(attributes)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from .. import identity, lookups
-from ..landing import HERE, Landing, NotHere, Reduced
+from bulletin.state import identity, lookups
+from bulletin.state.landing import HERE, Landing, NotHere, Reduced
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
 #: name, qualified name, module, docstring, defaults, keyword defaults, annotations; settable one by one
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
@@ -42,7 +42,14 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
     slots = [getattr(function, slot) for slot in _SLOTS]
     slots[-1] = dict(slots[-1])
     state = (HERE, function.__code__, slots, dict(function.__dict__), contents)
-    return make_function, (HERE, uid, function.__code__, _globals_of(encoder, function), cells), state, None, None, fill_function
+    return (
+        make_function,
+        (HERE, uid, function.__code__, _globals_of(encoder, function), cells),
+        state,
+        None,
+        None,
+        fill_function,
+    )
 
 
 def meet(encoder: "Encoder", definition: Any) -> str:
@@ -60,8 +67,8 @@ def is_reference(encoder: "Encoder", definition: object, uid: str) -> bool:
     return uid in encoder.known or (encoder.by_token and definition is not encoder.root)
 
 
-def known(landing: Landing, uid: str) -> object:
-    """This side's own function or class."""
+def known(_: Landing, uid: str) -> object:
+    """The receiving side's own function or class."""
     found = identity.find(uid)
     if found is None:
         raise NotHere("it uses a function or class of the notebook that is gone")
@@ -98,7 +105,7 @@ def _content(cell: CellType) -> tuple[object, ...]:
 
 
 def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells: tuple[CellType, ...]) -> object:
-    """This side's function of that id; a new one, still without its state, where there is none."""
+    """The receiving side's function of that id; a new one, still without its state, where there is none."""
     found = identity.find(uid)
     if found is not None:
         if id(found) not in landing.fresh:
@@ -113,7 +120,9 @@ def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells
     return function
 
 
-def fill_function(function: FunctionType, state: tuple[Landing, CodeType, list[Any], dict[str, Any], list[Any]]) -> None:
+def fill_function(
+    function: FunctionType, state: tuple[Landing, CodeType, list[Any], dict[str, Any], list[Any]]
+) -> None:
     """Give a function its state: now if it is new, at the end of the landing if this side had it."""
     landing, code, slots, attributes, contents = state
     for cell, content in contents:
@@ -209,7 +218,7 @@ def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
 
 
 def make_cached(landing: Landing, uid: str, maxsize: int | None, typed: Any, skeleton: tuple[Any, ...]) -> object:
-    """This side's own cache of that id, or an empty one."""
+    """The receiving side's own cache of that id, or an empty one."""
     found = identity.find(uid)
     if found is not None:
         landing.old.add(id(found))

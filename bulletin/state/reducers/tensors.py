@@ -3,10 +3,10 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..landing import Reduced
+from bulletin.state.landing import Reduced
 
 if TYPE_CHECKING:
-    from ..codec import Encoder
+    from bulletin.state.codec import Encoder
 
 
 def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
@@ -49,7 +49,9 @@ def load_storage(flat: Any) -> Any:
     return torch.from_numpy(flat).untyped_storage()
 
 
-def make_tensor(is_parameter: Any, storage: Any, dtype: str, shape: Any, stride: Any, start: int, conj: Any, neg: Any, grads: Any) -> Any:
+def make_tensor(
+    is_parameter: Any, storage: Any, dtype: str, shape: Any, stride: Any, start: int, conj: Any, neg: Any, grads: Any
+) -> Any:
     """A tensor on the CPU."""
     torch = sys.modules["torch"]
     tensor = torch.empty(0, dtype=getattr(torch, dtype)).set_(storage, start, shape, stride)

@@ -26,7 +26,8 @@ from gpu_worker.broker.tables import metadata
 def record(cell: str, **changes: object) -> CellRecord:
     plain = CellRecord(
         cell=cell, lease="l", session="s", user="ann", project="ml", qos="interactive", node="n1",
-        slots=("gpu-0", "gpu-1"), kind="gpu", gpus=2, started_at_ms=1_000, ended_at_ms=4_000, ran_ms=2_990, outcome="returned",
+        slots=("gpu-0", "gpu-1"), kind="gpu", gpus=2, started_at_ms=1_000, ended_at_ms=4_000,
+        ran_ms=2_990, outcome="returned",
     )  # type: ignore[arg-type]  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 
@@ -184,7 +185,8 @@ from gpu_worker.broker.ledger import CellRecord, Ledger
 ledger = Ledger.open(sys.argv[1])
 for number in range(100_000):
     cell = CellRecord(cell=f"c{number}", lease="l", session="s", user="u", project="p", qos="q", node="n",
-                      slots=("gpu-0",), kind="gpu", gpus=1, started_at_ms=0, ended_at_ms=number, ran_ms=1, outcome="returned")
+                      slots=("gpu-0",), kind="gpu", gpus=1, started_at_ms=0, ended_at_ms=number,
+                      ran_ms=1, outcome="returned")
     assert ledger.record_cell(cell, at_ms=number)
     print(number, flush=True)
 """

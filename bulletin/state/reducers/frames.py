@@ -1,0 +1,45 @@
+"""Frames, series and indexes of pandas: as pandas has it, but memory they share among themselves counts for nothing.
+
+Since pandas 3 a write to one frame is never seen through another (copy-on-write): a frame that was only read need not
+travel with the frames made from it.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.landing import Reduced
+
+from .arrays import owner_of
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+_HOLDERS = ("_ndarray", "_codes", "_data", "_mask")
+
+
+def is_family(kind: type) -> bool:
+    """True for the types whose memory is guarded by copy-on-write."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not hasattr(pandas, "Index") or int(pandas.__version__.partition(".")[0]) < 3:
+        return False
+    return issubclass(kind, pandas.DataFrame | pandas.Series | pandas.Index)
+
+
+def is_guarded(kind: type) -> bool:
+    """True for parts of pandas that several frames may hold without one seeing the other's writes."""
+    is_pandas = isinstance(kind.__module__, str) and kind.__module__.partition(".")[0] == "pandas"
+    return is_pandas and kind.__name__ not in {"DataFrame", "Series"}
+
+
+def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
+    """Note the arrays inside as guarded."""
+    manager = getattr(frame, "_mgr", None)
+    held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
+    encoder.guarded.add(id(getattr(frame, "_metadata", None)))  # a list of the class's, named in every state
+    numpy: Any = sys.modules["numpy"]
+    for part in held:
+        inner = getattr(part, "_data", part)
+        for array in (part, inner, *(getattr(inner, name, None) for name in _HOLDERS)):
+            if isinstance(array, numpy.ndarray):
+                encoder.guarded |= {id(array), id(owner_of(array))}
+    return NotImplemented

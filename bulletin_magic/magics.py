@@ -1,0 +1,178 @@
+"""%%gpu and %gpu."""
+
+import atexit
+import os
+import uuid
+from pathlib import Path
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from traitlets import Bool
+
+from bulletin import state
+from bulletin.errors import BadOption, CellLost, NoPool
+from bulletin.ids import CellId, RequestId
+from bulletin_magic import discovery
+from bulletin_magic.cell import Conversation
+from bulletin_magic.display import StatusLine, show_note
+from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, PictureAsked, Pictured
+from bulletin_magic.link import Link
+from bulletin_magic.options import parse
+from bulletin_magic.outcome import land
+from bulletin_magic.outputs import cell_number
+from bulletin_magic.receipts import describe_place, receipt
+from bulletin_magic.status import describe_pool
+
+
+@magics_class
+class BulletinMagics(Magics):
+    """Cells on a GPU of a shared pool."""
+
+    receipts = Bool(
+        default_value=True, help="Show one line about time, place and memory after a %%gpu cell that took a while."
+    ).tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self._shell = shell
+        self._place: discovery.Place | None = None
+        self._link: Link | None = None
+        self._is_busy, self._pid = False, os.getpid()
+        kernel = getattr(shell, "kernel", None)
+        file = getattr(getattr(kernel, "parent", None), "connection_file", None)
+        self._kernel = discovery.kernel_id(file)
+        atexit.register(self.close)
+
+    @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
+    def cell(self, line: str, cell: str) -> None:
+        """Run this cell on a GPU of the pool, as if it ran here.
+
+        The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
+        variables. If all GPUs are busy it waits, and says for how long and why. The stop button stops it.
+
+            %%gpu
+            model.fit(images, labels)
+
+            %%gpu --gpus 2 --time "2 h" --label "big run"
+            train(model)
+
+        Options, all of which may be left out:
+
+            --gpus N            how many GPUs, on one node (1)
+            --time "30 min"     how long the cell may run; shorter cells wait less
+            --qos NAME          the class of service, as your pool names them (interactive)
+            --project NAME      which of your projects pays
+            --label TEXT        a name for the cell in lists and reports
+            --environment ID    one of the pool's environments
+
+        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back.
+        """
+        wish = parse(line)
+        if not cell.strip():
+            show_note(self._shell, "The cell is empty: nothing was run.")
+            return
+        plan = state.needs(cell, self._shell.user_ns)
+        captured = state.capture(self._shell.user_ns, plan)
+        asked = CellAsked(
+            cell=CellId(uuid.uuid4().hex),
+            request=RequestId(uuid.uuid4().hex),
+            source=cell,
+            number=cell_number(self._shell),
+            parts=(captured.stream, *captured.buffers),
+            wish=wish,
+        )
+        answer, input_error = self._converse(asked)
+        assert isinstance(answer, Finished)
+        try:
+            land(answer, captured, self._shell)
+        except KeyboardInterrupt:
+            if input_error is not None:
+                raise input_error from None
+            raise
+        finally:
+            if self.receipts and (text := receipt(answer)):
+                show_note(self._shell, text)
+
+    @line_magic("gpu")  # type: ignore[arg-type]  # see above
+    def line(self, line: str) -> None:
+        """Show or change where %%gpu cells of this notebook run.
+
+            %gpu                 the pool, its queue, and what this notebook holds
+            %gpu stop            give the GPU back now, instead of when somebody needs it
+            %gpu connect PATH    use the pool of this connection file
+
+        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options.
+        """
+        verb, _, rest = line.strip().partition(" ")
+        rest = rest.strip().strip("\"'")
+        if verb in {"", "status"} and not rest:
+            answer, _ = self._converse(PictureAsked())
+            assert isinstance(answer, Pictured)
+            place = self._place.words if self._place else ""
+            print(describe_pool(answer, place))  # noqa: T201 - the answer to a question that was typed
+        elif verb == "stop" and not rest:
+            self._stop()
+        elif verb == "connect" and rest:
+            place_named = discovery.from_file(Path(rest).expanduser())
+            self.close()
+            self._place = place_named
+            show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {place_named.words}.")
+        else:
+            raise BadOption(f"%gpu does not understand {line.strip()!r}; it takes status, stop, connect PATH.")
+
+    def close(self) -> None:
+        """Give the session back and leave the pool."""
+        if self._link is not None and self._pid == os.getpid():
+            self._link.close()
+            self._link = None
+
+    def _stop(self) -> None:
+        if self._link is None or not self._link.is_usable:
+            show_note(self._shell, "This notebook holds no GPU.")
+            return
+        answer, _ = self._converse(LeaveAsked())
+        assert isinstance(answer, Left)
+        where = answer.where
+        show_note(self._shell, f"{describe_place(where)} was given back." if where else "This notebook holds no GPU.")
+
+    def _converse(
+        self, asked: CellAsked | PictureAsked | LeaveAsked
+    ) -> tuple[Finished | Pictured | Left, Exception | None]:
+        if os.getpid() != self._pid:
+            raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
+        if self._is_busy:
+            raise NoPool(
+                "Another %%gpu cell of this notebook is under way.", "Wait for it, or run this one in another notebook."
+            )
+        self._is_busy = True
+        line, conversation = StatusLine(self._shell), None
+        try:
+            conversation = Conversation(self._connect(line), self._shell, line)
+            return conversation.hold(asked), conversation.input_error
+        except CellLost:  # of a cell that was ended because nobody could answer it
+            if conversation is not None and conversation.input_error is not None:
+                raise conversation.input_error from None
+            raise
+        finally:
+            line.clear()
+            self._is_busy = False
+
+    def _connect(self, line: StatusLine) -> Link:
+        """The link that is there, or one to the pool that is found. A pool of one's own may have gone to sleep."""
+
+        def say(text: str) -> None:
+            line.say(text)
+            line.show_now()
+
+        link = self._link
+        if link is not None and link.is_usable and (link.holds_lease or self._place is None or not self._place.is_own):
+            return link
+        place = self._place
+        if place is None or place.is_own:
+            place = discovery.find(os.environ, say)
+        if link is not None and link.is_usable and place == self._place:
+            return link
+        self.close()
+        self._place = place
+        self._link = Link(place.connection, self._kernel, place.words)
+        return self._link

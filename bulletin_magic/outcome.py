@@ -1,0 +1,86 @@
+"""What a finished cell means for the notebook: its state lands, its result is remembered, its error is raised."""
+
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin import state
+from bulletin.wire.messages import ErrorText
+from bulletin_magic.display import show_note
+from bulletin_magic.facts import Finished
+from bulletin_magic.outputs import remember_result
+
+
+class RemoteTraceback:
+    """Shows an exception with the traceback of where it was raised: IPython asks for the lines."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        self.lines = lines
+
+    def __call__(self) -> list[str]:
+        """The lines of the traceback, for `_render_traceback_`."""
+        return list(self.lines)
+
+
+class RemoteError(Exception):
+    """An exception of a cell that could not travel itself: its class's name and its message."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(name, value)
+        self.name, self.value = name, value
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> None:
+    """Bring the cell's state into the notebook, all of it or nothing, then raise what the cell raised.
+
+    Raises
+    ------
+    CannotReturn
+        If it cannot be loaded here; the notebook is then as before the cell.
+    BaseException
+        What the cell raised, of the user's own class, with its traceback as it was there.
+    """
+    applied = state.apply(finished.parts[0], finished.parts[1:], shell.user_ns, sent=sent)
+    remember_result(shell, applied.extra.get("result"))
+    for stayed in applied.stayed:
+        show_note(shell, describe_stayed(stayed.name, stayed.kind))
+    if finished.ended.outcome != "returned":
+        raise error_to_raise(finished, applied.extra.get("error"))
+
+
+def describe_stayed(name: str, kind: str) -> str:
+    """One sentence about a variable that could not come back."""
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    return f"note: {name!r} is {article} {kind} and could not come back; it is not in the notebook."
+
+
+def error_to_raise(finished: Finished, travelled: object) -> BaseException:
+    """The exception itself where it travelled, else one of the same name; shown with the cell's own traceback."""
+    text = finished.ended.error
+    if isinstance(travelled, SystemExit):
+        return travelled  # IPython has its own words for it
+    # A SyntaxError of the cell does not go as itself: IPython would show it among frames of ours, asking nobody.
+    is_syntax = isinstance(travelled, SyntaxError) and text is not None
+    if isinstance(travelled, BaseException) and not is_syntax and (text is None or _show_with(travelled, text)):
+        return travelled
+    if finished.ended.outcome == "interrupted":
+        error: BaseException = KeyboardInterrupt()
+    else:
+        name = text.name if text else "RemoteError"
+        error = type(name, (RemoteError,), {"__module__": __name__})(name, text.value if text else "")
+    if text is not None:
+        _show_with(error, text)
+    return error
+
+
+def _show_with(error: BaseException, text: ErrorText) -> bool:
+    """Whether the error now shows the traceback that it had in the cell."""
+    shown: Any = error
+    try:
+        shown._render_traceback_ = RemoteTraceback(text.traceback)
+    except (AttributeError, TypeError):  # a class that takes no attributes
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""A student's first minutes, in a real browser: log in, open the example, run it all."""
+
+import os
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.acceptance.conftest import PATIENCE_MS
+from tests.acceptance.hub import REPOSITORY, Hub
+
+pytestmark = pytest.mark.browser
+
+
+def log_in(hub: Hub, page: Page, user: str, password_file: str = "password") -> None:
+    """Through the hub's own form."""
+    page.goto(f"{hub.address}/hub/login")
+    page.fill("#username_input", user)
+    page.fill("#password_input", (hub.run / password_file).read_text())
+    page.click("#login_submit")
+
+
+def test_a_student_logs_in_and_runs_the_first_gpu_cell(hub: Hub, page: Page) -> None:
+    log_in(hub, page, "ada")
+    page.wait_for_url("**/user/ada/lab**")
+    page.get_by_role("listitem", name="first_cell.ipynb").dblclick()
+    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for()
+    expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+    prepare, train, use = (page.locator(".jp-CodeCell").nth(number) for number in range(3))
+    expect(prepare).to_contain_text("1347 pictures to learn from, 450 to test with", timeout=PATIENCE_MS)
+    expect(train).to_contain_text("100%", timeout=PATIENCE_MS)
+    expect(train.locator(".jp-OutputArea img")).to_have_count(1, timeout=PATIENCE_MS)
+    expect(use).to_contain_text("accuracy: 9", timeout=PATIENCE_MS)
+    expect(use.locator(".jp-OutputArea img")).to_have_count(1, timeout=PATIENCE_MS)
+    expect(page.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
+    if os.environ.get("BULLETIN_SCREENSHOTS"):
+        train.scroll_into_view_if_needed()
+        page.screenshot(path=REPOSITORY / "docs" / "images" / "first_cell.png")
+
+
+def test_the_pools_page_shows_its_slots_after_logging_in_on_the_hub(hub: Hub, page: Page) -> None:
+    log_in(hub, page, "bob")
+    page.wait_for_url("**/user/bob/**")
+    page.goto(f"{hub.address}/services/bulletin/")
+    expect(page.get_by_role("heading", name="GPU pool")).to_be_visible()
+    expect(page.get_by_role("status")).to_contain_text("of 1 CPU slot", timeout=PATIENCE_MS)
+    expect(page.get_by_role("region", name="CPU slots")).to_be_visible()
+
+
+def test_somebody_outside_the_groups_does_not_see_the_page(hub: Hub, page: Page) -> None:
+    log_in(hub, page, "carol")
+    page.wait_for_url("**/user/carol/**")
+    answer = page.goto(f"{hub.address}/services/bulletin/")
+    assert answer is not None
+    assert answer.status == 403

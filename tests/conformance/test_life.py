@@ -1,0 +1,171 @@
+"""How executors are born, what they may see, and how they and their zygote die."""
+
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from bulletin.ids import CellId, LeaseId
+from bulletin.wire import pipe
+from bulletin.wire.frames import pack
+from bulletin.wire.messages import Chunk, Fork, Ping, Took
+from tests.conformance.agent_side import DEADLINE_S, Agent, Session
+
+
+def test_a_zygote_says_what_it_has_imported(agent: Agent) -> None:
+    assert agent.warm.imported == ("numpy", "matplotlib")
+    assert agent.warm.failed == {}  # what is not installed is no failure
+
+
+def test_a_library_that_breaks_does_not_end_the_zygote(tmp_path, capfd) -> None:
+    (tmp_path / "breaks_badly.py").write_text("raise RuntimeError('no driver')")
+    (tmp_path / "needs_more.py").write_text("import this_is_not_installed")
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    agent = Agent(preload="breaks_badly, needs_more,json", PYTHONPATH=path)
+    try:
+        assert agent.warm.imported == ("json",)
+        assert agent.warm.failed == {
+            "breaks_badly": "RuntimeError: no driver",
+            "needs_more": "No module named 'this_is_not_installed'",
+        }
+        session = agent.fork()
+        assert session.run("print(1)").stdout == "1\n"
+        session.close()
+    finally:
+        agent.close()
+
+
+def test_secrets_of_the_pool_are_not_in_an_executor() -> None:
+    agent = Agent(JUPYTERHUB_API_TOKEN="hush", JPY_API_TOKEN="hush", BULLETIN_SECRET="hush")
+    session = agent.fork(CUDA_VISIBLE_DEVICES="GPU-7", JUPYTERHUB_USER="hush")
+    try:
+        result = session.run(
+            "import os\nprint(sorted(n for n in os.environ if n.startswith(('JUPYTERHUB', 'JPY', 'BULLETIN'))))\n"
+            "print(os.environ['CUDA_VISIBLE_DEVICES'])\n"
+            "for process in ('self', os.getppid()):\n    print('hush' in open(f'/proc/{process}/environ').read())"
+        )
+        assert result.stdout == "['BULLETIN_EXECUTOR']\nGPU-7\nFalse\nFalse\n"
+    finally:
+        session.close()
+        agent.close()
+
+
+def test_an_executor_starts_in_the_notebooks_folder(agent: Agent, tmp_path) -> None:
+    (tmp_path / "beside.py").write_text("here = 5")
+    session = agent.fork(folder=str(tmp_path))
+    assert session.run("import os, beside\nprint(os.getcwd(), beside.here)").stdout == f"{tmp_path} 5\n"
+    session.close()
+    elsewhere = agent.fork(folder="/not/there")
+    assert elsewhere.run("print(1)").stdout == "1\n"
+    elsewhere.close()
+
+
+def test_an_executor_leads_a_session_and_may_gain_no_rights(session: Session) -> None:
+    result = session.run(
+        "import os\nprint(os.getsid(0) == os.getpid() == os.getpgid(0))\n"
+        "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('NoNewPrivs')])"
+    )
+    assert result.stdout == "True\n['1']\n"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_an_executor_becomes_its_user_and_still_dies_with_its_zygote() -> None:
+    agent = Agent()
+    nobody = 65534
+    is_readable = all(
+        folder.stat().st_mode & 0o005 == 0o005 for folder in [Path(os.__file__), *Path(os.__file__).parents][1:]
+    )
+    uid = nobody if is_readable else 0  # where root has Python to itself, another group at least
+    session = agent.fork(uid=uid, gid=nobody, groups=(nobody,), folder="/tmp", HOME="/tmp")
+    ids = session.run("import os\nprint(os.getresuid(), os.getresgid(), os.getgroups())").stdout
+    assert ids == f"{(uid,) * 3} {(nobody,) * 3} [{nobody}]\n"
+    agent.process.kill()
+    assert session.is_gone()
+    session.close()
+    agent.close()
+
+
+def test_leaving_with_a_status_is_reported(agent: Agent, session: Session) -> None:
+    session.start("import os\nos._exit(17)")
+    assert agent.exit_status(session.pid) == 17
+
+
+def test_being_killed_is_reported(agent: Agent, session: Session) -> None:
+    session.run("1")
+    signal.pidfd_send_signal(session.pidfd, signal.SIGKILL)
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+
+
+def test_an_executor_goes_with_its_pipe_and_takes_its_programs_with_it(agent: Agent) -> None:
+    session = agent.fork()
+    child = int(session.run("import subprocess\nprint(subprocess.Popen(['sleep', '10000']).pid)").stdout)
+    pidfd = os.pidfd_open(child)
+    session.start("while True: pass")
+    session.close()
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
+    assert ended.poll(DEADLINE_S * 1000)
+    os.close(pidfd)
+
+
+def test_executors_die_with_their_zygote() -> None:
+    agent = Agent()
+    sessions = [agent.fork(), agent.fork()]
+    sessions[0].start("while True: pass")
+    agent.process.kill()
+    assert all(session.is_gone() for session in sessions)
+    for session in sessions:
+        session.close()
+    agent.close()
+
+
+def test_a_zygote_ends_when_its_agent_hangs_up() -> None:
+    agent = Agent()
+    session = agent.fork()
+    agent.control.close()
+    assert agent.process.wait(DEADLINE_S) == 0
+    assert session.is_gone()
+    session.close()
+
+
+def test_a_zygote_drops_a_request_that_it_does_not_understand(agent: Agent) -> None:
+    socket.send_fds(agent.control, [b"F"], [0])
+    pipe.send(agent.control, pack(Ping()))
+    socket.send_fds(agent.control, [b"F"], [0])
+    pipe.send(agent.control, pack(Fork(lease=LeaseId("l"), environ={})))
+    session = agent.fork()
+    assert session.run("print(1)").stdout == "1\n"
+    session.close()
+
+
+def test_junk_messages_are_dropped(session: Session) -> None:
+    pipe.send(session.link, [b"junk", b"more"])
+    pipe.send(session.link, [])
+    session.say(Ping())
+    session.say(Took(cell=CellId("of no cell")))
+    session.say(Chunk(cell=CellId("of no cell"), size=3), [b"abc"])
+    assert isinstance(session.hear(), Took)
+    assert session.run("print(1)").stdout == "1\n"
+
+
+def test_junk_instead_of_packets_ends_the_executor(agent: Agent) -> None:
+    session = agent.fork()
+    session.run("1")
+    session.link.sendall(b"\xff" * 64)
+    assert session.is_gone()
+    session.close()
+
+
+def test_executors_do_not_see_each_others_pipes(agent: Agent, session: Session) -> None:
+    other = agent.fork()
+    source = (
+        "import os\nfound = []\nfor fd in os.listdir('/proc/self/fd'):\n"
+        "    try: found.append(os.readlink(f'/proc/self/fd/{fd}'))\n    except OSError: pass\n"
+        "print(sum('socket' in name for name in found), sum('ring' in name for name in found))"
+    )
+    assert other.run(source).stdout == session.run(source).stdout == "3 2\n"  # its pipe; two that wake its event loop
+    other.close()

@@ -1,0 +1,61 @@
+"""Two notebooks and one slot: the second sees where it stands, and then runs."""
+
+import threading
+from collections.abc import Callable
+
+from tests.integration.conftest import Notebook, PoolProcess
+
+
+def test_the_second_of_two_sees_its_position_and_the_reason_and_then_runs(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    first, second = open_notebook(pool), open_notebook(pool)
+    started, waits = threading.Event(), threading.Event()
+    ended: list[object] = []
+
+    def work() -> None:
+        ended.append(
+            first.run_until("%%gpu\nprint('started')\nname = input()\nprint('over')", shows="started", then=go_on)
+        )
+
+    def go_on() -> None:
+        started.set()
+        assert waits.wait(60)
+        first.answer("go")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert started.wait(60)
+    output = second.run_until("%%gpu\nprint('mine')", shows="1st in line", then=waits.set)
+    thread.join()
+    assert "CPU slot" in output.shown
+    assert "mine\n" in output.stream()
+    assert output.error is None
+    assert "over" in ended[0].stream()  # type: ignore[attr-defined]
+
+
+def test_a_stop_while_waiting_leaves_the_queue(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    first, second = open_notebook(pool), open_notebook(pool)
+    busy = first.start_until("%%gpu\nprint('started')\ninput()", shows="started")
+    output = second.run_until("%%gpu\nx = 1", shows="1st in line", then=second.interrupt)
+    assert output.error is not None
+    assert output.error["ename"] in ("KeyboardInterrupt", "CellStopped")
+    assert not pool.picture().waiting
+    first.answer("go")
+    first.collect(busy)
+
+
+def test_what_can_never_run_is_refused_at_once_with_the_reason(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(start_pool("--slots", "1"))
+    for options, reason in [("--time '3 h'", "30 min"), ("--gpus 5", "5"), ("--qos gold", "gold")]:
+        output = notebook.run(f"%%gpu {options}\nprint(1)")
+        assert output.error is not None
+        assert output.error["ename"] == "Refused"
+        assert reason in output.error["evalue"]
+    assert notebook.run("%%gpu\nprint('still here')").stream() == "still here\n"

@@ -1,0 +1,413 @@
+# ruff: noqa: E501  cells are one line each
+"""What goes out, what comes back, and what happens when something cannot."""
+
+import linecache
+import os
+import random
+import threading
+import traceback
+from pathlib import Path
+
+import pytest
+
+from bulletin import state
+from bulletin.errors import CannotReturn, CannotSend
+
+from .notebook import Executor, Notebook
+
+
+def test_only_what_the_cell_reaches_is_sent(notebook: Notebook) -> None:
+    notebook.local("big = [0] * 1000\nk = 2\ndef h(): return k\ndef f(): return h()\nother = 5")
+    notebook.gpu("r = f()\nbig = r")
+    assert notebook.captured is not None
+    assert sorted(notebook.captured.names) == ["f", "h", "k"]
+    assert notebook["big"] == 2
+
+
+def test_functions_are_reached_by_any_path(notebook: Notebook) -> None:
+    notebook.local("k = 1\nj = 2\nclass C:\n  def m(self): return k\nbox = {'a': [C()], 'b': lambda: j}")
+    notebook.gpu("box")
+    assert notebook.captured is not None
+    assert sorted(notebook.captured.names) == ["C", "box", "j", "k"]
+
+
+def test_a_dynamic_look_up_in_a_reached_function_sends_everything(notebook: Notebook) -> None:
+    notebook.local("a = 1\nb = 2\ndef f(s): return eval(s)")
+    applied = notebook.gpu("f('a + b')")
+    assert applied.extra["result"] == 3
+
+
+def test_a_bystander_that_cannot_travel_disturbs_nothing(notebook: Notebook) -> None:
+    notebook.local("gen = (i for i in 'ab')\nlock = __import__('threading').Lock()\nlock.acquire()\na = 1\nkept = gen")
+    assert notebook.gpu("a += 1").stayed == []
+    assert notebook.gpu("b = globals()['a']").stayed == []
+    assert (notebook["a"], notebook["b"], notebook["gen"] is notebook["kept"]) == (2, 2, True)
+
+
+def test_a_name_that_only_a_function_may_look_up_is_left_behind_and_said(notebook: Notebook) -> None:
+    notebook.local("gen = (i for i in 'ab')\ndef f(use):\n  return next(gen) if use else 1")
+    applied = notebook.gpu("r = f(False)")
+    assert notebook.captured is not None
+    assert [(stayed.name, stayed.kind) for stayed in notebook.captured.stayed] == [("gen", "generator")]
+    assert (notebook["r"], applied.stayed, next(notebook["gen"])) == (1, [], "a")
+
+
+REFUSALS = {
+    "gen = (i for i in 'ab')": ("gen", "gen", "generator"),
+    "cfg = {'db': type('Db', (), {})()}\ncfg['db'].opts = {'sync': [lock]}": ("cfg", "cfg['db'].opts['sync'][0]", "_thread.lock"),
+    "fh = [open('/dev/null')]\n": ("fh", "fh[0]", "_io.TextIOWrapper"),
+    "def mk():\n  g = iter(x for x in 'a')\n  return lambda: g\nf = mk()": ("f", "the variable 'g' inside f", "generator"),
+    "import functools\np = functools.partial(print, lock)": ("p", "p.args[0]", "_thread.lock"),
+    "class S:\n  __slots__ = ('v',)\ns = S()\ns.v = (1, lock)": ("s", "s.v[1]", "_thread.lock"),
+    "import re\nm = {3: re.match('a', 'a')}": ("m", "m[3]", "re.Match"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("setup", REFUSALS)
+def test_a_name_that_cannot_travel_is_refused_with_the_path_to_the_offender(setup: str, notebook: Notebook) -> None:
+    name, path, kind = REFUSALS[setup]
+    notebook.ns["lock"] = threading.Lock()
+    with notebook.ns["lock"]:
+        notebook.local(setup)
+        with pytest.raises(CannotSend) as caught:
+            notebook.gpu(f"{name}")
+    assert (caught.value.name, caught.value.path, caught.value.kind) == (name, path, kind)
+    if name == "fh":
+        notebook["fh"][0].close()
+
+
+def test_a_result_that_cannot_travel_is_left_out_and_named(notebook: Notebook) -> None:
+    notebook.local("a = [1]")
+    applied = notebook.gpu("import re\na.append(2)\nm = re.match('a', 'a')\nok = 5\n(i for i in 'ab')")
+    assert sorted((stayed.name, stayed.kind) for stayed in applied.stayed) == [
+        ("m", "re.Match"),
+        ("result", "generator"),
+    ]
+    assert (notebook["a"], notebook["ok"], "m" in notebook.ns, "result" in applied.extra) == ([1, 2], 5, False, False)
+
+
+def test_a_value_that_stayed_is_there_for_the_next_cell_and_takes_its_old_value_from_the_notebook(
+    notebook: Notebook,
+) -> None:
+    notebook.local("gen = 'old'\nn = 0")
+    notebook.gpu("gen = (i for i in 'ab')")
+    assert "gen" not in notebook.ns
+    assert notebook.gpu("n = next(gen)").stayed == []
+    assert notebook["n"] == "a"
+
+
+def test_a_handle_takes_the_place_of_a_value_that_stayed(executor: Executor, notebook: Notebook) -> None:
+    captured = state.capture(notebook.ns, state.needs("g = (i for i in 'a')", notebook.ns))
+    answer = executor.ask("g = (i for i in 'a')", captured.stream, captured.buffers)
+    state.apply(
+        answer["stream"],
+        answer["buffers"],
+        notebook.ns,
+        sent=captured,
+        handle=lambda stayed: f"handle of {stayed.name}",
+    )
+    assert notebook["g"] == "handle of g"
+
+
+def test_a_deleted_name_is_deleted_and_an_absent_name_is_absent(notebook: Notebook) -> None:
+    notebook.local("a = 1\nb = 2")
+    assert notebook.gpu("del a").deleted == ("a",)
+    notebook.local("del b")
+    assert isinstance(notebook.gpu("b").extra["error"], NameError)
+
+
+def test_the_result_is_the_notebooks_own_object(notebook: Notebook) -> None:
+    notebook.local("x = [1]\nclass P: pass\np = P()")
+    assert notebook.gpu("x").extra["result"] is notebook["x"]
+    assert notebook.gpu("x, p").extra["result"][1] is notebook["p"]
+    assert type(notebook.gpu("P()").extra["result"]) is notebook["P"]
+
+
+def test_an_unchanged_value_does_not_come_back(notebook: Notebook) -> None:
+    notebook.local("x = [1]\ny = {'a': x}\nclass P: pass\nf = lambda: P\nkept = x, y, P, f")
+    assert notebook.gpu("len(x), len(y), f()").bound == ()
+    assert all(notebook[name] is was for name, was in zip("xyPf", notebook["kept"], strict=True))
+
+
+def test_names_that_share_a_part_with_a_changed_value_come_back_with_it(notebook: Notebook) -> None:
+    notebook.local("part = [1]\na = {'k': part}\nb = (part,)\nc = [2]\ndel part")
+    applied = notebook.gpu("a['new'] = 1; b; c")
+    assert sorted(applied.bound) == ["a", "b"]
+    assert notebook["a"]["k"] is notebook["b"][0]
+
+
+def test_a_changed_value_still_holds_the_notebooks_own_unchanged_one(notebook: Notebook) -> None:
+    notebook.local("inner = [1]\na = {'k': inner}\nkept = inner")
+    assert notebook.gpu("a['new'] = 1; inner").bound == ("a",)
+    assert notebook["a"]["k"] is notebook["inner"] is notebook["kept"]
+
+
+def test_an_exception_of_the_notebook_comes_back_as_its_own_class(notebook: Notebook) -> None:
+    notebook.local(
+        "class Bad(Exception):\n  def __init__(self, a, *, b):\n    super().__init__('text'); self.a = a; self.b = [b]"
+    )
+    error = notebook.gpu("raise Bad(1, b=2)").extra["error"]
+    assert type(error) is notebook["Bad"]
+    assert (error.args, error.a, error.b) == (("text",), 1, [2])
+
+
+def test_random_numbers_go_on_where_they_were(notebook: Notebook) -> None:
+    random.seed(11)
+    expected = [random.random() for _ in range(3)]
+    random.seed(11)
+    notebook.local("import random")
+    first = random.random()
+    assert [first, notebook.gpu("random.random()").extra["result"], random.random()] == expected
+
+
+def test_the_working_folder_is_shared_both_ways(notebook: Notebook, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    assert notebook.gpu("import os\nhere = os.getcwd()\nos.chdir('below')").extra.get("error") is None
+    assert (notebook["here"], Path.cwd()) == (str(tmp_path), tmp_path / "below")
+
+
+def test_changes_of_the_environment_travel_and_secrets_do_not(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COURSE_DATA", "/data")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "secret")
+    monkeypatch.delenv("MADE_THERE", raising=False)
+    cell = "import os\nseen = os.environ.get('COURSE_DATA'), os.environ.get('JUPYTERHUB_API_TOKEN')\nos.environ['MADE_THERE'] = '1'"
+    notebook.gpu(cell)
+    assert notebook["seen"] == ("/data", None)
+    assert os.environ.pop("MADE_THERE") == "1"
+    monkeypatch.delenv("COURSE_DATA")
+    notebook.gpu("seen = os.environ.get('COURSE_DATA'), os.environ.get('MADE_THERE')")
+    assert notebook["seen"] == (None, None)
+
+
+def test_a_traceback_through_a_function_from_the_cell_shows_its_source(notebook: Notebook) -> None:
+    source = "def fail():\n    raise ValueError('here')\n"
+    linecache.cache["<ipython-input-7>"] = (len(source), None, source.splitlines(keepends=True), "<ipython-input-7>")
+    exec(compile(source, "<ipython-input-7>", "exec"), notebook.ns)
+    notebook.gpu("import inspect\ntext = inspect.getsource(fail)")
+    assert notebook["text"] == source
+    with pytest.raises(ValueError, match="here") as caught:
+        notebook["fail"]()
+    assert "raise ValueError('here')" in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_module_that_the_executor_lacks_is_said_before_anything_runs(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("x = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    notebook.local("import only_here")
+    with pytest.raises(RuntimeError, match=r"CannotSend.*'only_here'.*cannot be imported there"):
+        notebook.gpu("only_here.x")
+
+
+def test_large_arrays_travel_beside_the_stream_without_a_copy(notebook: Notebook) -> None:
+    np = pytest.importorskip("numpy")
+    notebook.local("import numpy as np\na = np.ones(100_000)\nb = np.ones(3)")
+    captured = state.capture(notebook.ns, state.needs("a, b", notebook.ns))
+    assert [buffer.nbytes for buffer in captured.buffers] == [800_000]
+    assert np.shares_memory(np.frombuffer(captured.buffers[0]), notebook["a"])
+    assert len(captured.stream) < 20_000
+    assert captured.names["a"] >= 800_000
+
+
+def test_an_array_takes_over_the_buffer_it_came_in() -> None:
+    np = pytest.importorskip("numpy")
+    captured = state.capture({"a": np.arange(1000.0)}, state.Needs(reads=("a",)))
+    here: dict[str, object] = {}
+    memory = bytearray(captured.buffers[0])
+    state.restore(captured.stream, [memory], here)
+    assert np.shares_memory(here["a"], np.frombuffer(memory))
+
+
+def answered(
+    notebook: Notebook, executor: Executor, setup: str, cell: str
+) -> tuple[state.Captured, bytes, list[bytes]]:
+    notebook.local(setup)
+    captured = state.capture(notebook.ns, state.needs(cell, notebook.ns))
+    answer = executor.ask(cell, captured.stream, captured.buffers)
+    return captured, answer["stream"], answer["buffers"]
+
+
+FRAGILE = "x = [1]\ny = 'keep'\nclass P:\n  n = 1\n  def up(self): return 1\np = P()\ndef f(): return 1\nf.calls = 0"
+BREAKING = "x = [2]\nP.n = 2\nf.calls = 5\ndel y\nclass Bomb:\n  def __reduce__(self): return (int, ('not a number',))\nzz = Bomb()\np.a = 3; f"
+
+
+def facts(notebook: Notebook) -> tuple[object, ...]:
+    return notebook["x"], notebook["y"], notebook["P"].n, notebook["f"].calls, vars(notebook["p"]), sorted(notebook.ns)
+
+
+def test_an_answer_that_does_not_load_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
+    captured, stream, buffers = answered(notebook, executor, FRAGILE, BREAKING)
+    before = facts(notebook)
+    with pytest.raises(CannotReturn) as caught:
+        state.apply(stream, buffers, notebook.ns, sent=captured)
+    assert caught.value.name == "zz"
+    assert facts(notebook) == before
+
+
+def test_a_damaged_answer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
+    captured, stream, buffers = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
+    before = facts(notebook)
+    places = range(0, len(stream), 37)
+    for damaged in [*(stream[:place] for place in places), *(flipped(stream, place) for place in places)]:
+        with pytest.raises(CannotReturn):
+            state.apply(damaged, buffers, notebook.ns, sent=captured)
+    assert facts(notebook) == before
+    state.apply(stream, buffers, notebook.ns, sent=captured)
+    assert (notebook["x"], notebook["P"].n, notebook["f"].calls, "y" in notebook.ns) == ([2], 2, 5, False)
+
+
+def flipped(stream: bytes, place: int) -> bytes:
+    return stream[:place] + bytes([stream[place] ^ 0x10]) + stream[place + 1 :]
+
+
+def test_a_missing_buffer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
+    pytest.importorskip("numpy")
+    captured, stream, buffers = answered(notebook, executor, "import numpy as np\nn = 1", "n = 2\na = np.ones(5000)")
+    assert len(buffers) == 1
+    with pytest.raises(CannotReturn):
+        state.apply(stream, [], notebook.ns, sent=captured)
+    assert (notebook["n"], "a" in notebook.ns) == (1, False)
+
+
+def test_a_failure_while_existing_classes_change_is_undone(
+    notebook: Notebook, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured, stream, buffers = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
+    before = facts(notebook)
+    made = state.restore.__globals__["Landing"].later
+
+    def then_fail(landing: object, change: object, undo: object) -> None:
+        made(landing, change, undo)
+        made(landing, lambda: 1 / 0, lambda: None)
+
+    monkeypatch.setattr(state.restore.__globals__["Landing"], "later", then_fail)
+    with pytest.raises(CannotReturn):
+        state.apply(stream, buffers, notebook.ns, sent=captured)
+    assert facts(notebook) == before
+
+
+def test_a_name_bound_anew_while_the_cell_ran_does_not_mislead_the_answer(
+    notebook: Notebook, executor: Executor
+) -> None:
+    captured, stream, buffers = answered(notebook, executor, "x = [1]\nkept = x", "y = [x]")
+    notebook.local("x = 'other'")
+    state.apply(stream, buffers, notebook.ns, sent=captured)
+    assert notebook["y"][0] is notebook["kept"]
+
+
+def test_a_class_keeps_its_identity_over_many_cells(notebook: Notebook) -> None:
+    notebook.local("class P:\n  def __init__(self): self.seen = []\nps = [P()]\nkept = P")
+    for turn in range(3):
+        notebook.gpu(f"ps.append(P()); ps[0].seen.append({turn})")
+    assert notebook["P"] is notebook["kept"]
+    assert {type(p) for p in notebook["ps"]} == {notebook["kept"]}
+    assert notebook["ps"][0].seen == [0, 1, 2]
+
+
+def test_the_history_is_there_for_the_cell_and_does_not_come_back(notebook: Notebook) -> None:
+    notebook.ns.update({"_": 41, "Out": {3: "three"}, "get_ipython": "fixed"})
+    applied = notebook.gpu("r = _ + 1, Out[3]\n_ = 0")
+    assert (notebook["r"], notebook["_"], applied.bound) == ((42, "three"), 41, ("r",))
+
+
+def test_names_to_keep_are_left_alone() -> None:
+    captured = state.capture({"a": 1, "__name__": "there"}, state.Needs(reads=("a", "__name__")))
+    here: dict[str, object] = {"__name__": "here", "mine": 5, "left": 6}
+    baseline = state.restore(captured.stream, captured.buffers, here, keep=frozenset({"mine"}))
+    assert here == {"__name__": "here", "mine": 5, "a": 1}
+    here["mine"] = 7
+    assert state.changes(here, baseline).names == {}
+
+
+def test_deep_values_are_refused_with_a_sentence_and_not_a_crash(notebook: Notebook) -> None:
+    notebook.local("deep = []\nfor _ in range(100_000): deep = [deep]")
+    with pytest.raises(CannotSend) as caught:
+        notebook.gpu("deep")
+    assert caught.value.name == "deep"
+
+
+def test_a_frame_that_was_only_read_stays_the_notebooks_own(notebook: Notebook) -> None:
+    pytest.importorskip("pandas")
+    notebook.local("import pandas as pd\ndf = pd.DataFrame({'a': [1, 2], 'b': ['x', None]})\ns = df['a']\nkept = df")
+    assert notebook.gpu("n = df.groupby('b').sum(), s.max(), df.describe(), df.loc[0]").bound == ("n",)
+    assert notebook["df"] is notebook["kept"]
+
+
+def test_a_function_that_came_to_hold_what_cannot_travel_does_not_stop_the_rest(notebook: Notebook) -> None:
+    notebook.local("def f(): return 1\nx = [1]\nboth = [f]")
+    applied = notebook.gpu("f.gen = (i for i in 'a')\nx.append(2)\nboth.append(3)")
+    assert [(stayed.path, stayed.kind) for stayed in applied.stayed] == [("f.gen", "generator")]
+    assert (notebook["x"], notebook["both"], hasattr(notebook["f"], "gen")) == ([1, 2], [notebook["f"], 3], False)
+
+
+def test_a_method_that_came_to_hold_what_cannot_travel_does_not_stop_the_rest(notebook: Notebook) -> None:
+    notebook.local("class P: pass\np = P()\nx = [1]")
+    applied = notebook.gpu(
+        "def mk():\n  g = (i for i in 'a')\n  return lambda self: g\nP.f = mk()\np.a = 1\nx.append(2)"
+    )
+    assert [stayed.kind for stayed in applied.stayed] == ["generator"]
+    assert (notebook["x"], notebook["p"].a, type(notebook["p"]) is notebook["P"]) == ([1, 2], 1, True)
+
+
+GROW = """
+import random as _r
+_d = _r.Random({seed})
+_all = [[] if _d.random() < 0.5 else {{}} for _ in range(12)]
+for _v in _all:
+    for _ in range(_d.randrange(4)):
+        _w = _d.choice([*_all, _d.randrange(5), 'text', (_d.choice(_all), 1)])
+        if isinstance(_v, list): _v.append(_w)
+        else: _v[_d.randrange(5)] = _w
+a, b, c, d, e = _all[:5]
+"""
+CHANGE = """
+a, b, c, d, e
+import random as _r
+_d = _r.Random({seed})
+_found, _queue = [], [a, b, c, d, e]
+while _queue:
+    _v = _queue.pop(0)
+    if any(_v is _w for _w in _found): continue
+    _found.append(_v)
+    _queue += [_w for _w in (_v.values() if isinstance(_v, dict) else _v) if isinstance(_w, (list, dict, tuple))]
+_boxes = [_v for _v in _found if not isinstance(_v, tuple)]
+for _ in range(_d.randrange(4)):
+    _v, _w = _d.choice(_boxes), _d.choice(_found)
+    if isinstance(_v, list): _v.append(_w)
+    elif _v and _d.random() < 0.5: _v.popitem()
+    else: _v['new'] = _w
+if _d.random() < 0.3: e = [a, _d.choice(_found)]
+"""
+
+
+def shape(values: list[object]) -> list[object]:
+    """Values with a number for each container: equal for two graphs only if they share in the same places."""
+    numbers: dict[int, int] = {}
+    found: list[object] = []
+    queue = list(values)
+    while queue:
+        value = queue.pop(0)
+        if not isinstance(value, list | dict | tuple):
+            found.append(value)
+            continue
+        is_new = id(value) not in numbers
+        found.append((type(value).__name__, numbers.setdefault(id(value), len(numbers))))
+        if is_new:
+            found.append(list(value) if isinstance(value, dict) else len(value))
+            queue += value.values() if isinstance(value, dict) else value
+    return found
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_random_graph_of_shared_values_comes_back_in_the_same_shape(seed: int, notebook: Notebook) -> None:
+    notebook.local(GROW.format(seed=seed))
+    plain = Notebook(notebook.executor)
+    plain.local(GROW.format(seed=seed))
+    for turn in range(3):
+        cell = CHANGE.format(seed=1000 * seed + turn)
+        plain.local(cell)
+        assert notebook.gpu(cell).extra.get("error") is None
+        assert shape([notebook[name] for name in "abcde"]) == shape([plain[name] for name in "abcde"])

@@ -1,0 +1,149 @@
+"""What Bulletin says of its own: the queue line, notes, receipts, the status of the pool."""
+
+import pytest
+
+from bulletin.ids import LeaseId, SlotId, UserName
+from bulletin.wire.messages import CellUsage, Ended, ErrorText, Parcel, Picture, SlotPicture, WaitingPicture
+from bulletin_magic.display import describe_waiting, dim, ordinal
+from bulletin_magic.facts import Finished, Pictured, Waiting, Where
+from bulletin_magic.outcome import RemoteError, describe_stayed, error_to_raise
+from bulletin_magic.receipts import receipt
+from bulletin_magic.status import describe_pool
+
+WHERE = Where(lease=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
+
+
+def waiting(
+    position: int = 2, wait_ms: int | None = 240_000, gpus: int = 1, reason: str = "", slot_word: str = "GPU"
+) -> Waiting:
+    return Waiting(position=position, reason=reason, wait_ms=wait_ms, in_quota=True, gpus=gpus, slot_word=slot_word)
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            waiting(reason="The only GPU is busy; 1 request is before yours."),
+            "⏳ Waiting for a GPU: 2nd in line, at most about 4 min. The only GPU is busy; 1 request is before yours.",
+        ),
+        (waiting(1, None, 2), "⏳ Waiting for 2 GPUs: 1st in line."),
+        (waiting(1, None, reason="all are busy"), "⏳ Waiting for a GPU: 1st in line. All are busy."),
+        (waiting(11, None, slot_word="CPU slot"), "⏳ Waiting for a CPU slot: 11th in line."),
+        (waiting(0, None), "⏳ Getting a GPU ready."),
+    ],
+)
+def test_the_queue_line_says_what_where_how_long_and_why(told: Waiting, line: str) -> None:
+    assert describe_waiting(told) == line
+
+
+def test_places_in_line_are_counted_as_people_count() -> None:
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 22, 103, 112)] == (
+        ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "103rd", "112th"]
+    )
+
+
+def test_a_note_cannot_smuggle_markup_into_the_notebook() -> None:
+    bundle = dim("<script>x</script>", role="status")
+    assert bundle["text/plain"] == "<script>x</script>"
+    assert "<script>" not in bundle["text/html"]
+    assert 'role="status"' in bundle["text/html"]
+
+
+def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: str = "returned") -> Finished:
+    usage = CellUsage(outcome=outcome, ran_ms=ran_ms, held_ms=ran_ms, peak_memory_bytes=peak)
+    return Finished(
+        ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=ran_ms, usage=usage),  # type: ignore[arg-type]
+        parts=(),
+        where=WHERE,
+        waited_ms=waited_ms,
+        sent_bytes=12_000_000,
+        returned_bytes=1_200_000,
+    )
+
+
+def test_a_receipt_says_what_a_cell_cost() -> None:
+    line = "ran 4.2 s on GPU-0 of node1 · waited 300 ms · sent 12 MB · returned 1.2 MB"
+    assert receipt(finished(4_200, 300)) == line
+    assert receipt(finished(4_200, 300, peak=3_100_000_000)) == f"{line} · peak 3.1 GB"
+    assert receipt(finished(5, 1_500)) is not None
+
+
+def test_a_quick_cell_has_no_receipt() -> None:
+    assert receipt(finished(2_000, 1_000, peak=5)) is None
+
+
+def test_the_pool_is_described_in_a_few_lines() -> None:
+    slot = SlotPicture(
+        node="node1", slot=SlotId("GPU-0"), name="H100", state="busy", user=UserName("ada"), memory_bytes=80 * 10**9
+    )
+    line = WaitingPicture(
+        position=1, user=UserName("bob"), qos="batch", gpus=2, reason="All are busy.", waited_ms=5_000, wait_ms=60_000
+    )
+    picture = Picture(slots=(slot,), waiting=(line,), recent=(), counters={}, uptime_ms=7_200_000, slot_word="GPU")
+    assert describe_pool(Pictured(picture=picture, where=WHERE), "of this hub").splitlines() == [
+        "The pool of this hub: 1 GPU (1 busy), up 2 h.",
+        "This notebook holds GPU-0 of node1.",
+        "  node1 H100, 80 GB: busy, ada",
+        "Waiting: 1.",
+        "  1st: bob, 2 GPUs, batch, waited 5.0 s, at most 60 s more. All are busy.",
+    ]
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+TEXT = ErrorText(name="MyError", value="no", traceback=("line 1", "line 2"))
+
+
+class MyError(Exception):
+    pass
+
+
+class Closed(Exception):
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(name)
+
+
+def raised(text: ErrorText | None = TEXT, outcome: str = "raised") -> Finished:
+    return Finished(
+        ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=1, error=text),  # type: ignore[arg-type]
+        parts=(),
+        where=WHERE,
+        waited_ms=0,
+        sent_bytes=0,
+        returned_bytes=0,
+    )
+
+
+def test_an_exception_that_travelled_is_raised_itself_with_its_own_traceback() -> None:
+    error = MyError("no")
+    assert error_to_raise(raised(), error) is error
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("travelled", [None, Closed("no"), "not an exception"])
+def test_an_exception_that_did_not_travel_keeps_its_name_and_message(travelled: object) -> None:
+    error = error_to_raise(raised(), travelled)
+    assert isinstance(error, RemoteError)
+    assert (type(error).__name__, str(error)) == ("MyError", "no")
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+def test_an_interrupt_is_a_keyboard_interrupt_even_if_none_travelled() -> None:
+    error = error_to_raise(raised(outcome="interrupted"), None)
+    assert type(error) is KeyboardInterrupt
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+def test_a_syntax_error_is_shown_without_our_frames() -> None:
+    error = error_to_raise(raised(ErrorText(name="SyntaxError", value="x", traceback=("t",))), SyntaxError("x"))
+    assert not isinstance(error, SyntaxError)
+    assert type(error).__name__ == "SyntaxError"
+
+
+def test_what_stayed_behind_is_told_honestly() -> None:
+    assert describe_stayed("gen", "generator") == (
+        "note: 'gen' is a generator and could not come back; it is not in the notebook."
+    )
+    assert "is an _io" not in describe_stayed("f", "_io.TextIOWrapper")

@@ -1,0 +1,48 @@
+"""The option line of %%gpu."""
+
+import pytest
+
+from bulletin.errors import BadOption
+from bulletin.ids import EnvironmentId, ProjectId
+from bulletin_magic.facts import Wish
+from bulletin_magic.options import OPTIONS, parse
+
+
+@pytest.mark.parametrize(
+    ("line", "wish"),
+    [
+        ("", Wish()),
+        ("  # just a comment", Wish()),
+        ("--gpus 2", Wish(gpus=2)),
+        ("--gpus=0", Wish(gpus=0)),
+        ('--time "30 min"', Wish(walltime_ms=1_800_000)),
+        ("--time='2 h' --qos batch", Wish(walltime_ms=7_200_000, qos="batch")),
+        ("--project ml --environment torch", Wish(project=ProjectId("ml"), environment=EnvironmentId("torch"))),
+        ('--label "a = b" --gpus 1', Wish(label="a = b")),
+    ],
+)
+def test_options_become_a_wish(line: str, wish: Wish) -> None:
+    assert parse(line) == wish
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--gpu 2", ["'--gpu'", *OPTIONS]),
+        ("2", ["'2'", "--gpus"]),
+        ("--gpus two", ["--gpus", "'two'"]),
+        ("--gpus -1", ["--gpus", "'-1'"]),
+        ("--gpus", ["--gpus", "needs a value"]),
+        ("--label=", ["--label", "needs a value"]),
+        ("--gpus --time 3", ["--gpus", "needs a value"]),
+        ("--time soon", ["--time", "'soon'", "30 min"]),
+        ("--time 0", ["--time", "some time"]),
+        ('--label "open', ["quotation mark"]),
+    ],
+)
+def test_what_is_not_understood_is_named_in_one_sentence(line: str, words: list[str]) -> None:
+    with pytest.raises(BadOption) as caught:
+        parse(line)
+    assert all(word in str(caught.value) for word in words)
+    assert str(caught.value).endswith("Nothing was run. `%%gpu?` shows the options.")
+    assert "\n" not in str(caught.value)
