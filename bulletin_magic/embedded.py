@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ _NEEDED = ("sqlalchemy", "alembic", "structlog", "pynvml")
 _START_S, _LOOK_S = 60.0, 0.05
 _ANSWER_MS = 3_000
 _IDLE_EXIT_S = 600
-_LOG_LINES = 15
+_LOG, _LOG_LINES = "pool.log", 15
 #: Pools that this kernel started. They outlive it; one that ended meanwhile is reaped when the next is looked for.
 _started: list[subprocess.Popen[bytes]] = []
 
@@ -64,8 +64,7 @@ def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection
             "Install it with: pip install 'bulletin[pool]', or name a pool with `%gpu connect PATH`.",
         )
     say("⏳ Starting a pool of your own …")
-    with _alone(home):
-        return _running(home) or _start(home, environ)
+    return _start(home, environ)
 
 
 def is_answering(connection: Connection) -> bool:
@@ -94,20 +93,34 @@ def _running(home: Path) -> Connection | None:
     return connection if is_answering(connection) else None
 
 
-@contextlib.contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    """One kernel starts the pool; the others wait, and find it."""
-    with (home / "starting.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _start(home: Path, environ: Mapping[str, str]) -> Connection:
+    """Start a pool unless one lives, and wait until it answers.
+
+    The pool inherits the lock that its starter took, and so holds it for as long as it lives: another kernel never
+    starts a second one beside a pool that is coming up, or that is just replacing a broker.
+    """
+    pool: subprocess.Popen[bytes] | None = None
+    give_up_s = time.monotonic() + _START_S
+    while time.monotonic() < give_up_s:
+        with (home / "pool.lock").open("w") as lock, contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if pool is not None:
+                break  # the lock is free again: it has ended
+            pool = _spawn(home, environ, lock.fileno())
+        if (running := _running(home)) is not None:
+            return running
+        time.sleep(_LOOK_S)
+    is_over = pool is not None and time.monotonic() < give_up_s
+    how = f"ended with status {pool.wait()}" if pool and is_over else f"did not answer within {_START_S:.0f} s"
+    log = home / _LOG
+    raise NoPool(f"A pool of your own was started and {how}.", f"Its log, {log}, ends with:\n{_tail(log)}")
+
+
+def _spawn(home: Path, environ: Mapping[str, str], lock: int) -> subprocess.Popen[bytes]:
     (home / "connection.json").unlink(missing_ok=True)
-    log = home / "pool.log"
     command = [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(home), "--idle-exit", str(_IDLE_EXIT_S)]
     clean = {name: value for name, value in environ.items() if not name.startswith(("JUPYTERHUB_", "JPY_"))}
-    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
+    with os.fdopen(os.open(home / _LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
         pool = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -116,15 +129,10 @@ def _start(home: Path, environ: Mapping[str, str]) -> Connection:
             env=clean,
             cwd=home,
             start_new_session=True,
+            pass_fds=[lock],
         )
     _started.append(pool)
-    give_up_s = time.monotonic() + _START_S
-    while time.monotonic() < give_up_s and pool.poll() is None:
-        if (running := _running(home)) is not None:
-            return running
-        time.sleep(_LOOK_S)
-    how = f"ended with status {pool.poll()}" if pool.poll() is not None else f"did not answer within {_START_S:.0f} s"
-    raise NoPool(f"A pool of your own was started and {how}.", f"Its log, {log}, ends with:\n{_tail(log)}")
+    return pool
 
 
 def _tail(log: Path) -> str:

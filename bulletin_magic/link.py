@@ -8,6 +8,7 @@ import threading
 import time
 
 import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
@@ -73,6 +74,8 @@ class Link:
         self._broker = channel.connect(
             self._context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
         )
+        self._monitor = self._broker.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._hears_broker = False
         self._agent: zmq.Socket[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
@@ -85,9 +88,9 @@ class Link:
         return self._pid == os.getpid() and self._thread.is_alive()
 
     @property
-    def holds_lease(self) -> bool:
-        """Whether the pool's processes were there when last heard of. A hint: it may be over by now."""
-        return self._session.where is not None
+    def is_settled(self) -> bool:
+        """Whether a session is held and the broker was there a moment ago. A hint: both may be over by now."""
+        return self._session.where is not None and self._hears_broker
 
     def ask(self, question: Question) -> Deliveries:
         """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.
@@ -124,6 +127,7 @@ class Link:
         try:
             self._poller.register(self._bell.fileno(), zmq.POLLIN)
             self._poller.register(self._broker, zmq.POLLIN)
+            self._poller.register(self._monitor, zmq.POLLIN)
             while not (self._is_closing and self._inbox.empty()):
                 self._turn()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
@@ -143,6 +147,9 @@ class Link:
                 event, outbox = self._inbox.get_nowait()
                 self._outbox = outbox or self._outbox
                 self._take(event)
+        if self._monitor in ready:
+            news = parse_monitor_message(self._monitor.recv_multipart())
+            self._hears_broker = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
         if self._broker in ready:
             self._hear_broker()
         if self._agent is not None and self._agent in ready:

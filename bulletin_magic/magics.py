@@ -165,7 +165,7 @@ class BulletinMagics(Magics):
             line.show_now()
 
         link = self._link
-        if link is not None and link.is_usable and (link.holds_lease or self._place is None or not self._place.is_own):
+        if link is not None and link.is_usable and (link.is_settled or self._place is None or not self._place.is_own):
             return link
         place = self._place
         if place is None or place.is_own:

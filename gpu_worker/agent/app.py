@@ -208,6 +208,7 @@ class Agent:
         if session is None:
             await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
         elif session.cell is not None and not message.force:
+            session.is_wanted = True
             await self._tell_broker(wire.CellBegan(lease=message.lease, cell=session.cell.id))
         else:
             session.finish_soon(End.EVICTED)

@@ -82,6 +82,7 @@ class Session:
         self.cell: Cell | None = None
         self.executor: Executor | None = None
         self.is_ready = False
+        self.is_wanted = False  #: somebody waits for its place: it goes after this cell
         self.end: End | None = None
         self.gone = asyncio.Event()  #: the executor's process is gone
         self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
@@ -177,6 +178,8 @@ class Session:
                 usage=usage or self._usage(cell, outcome or "died", cell.ended),
             )
         )
+        if self.is_wanted:  # or a notebook that runs cell after cell would never give way
+            self.finish_soon(End.EVICTED)
 
     def _usage(self, cell: Cell, outcome: str, ended: wire.Ended | None) -> wire.CellUsage:
         held_ms = now_ms() - cell.began_ms

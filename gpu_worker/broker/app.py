@@ -99,6 +99,7 @@ class Broker:
             channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)
         ]
         self._hellos: set[asyncio.Task[None]] = set()
+        self._stepping = asyncio.Lock()
 
     @staticmethod
     def now_ms() -> int:
@@ -377,8 +378,9 @@ class Broker:
     # --- the scheduler
 
     async def _step(self, event: events.Event) -> None:
-        for action in self.scheduler.step(event, self.now_ms()):
-            await self._perform(action)
+        async with self._stepping:  # actions are performed in their order, before the next event is noted
+            for action in self.scheduler.step(event, self.now_ms()):
+                await self._perform(action)
 
     async def _perform(self, action: actions.Action) -> None:
         match action:

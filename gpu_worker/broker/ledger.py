@@ -38,7 +38,8 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int  #: how many it asked for
     started_at_ms: int  #: milliseconds since 1970, UTC
     ended_at_ms: int
-    ran_ms: int  #: by the agent's steady clock, which is what counts
+    held_ms: int  #: from the cell's arrival to the last byte of its results, by the agent's steady clock: what counts
+    ran_ms: int  #: of that, the time in which the user's code ran
     outcome: str  #: returned, raised, interrupted, walltime, died, node-lost …
     peak_memory_bytes: int | None = None
     mean_utilization: float | None = None  #: 0 to 1
@@ -49,7 +50,7 @@ class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def slot_ms(self) -> int:
         """Slots held, times how long."""
-        return len(self.slots) * self.ran_ms
+        return len(self.slots) * self.held_ms
 
     @property
     def gpu_ms(self) -> int:

@@ -86,6 +86,7 @@ def record(message: wire.CellDone, node: str, kind: str, now_ms: int) -> CellRec
         gpus=len(message.slots) if kind in ("gpu", "mig") else 0,
         started_at_ms=ended_at_ms - usage.held_ms,
         ended_at_ms=ended_at_ms,
+        held_ms=usage.held_ms,
         ran_ms=usage.ran_ms,
         outcome=usage.outcome,
         peak_memory_bytes=usage.peak_memory_bytes,

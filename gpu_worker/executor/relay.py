@@ -30,6 +30,8 @@ _TOGETHER_S = 0.005
 _LINE_S = 0.0003
 _AHEAD_LIMIT = 2**20
 _PIECE = 2**17
+#: What a short text costs in memory beside its characters.
+_ITEM = 160
 
 
 #: How often at most a `print` looks whether a program has written something before it.
@@ -40,6 +42,11 @@ class _Text(NamedTuple):
     cell: CellId
     name: str
     text: str
+
+
+class _Packet(NamedTuple):
+    frames: list[Blob]
+    size: int  # what it counts while it is under way
 
 
 def encode(content: object) -> bytes:
@@ -87,7 +94,7 @@ class Relay:
 
     def __init__(self, link: socket.socket, interrupts: Interrupts) -> None:
         self._link, self._interrupts = link, interrupts
-        self._items: deque[_Text | list[Blob]] = deque()
+        self._items: deque[_Text | _Packet] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._sleeps = False
         self._count = threading.Lock()
@@ -106,7 +113,7 @@ class Relay:
 
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
         """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""
-        self._items.append(pack(message, blobs))
+        self._items.append(_Packet(pack(message, blobs), 0))
         self._wake.put(None)
 
     def output(self, kind: str, content: dict[str, Any]) -> None:
@@ -124,7 +131,8 @@ class Relay:
         self._wait_for_room()
         with self._interrupts:
             self.before()
-        self.send(Output(cell=self.cell, type=kind), [blob])
+        self._items.append(_Packet(pack(Output(cell=self.cell, type=kind), [blob]), len(blob)))
+        self._wake.put(None)
         self._account(len(blob))
 
     def text(self, name: str, text: str) -> None:
@@ -153,7 +161,7 @@ class Relay:
         if self._sleeps:
             self._sleeps = False
             self._wake.put(None)
-        self._account(len(text))
+        self._account(len(text) + _ITEM)
 
     def note(self, sentence: str) -> None:
         """Say something of our own to the cell's user."""
@@ -190,22 +198,18 @@ class Relay:
             if isinstance(item, _Text):
                 ends_line = item.text.endswith("\n")
                 self._nap(max(last + _TOGETHER_S - time.monotonic(), 0.0 if ends_line else _LINE_S))
-                text = self._gather(item)
-                frames, size = (
-                    pack(Output(cell=item.cell, type="stream"), [encode({"name": item.name, "text": text})]),
-                    len(text),
-                )
+                packet = self._gather(item)
                 last = time.monotonic()
             else:
-                frames, size = item, sum(len(blob) for blob in item[2:])
+                packet = item
             try:
-                pipe.send(self._link, frames)
+                pipe.send(self._link, packet.frames)
             except OSError:
                 return  # the agent is gone; the reader of the pipe ends the process
-            self._gone += size
+            self._gone += packet.size
             self._has_room.set()
 
-    def _next(self) -> _Text | list[Blob]:
+    def _next(self) -> _Text | _Packet:
         while not self._items:
             self._sleeps = True
             if not self._items:  # asked again: whoever added before that line has not woken us
@@ -224,8 +228,8 @@ class Relay:
         with contextlib.suppress(Empty):
             self._wake.get(timeout=duration_s)
 
-    def _gather(self, first: _Text) -> str:
-        """Its text, with what follows at once in the same stream."""
+    def _gather(self, first: _Text) -> _Packet:
+        """One output of this text and of what follows at once in the same stream."""
         pieces, size = [first.text], len(first.text)
         while self._items and size < _PIECE:
             item = self._items[0]
@@ -234,7 +238,8 @@ class Relay:
             pieces.append(item.text)
             size += len(item.text)
             self._items.popleft()
-        return "".join(pieces)
+        content = {"name": first.name, "text": "".join(pieces)}
+        return _Packet(pack(Output(cell=first.cell, type="stream"), [encode(content)]), size + _ITEM * len(pieces))
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:

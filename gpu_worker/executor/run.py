@@ -75,7 +75,7 @@ class Executor:
         self._relay.start()
         self._descriptors.start()
         asyncio.set_event_loop(self._loop)
-        self._shell = ZMQInteractiveShell(self._relay)
+        self._shell = ZMQInteractiveShell.instance(self._relay)
         self._own_names = frozenset(self._shell.user_ns)
         self._interrupts.listen()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
@@ -161,8 +161,8 @@ class Executor:
         if problem is None:
             try:
                 baseline = self._restore(parts)
-            except Exception as error:  # noqa: BLE001  unpickling runs anybody's code
-                problem = _cannot_take_in(error)
+            except Exception as failure:  # noqa: BLE001  unpickling runs anybody's code
+                problem = _cannot_take_in(failure)
         del job, parts
         if problem is not None:
             self._end(run, "raised", problem)
@@ -197,9 +197,7 @@ class Executor:
         namespace = self._shell.user_ns
         extra = {name: value for name, value in extra.items() if value is not None}
         captured = changes(namespace, baseline, extra=extra)
-        stayed = {entry.name for entry in captured.stayed} - extra.keys()
-        stayed |= {name for name, value in self._remote.items() if namespace.get(name) is value}
-        self._remote = {name: namespace[name] for name in stayed if name in namespace}
+        self._remote = captured.remote
         return [captured.stream, *captured.buffers]
 
     def _run_cell(self, run: Run) -> tuple[object, BaseException | None]:

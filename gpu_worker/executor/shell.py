@@ -64,7 +64,8 @@ class _Hook(DisplayHook):
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
         content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
-        self.shell.relay.output("execute_result", content)
+        shell: Any = self.shell
+        shell.relay.output("execute_result", content)
 
     def finish_displayhook(self) -> None:
         self._is_active = False
@@ -88,8 +89,6 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._no_advice: object = None
         self._lines_above = 0
         super().__init__(config=config)
-        InteractiveShell._instance = self
-        type(self)._instance = self
         builtins.input = self._input
         getpass.getpass = self._getpass
 
@@ -106,8 +105,8 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._source = source
         self._outer = self._shown = None
 
-    async def run(self, source: str, *, silent: bool) -> ExecutionResult:
-        """Run the cell inside the running loop: `await` at its top level works, and so do tasks that it makes."""
+    async def run(self, source: str, *, silent: bool) -> Any:
+        """Run the cell inside the running loop: `await` at its top level works, and so do tasks that it makes. IPython's result."""
         try:
             transformed = self.transform_cell(source)
         except Exception:  # noqa: BLE001  IPython comes upon it again, and shows it as the cell's error

@@ -27,7 +27,7 @@ def record(cell: str, **changes: object) -> CellRecord:
     plain = CellRecord(
         cell=cell, lease="l", session="s", user="ann", project="ml", qos="interactive", node="n1",
         slots=("gpu-0", "gpu-1"), kind="gpu", gpus=2, started_at_ms=1_000, ended_at_ms=4_000,
-        ran_ms=2_990, outcome="returned",
+        held_ms=2_990, ran_ms=2_900, outcome="returned",
     )  # type: ignore[arg-type]  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 
@@ -64,7 +64,7 @@ def test_events_are_kept_in_order(ledger: Ledger, path: Path) -> None:
 
 def test_a_cell_is_accounted_once_however_often_it_is_reported(ledger: Ledger, path: Path) -> None:
     assert ledger.record_cell(record("c1"), at_ms=5_000) is True
-    assert ledger.record_cell(record("c1", ran_ms=9), at_ms=6_000) is False
+    assert ledger.record_cell(record("c1", held_ms=9), at_ms=6_000) is False
     assert ledger.cells() == [record("c1")]
     assert rows(path, "SELECT kind, at FROM events") == [("cell-recorded", 5_000)]
     assert rows(path, "SELECT gpu_ms, slot_ms FROM cells") == [(5_980, 5_980)]
@@ -105,11 +105,11 @@ def test_cells_come_last_first_and_by_user(ledger: Ledger) -> None:
 
 def test_usage_adds_up_and_cpu_slots_use_no_gpu_time(ledger: Ledger) -> None:
     ledger.record_cell(record("c1"), at_ms=0)
-    ledger.record_cell(record("c2", kind="cpu", slots=("cpu-0",), ran_ms=10), at_ms=0)
-    ledger.record_cell(record("c3", user="bob", project="bio", slots=("gpu-0",), ran_ms=7), at_ms=0)
-    assert ledger.usage(by="user") == [Usage("ann", 2, 3_000, 5_980, 5_990), Usage("bob", 1, 7, 7, 7)]
-    assert ledger.usage(by="project") == [Usage("ml", 2, 3_000, 5_980, 5_990), Usage("bio", 1, 7, 7, 7)]
-    assert ledger.usage(by="qos") == [Usage("interactive", 3, 3_007, 5_987, 5_997)]
+    ledger.record_cell(record("c2", kind="cpu", slots=("cpu-0",), held_ms=10, ran_ms=10), at_ms=0)
+    ledger.record_cell(record("c3", user="bob", project="bio", slots=("gpu-0",), held_ms=7, ran_ms=7), at_ms=0)
+    assert ledger.usage(by="user") == [Usage("ann", 2, 2_910, 5_980, 5_990), Usage("bob", 1, 7, 7, 7)]
+    assert ledger.usage(by="project") == [Usage("ml", 2, 2_910, 5_980, 5_990), Usage("bio", 1, 7, 7, 7)]
+    assert ledger.usage(by="qos") == [Usage("interactive", 3, 2_917, 5_987, 5_997)]
 
 
 def test_only_the_owner_may_read_the_files(ledger: Ledger, path: Path) -> None:
@@ -186,7 +186,7 @@ ledger = Ledger.open(sys.argv[1])
 for number in range(100_000):
     cell = CellRecord(cell=f"c{number}", lease="l", session="s", user="u", project="p", qos="q", node="n",
                       slots=("gpu-0",), kind="gpu", gpus=1, started_at_ms=0, ended_at_ms=number,
-                      ran_ms=1, outcome="returned")
+                      held_ms=1, ran_ms=1, outcome="returned")
     assert ledger.record_cell(cell, at_ms=number)
     print(number, flush=True)
 """

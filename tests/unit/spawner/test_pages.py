@@ -1,0 +1,89 @@
+"""What the pool's page says, and whose names it leaves out."""
+
+from pathlib import Path
+
+import msgspec
+from tornado.template import Loader
+
+import bulletin_spawner.service
+from bulletin.ids import CellId, ProjectId, SlotId, UserName
+from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
+from bulletin_spawner.service.pages import SOMEONE, as_seen_by, facts
+
+PICTURE = Picture(
+    slots=(
+        SlotPicture(
+            node="n1", slot=SlotId("g0"), name="A100", state="busy", user=UserName("ada"), memory_bytes=40 * 10**9
+        ),
+        SlotPicture(node="n1", slot=SlotId("g1"), name="A100", state="hot", user=UserName("bob")),
+        SlotPicture(node="n2", slot=SlotId("g2"), name="A100", state="free"),
+    ),
+    waiting=(
+        WaitingPicture(
+            position=2, user=UserName("bob"), qos="batch", gpus=2, reason="all 3 GPUs are busy", waited_ms=4_200
+        ),
+        WaitingPicture(
+            position=1, user=UserName("<ada>"), qos="interactive", gpus=1, reason="", waited_ms=80, wait_ms=60_000
+        ),
+    ),
+    recent=(
+        CellPicture(
+            cell=CellId("c1"),
+            user=UserName("ada"),
+            project=ProjectId("user-ada"),
+            qos="batch",
+            node="n1",
+            outcome="ok",
+            ended_at_ms=1_700_000_000_000,
+            ran_ms=12_000,
+            gpu_ms=24_000,
+            peak_memory_bytes=2 * 10**9,
+        ),
+    ),
+    counters={"cells": 7},
+    uptime_ms=90_000,
+    slot_word="GPU",
+)
+
+
+def test_a_user_sees_their_own_name_and_nobody_elses() -> None:
+    seen = as_seen_by(PICTURE, "bob", is_manager=False)
+    assert [slot.user for slot in seen.slots] == [SOMEONE, "bob", None]
+    assert [one.user for one in seen.waiting] == ["bob", SOMEONE]
+    text = msgspec.json.encode(seen).decode()
+    assert "ada" not in text
+    assert "c1" not in text
+    assert "cells" not in text
+
+
+def test_a_manager_sees_everything() -> None:
+    assert as_seen_by(PICTURE, "root", is_manager=True) is PICTURE
+
+
+def test_the_summary_counts_what_is_free_ready_and_waited_for() -> None:
+    assert facts(PICTURE).summary == (
+        "1 of 3 GPUs free, 1 kept ready for the next cell, 2 waiting. The pool has been up for 90 s."
+    )
+    empty = msgspec.structs.replace(PICTURE, slots=(), waiting=(), recent=())
+    assert facts(empty).summary == "The pool has no GPU at this moment."
+    assert [table.rows for table in facts(empty).tables] == [(), (), ()]
+
+
+def test_rows_are_in_order_and_in_words() -> None:
+    slots, waiting, recent = facts(PICTURE).tables
+    assert slots.rows[0] == ("n1", "A100 (40 GB)", "running a cell", "ada")
+    assert slots.rows[2] == ("n2", "A100", "free", "—")
+    assert [row[0] for row in waiting.rows] == ["1", "2"]
+    assert waiting.rows[1] == ("2", "bob", "2", "batch", "4.2 s", "not known", "all 3 GPUs are busy")
+    assert recent.rows[0] == ("14 Nov 22:13:20", "ada", "user-ada", "n1", "ok", "12 s", "24 s", "2 GB")
+
+
+def test_the_page_shows_names_as_text_and_never_as_markup() -> None:
+    folder = Path(bulletin_spawner.service.__file__).parent / "templates"
+    template = Loader(str(folder)).load("pool.html")
+    html = template.generate(page=facts(PICTURE), problem=None, user="bob", hub="/hub/", version="1").decode()
+    assert "&lt;ada&gt;" in html
+    assert "<ada>" not in html
+    assert html.count("<table>") == 3
+    html = template.generate(page=None, problem="No pool.", user="bob", hub="/hub/", version="1").decode()
+    assert 'role="alert">No pool.' in html

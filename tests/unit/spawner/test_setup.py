@@ -1,0 +1,111 @@
+"""What `configure(c)` makes of a hub's configuration."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
+from traitlets.config import Config
+
+from bulletin.errors import BadConfig
+from bulletin_spawner.ports import free_ports
+from bulletin_spawner.setup import ACCESS, MANAGE, configure
+from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner
+
+
+def roles(c: Config) -> dict[str, list[str]]:
+    return {role["name"]: role["scopes"] for role in c.JupyterHub.load_roles}
+
+
+def test_everybody_may_use_the_pool_where_no_groups_are_named(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, folder=tmp_path)
+    assert c.JupyterHub.extra_user_scopes == {ACCESS}
+    assert "bulletin-users" not in roles(c)
+
+
+def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, folder=tmp_path, groups=["course"], managers=["staff"])
+    assert "extra_user_scopes" not in c.JupyterHub
+    assert roles(c)["bulletin-users"] == [ACCESS]
+    assert roles(c)["bulletin-managers"] == [ACCESS, MANAGE]
+    groups = {role["name"]: role.get("groups") for role in c.JupyterHub.load_roles}
+    assert (groups["bulletin-users"], groups["bulletin-managers"]) == (["course"], ["staff"])
+
+
+def test_a_servers_token_keeps_what_it_could_do_before(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, folder=tmp_path)
+    assert c.Spawner.server_token_scopes == ["users:activity!user", "access:servers!server", ACCESS]
+
+
+def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
+    c = Config()
+    c.JupyterHub.services = [{"name": "culler"}]
+    c.JupyterHub.load_roles = [{"name": "culler", "scopes": ["list:users"]}]
+    c.JupyterHub.custom_scopes = {"custom:x": {"description": "x"}}
+    c.JupyterHub.extra_user_scopes = {"read:hub"}
+    c.Spawner.server_token_scopes = ["inherit"]
+    configure(c, folder=tmp_path)
+    assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
+    assert roles(c)["culler"] == ["list:users"]
+    assert set(c.JupyterHub.custom_scopes) == {"custom:x", MANAGE}
+    assert c.JupyterHub.extra_user_scopes == {"read:hub", ACCESS}
+    assert c.Spawner.server_token_scopes == ["inherit", ACCESS]
+
+
+def test_what_the_config_file_had_added_to_a_default_stays(tmp_path: Path) -> None:
+    c = Config()
+    c.JupyterHub.services.append({"name": "culler"})
+    configure(c, folder=tmp_path)
+    assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
+
+
+def test_token_scopes_that_are_a_function_cannot_be_added_to(tmp_path: Path) -> None:
+    c = Config()
+    c.Spawner.server_token_scopes = lambda spawner: []
+    with pytest.raises(BadConfig, match="is a function"):
+        configure(c, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "base"),
+    [
+        (None, LocalProcessSpawner),
+        ("simple", SimpleLocalProcessSpawner),
+        ("jupyterhub.spawner.SimpleLocalProcessSpawner", SimpleLocalProcessSpawner),
+        (SimpleLocalProcessSpawner, SimpleLocalProcessSpawner),
+    ],
+)
+def test_the_hubs_own_spawner_learns_about_the_pool(tmp_path: Path, given: str | type | None, base: type) -> None:
+    c = Config()
+    if given is not None:
+        c.JupyterHub.spawner_class = given
+    configure(c, folder=tmp_path)
+    made = c.JupyterHub.spawner_class
+    assert made.__mro__.index(BulletinMixin) < made.__mro__.index(base)
+    assert made(config=c).pool_folder == str(tmp_path)
+
+
+def test_a_spawner_that_knows_the_pool_is_taken_as_it_is(tmp_path: Path) -> None:
+    c = Config()
+    c.JupyterHub.spawner_class = "bulletin_spawner.spawner.BulletinSpawner"
+    configure(c, folder=tmp_path)
+    assert c.JupyterHub.spawner_class is BulletinSpawner
+
+
+def test_the_service_starts_the_pool_with_the_given_options_unless_it_runs_elsewhere(tmp_path: Path) -> None:
+    c, other = Config(), Config()
+    configure(c, folder=tmp_path, pool_args=["--slots=2"])
+    configure(other, folder=tmp_path, start_pool=False)
+    start = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(tmp_path)]
+    assert c.JupyterHub.services[0]["command"] == [*start, "--", "--slots=2"]
+    assert other.JupyterHub.services[0]["command"] == [*start, "--no-pool"]
+
+
+def test_ports_are_the_wanted_ones_or_others_and_never_the_same_twice() -> None:
+    (taken,) = free_ports([0])
+    first, second = free_ports([taken, taken])
+    assert first == taken
+    assert second != taken
