@@ -150,7 +150,9 @@ def main() -> None:
 
     def row(name: str, times: int, **figures: float) -> None:
         rows.append({"row": name, "times": times, **figures})
-        sys.stdout.write(f"{name:34} " + "  ".join(f"{key} {value:.3g}" for key, value in figures.items()) + f"  (n={times})\n")
+        sys.stdout.write(
+            f"{name:34} " + "  ".join(f"{key} {value:.3g}" for key, value in figures.items()) + f"  (n={times})\n"
+        )
 
     with tempfile.TemporaryDirectory(prefix="bulletin-bench-") as folder:
         bulletin, raw = Bulletin(Path(folder), ring=not given.no_ring), Raw()

@@ -6,14 +6,18 @@ collected, nothing again.
 """
 
 import asyncio
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
 from types import FrameType, TracebackType, coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+#: When to look after an interrupt, each since the one before.
+_POKES_S = (0.01, 0.1, 1.0)
 
 
 class Phase(Enum):
@@ -39,7 +43,29 @@ class Interrupts:
 
     def listen(self) -> None:
         """Take SIGINT over, in the main thread."""
+        noticed, notices = os.pipe()
+        os.set_blocking(notices, False)
+        signal.set_wakeup_fd(notices, warn_on_full_buffer=False)
+        signal.signal(signal.SIGURG, lambda *_: None)
         signal.signal(signal.SIGINT, self._handle)
+        threading.Thread(target=self._poke, args=(noticed,), name="bulletin-interrupts", daemon=True).start()
+
+    def become_child(self) -> None:
+        """In a fork: SIGINT means what it means in any program."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _poke(self, noticed: int) -> None:
+        """Wake the main thread out of a system call that it entered just after the signal had come.
+
+        Python's handler would then wait until the call returns, which may be never. SIGURG does nothing but end the
+        call for a moment, and then all handlers run that are due.
+        """
+        while True:
+            if signal.SIGINT in os.read(noticed, 256):
+                for delay_s in _POKES_S:
+                    time.sleep(delay_s)
+                    signal.pthread_kill(self._main, signal.SIGURG)
 
     def expect(self) -> None:
         """A cell is coming. Runs in the main thread, where every SIGINT from before has been handled by then."""

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
 from bulletin.errors import CannotSend, MalformedMessage
@@ -84,7 +84,7 @@ class Executor:
             self._run(job)
 
     def _become_child(self) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._interrupts.become_child()
         self._relay.become_child()
         self._descriptors.become_child()
         os.close(self._link.detach())
@@ -191,12 +191,12 @@ class Executor:
             return None
         return restore(parts[0], parts[1:], self._shell.user_ns, keep=self._own_names, remote=self._remote)
 
-    def _changes(self, baseline: Baseline | None, extra: dict[str, object]) -> list[Blob]:
+    def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> list[Blob]:
         if baseline is None:
             return []
         namespace = self._shell.user_ns
-        extra = {name: value for name, value in extra.items() if value is not None}
-        captured = changes(namespace, baseline, extra=extra)
+        given = {name: value for name, value in extra.items() if value is not None}
+        captured = changes(namespace, baseline, extra=given)
         self._remote = captured.remote
         return [captured.stream, *captured.buffers]
 

@@ -106,7 +106,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._outer = self._shown = None
 
     async def run(self, source: str, *, silent: bool) -> Any:
-        """Run the cell inside the running loop: `await` at its top level works, and so do tasks that it makes. IPython's result."""
+        """Run the cell inside the running loop, where `await` and tasks work. What IPython says of it."""
         try:
             transformed = self.transform_cell(source)
         except Exception:  # noqa: BLE001  IPython comes upon it again, and shows it as the cell's error

@@ -31,7 +31,7 @@ class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
             asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
         return (
             f"a walltime of {asked} is more than the {limit} that QoS {self.qos!r} gives. "
-            "Ask for less with --walltime, or choose another QoS with --qos."
+            "Ask for less with --time, or choose another QoS with --qos."
         )
 
 

@@ -146,7 +146,8 @@ def test_a_fork_while_another_thread_prints_does_not_hang(session: Session) -> N
         "import os, threading\nstop = threading.Event()\n"
         "def chat():\n    while not stop.is_set(): print('.', end='')\n"
         "t = threading.Thread(target=chat)\nt.start()\n"
-        "for i in range(20):\n    pid = os.fork()\n    if pid == 0:\n        print('c', end='', flush=True)\n        os._exit(0)\n"
+        "for i in range(20):\n    pid = os.fork()\n"
+        "    if pid == 0:\n        print('c', end='', flush=True)\n        os._exit(0)\n"
         "    os.waitpid(pid, 0)\n"
         "stop.set()\nt.join()"
     )

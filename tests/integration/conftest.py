@@ -71,7 +71,9 @@ class PoolProcess:
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
-            env={name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))},
+            env={
+                name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))
+            },
         )
         until(lambda: (folder / "connection.json").exists(), f"the pool to start; see {self.log.name}")
         until(lambda: self.picture().slots, "the agent to register")

@@ -47,12 +47,16 @@ def test_a_cell_goes_on_while_the_broker_is_killed_and_the_ledger_has_it(
         until(lambda: any(slot.state == "busy" for slot in pool.picture().slots), "the lease to be learned again")
         notebook.answer("go")
 
-    output = notebook.run_until("%%gpu\nx.append(2)\nprint('started')\ninput()\nprint('over')", shows="started", then=kill)
+    output = notebook.run_until(
+        "%%gpu\nx.append(2)\nprint('started')\ninput()\nprint('over')", shows="started", then=kill
+    )
     assert output.error is None, output.shown
     assert "over" in output.stream()
     assert notebook.value("x") == "[1, 2]"
     assert notebook.run("%%gpu\nprint('next')").stream() == "next\n"
-    until(lambda: [cell.outcome for cell in pool.picture().recent] == ["returned", "returned"], "both cells in the ledger")
+    until(
+        lambda: [cell.outcome for cell in pool.picture().recent] == ["returned", "returned"], "both cells in the ledger"
+    )
 
 
 def test_a_queued_cell_is_queued_again_when_the_broker_is_killed(
@@ -83,13 +87,13 @@ def test_a_cell_in_c_code_is_ended_by_a_second_stop(
     notebook = open_notebook(start_pool("--slots", "1"))
     notebook.run("x = 1")
     presses: list[int] = []
-    message_id = notebook.start(
-        "%%gpu\nx = 2\nprint('started')\nsum(range(10**14))"
-    )
+    message_id = notebook.start("%%gpu\nx = 2\nprint('started')\nsum(range(10**14))")
 
     def look(message: dict[str, object]) -> None:
         text = str(message["content"])
-        if (message["msg_type"] == "stream" and "started" in text and not presses) or ("stop again" in text and len(presses) == 1):
+        if (message["msg_type"] == "stream" and "started" in text and not presses) or (
+            "stop again" in text and len(presses) == 1
+        ):
             presses.append(1)
             notebook.interrupt()
 

@@ -45,7 +45,9 @@ def test_output_is_live(notebook: Notebook) -> None:
 
 
 def test_an_exception_is_the_users_own_with_a_traceback_that_points_to_the_line(notebook: Notebook) -> None:
-    notebook.run("class Broken(ValueError):\n    def __init__(self, part, why):\n        super().__init__(f'{part}: {why}')\n        self.part = part")
+    notebook.run(
+        "class Broken(ValueError):\n    def __init__(self, part, why):\n        super().__init__(f'{part}: {why}')\n        self.part = part"
+    )
     output = notebook.run("%%gpu\nstep = 1\nraise Broken('wheel', 'flat')")
     error = output.error
     assert error is not None
@@ -83,7 +85,9 @@ def test_functions_and_classes_of_the_notebook_work_there_and_stay_themselves(no
 
 
 def test_magics_shell_and_await_work_in_the_cell(notebook: Notebook) -> None:
-    output = notebook.run("%%gpu\nimport asyncio\nawait asyncio.sleep(0)\n!echo from the shell\n%timeit -n1 -r1 pass\nok = True")
+    output = notebook.run(
+        "%%gpu\nimport asyncio\nawait asyncio.sleep(0)\n!echo from the shell\n%timeit -n1 -r1 pass\nok = True"
+    )
     assert output.error is None, output.shown
     assert "from the shell" in output.stream()
     assert "per loop" in output.stream()
@@ -106,7 +110,9 @@ def test_a_big_array_goes_there_and_back_whole(notebook: Notebook) -> None:
     notebook.run("import numpy as np\nbig = np.arange(5_000_000, dtype='f8')\nview = big[:3]")
     output = notebook.run("%%gpu\nchanged = big + 1\nbig[0] = -1\nsame = view[0] == -1")
     assert output.error is None, output.shown
-    assert notebook.value("(big[0] == -1, changed[-1] == 5_000_000, changed.nbytes)") == "(np.True_, np.True_, 40000000)"
+    assert (
+        notebook.value("(big[0] == -1, changed[-1] == 5_000_000, changed.nbytes)") == "(np.True_, np.True_, 40000000)"
+    )
 
 
 def test_many_lines_arrive_whole_and_in_order(notebook: Notebook) -> None:

@@ -55,7 +55,7 @@ def test_messages_that_have_no_place_here_are_dropped(shell: InteractiveShell) -
 
 
 def test_a_result_is_remembered_as_a_local_one(shell: InteractiveShell) -> None:
-    shell.run_cell("'local'")
+    shell.run_cell("'local'")  # type: ignore[no-untyped-call]  # IPython's
     remember_result(shell, "remote")
     remember_result(shell, None)
     assert (shell.user_ns["_"], shell.user_ns["__"]) == ("remote", "local")

@@ -1,0 +1,126 @@
+"""Writes the reference pages that come from the code: `python docs/generate.py`. A test holds them up to date."""
+
+import inspect
+import sys
+from pathlib import Path
+
+from traitlets import Undefined
+from traitlets.config import Configurable
+
+from bulletin import errors
+from bulletin_magic.magics import BulletinMagics
+from bulletin_magic.options import OPTIONS
+from bulletin_spawner.spawner import BulletinMixin
+from gpu_worker import cli
+from gpu_worker.config import Pool
+from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
+
+HERE = Path(__file__).parent
+NOTE = "<!-- Written by docs/generate.py from the code. Change it there. -->\n\n"
+
+
+def settings() -> str:
+    """Every trait that can be configured."""
+    parts = ["# Settings\n\n" + NOTE]
+    parts.append(
+        "Set in a configuration file as `c.CLASS.NAME = value`, or on the command line as `--CLASS.NAME=value`.\n"
+    )
+    for where, section in (
+        ("of the pool: `bulletin pool --config FILE`", Pool),
+        ("of the hub: `jupyterhub_config.py`, mostly set by `configure`", BulletinMixin),
+        ("of the notebook: `ipython_kernel_config.py`", BulletinMagics),
+    ):
+        parts.append(f"\n## {section.__name__}, {where}\n\n| name | default | |\n| --- | --- | --- |\n")
+        parts += [
+            f"| `{name}` | `{trait.default() if trait.default_value is Undefined else trait.default_value!r}` | {_cell(trait.help)} |\n"
+            for name, trait in sorted(_own_traits(section).items())
+        ]
+    return "".join(parts)
+
+
+def _own_traits(section: type) -> dict[str, object]:
+    own = set(vars(section))
+    traits = (
+        section.class_traits(config=True)
+        if issubclass(section, Configurable)
+        else {name: trait for name, trait in vars(section).items() if getattr(trait, "metadata", {}).get("config")}
+    )
+    return {name: trait for name, trait in traits.items() if name in own}
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def commands() -> str:
+    """The command line."""
+    parts = ["# Commands\n\n" + NOTE, "`bulletin COMMAND --help-all` shows every setting.\n"]
+    for name, command in cli.COMMANDS.items():
+        parts.append(f"\n## bulletin {name}\n\n{command.description}\n")
+    parts.append("\n## Options of all commands\n\n| option | setting |\n| --- | --- |\n")
+    parts += [
+        f"| `--{alias}` | `{trait}` |\n"
+        for alias, trait in sorted(cli.PoolCommand.aliases.items())
+        if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("_") and "Application" not in trait
+    ]
+    parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
+    parts.append("\nExit status 78 is bad configuration: the line on standard error says what and where.\n")
+    return "".join(parts)
+
+
+def magic() -> str:
+    """What can be typed in a notebook."""
+    cell = inspect.getdoc(BulletinMagics.cell) or ""
+    line = inspect.getdoc(BulletinMagics.line) or ""
+    options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in OPTIONS.items())
+    return f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n"
+
+
+def all_errors() -> str:
+    """The classes of errors, their codes and what they mean."""
+    parts = [
+        "# Errors\n\n" + NOTE,
+        "```text\n",
+        inspect.getdoc(errors) or "",
+        "\n```\n\n| error | code | again later? | |\n| --- | --- | --- | --- |\n",
+    ]
+    for name, kind in sorted(vars(errors).items()):
+        if isinstance(kind, type) and issubclass(kind, errors.BulletinError) and kind is not errors.BulletinError:
+            parts.append(
+                f"| `{name}` | `{kind.code}` | {'yes' if kind.retryable else 'no'} | {_cell(inspect.getdoc(kind) or '')} |\n"
+            )
+    return "".join(parts)
+
+
+def lives() -> str:
+    """The lives of requests and leases, drawn from their tables."""
+    parts = ["# The lives of a request and of a lease\n\n" + NOTE]
+    for title, moves in (("A request", REQUEST_MOVES), ("A lease", LEASE_MOVES)):
+        parts.append(f"\n## {title}\n\n```mermaid\nstateDiagram-v2\n")
+        parts += [
+            f"    {was.value} --> {to.value}\n"
+            for was, tos in moves.items()
+            for to in sorted(tos, key=lambda phase: phase.value)
+        ]
+        parts.append("```\n")
+    return "".join(parts)
+
+
+PAGES = {
+    "reference/settings.md": settings,
+    "reference/commands.md": commands,
+    "reference/gpu-magic.md": magic,
+    "reference/errors.md": all_errors,
+    "reference/lives.md": lives,
+}
+
+
+def main() -> None:
+    """Write every page."""
+    for path, page in PAGES.items():
+        (HERE / path).write_text(page())
+    sys.stdout.write(f"{len(PAGES)} pages written\n")
+
+
+if __name__ == "__main__":
+    main()
