@@ -10,12 +10,14 @@ memory). Medians; each row says how often. Ratios of one run are what counts: th
 import argparse
 import json
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +118,6 @@ class Bulletin:
         if not ring:
             (pool / "door").unlink(missing_ok=True)
         self.manager = KernelManager()
-        import os
-
         environ = {**os.environ, "BULLETIN_CONNECTION_FILE": str(pool / "connection.json")}
         self.manager.start_kernel(env=environ)
         self.client: BlockingKernelClient = self.manager.blocking_client()
@@ -164,8 +164,8 @@ def main() -> None:
             for size, times in ((10**6, 30), (10**8, 7), *(() if given.quick else ((10**9, 3),))):
                 x = np.random.default_rng(1).random(size // 8)
                 room = np.ones(size // 8)
-                frames = median_ms(lambda: raw.frames(x), times)  # noqa: B023
-                chunks = median_ms(lambda: raw.chunks(x, room), times)  # noqa: B023
+                frames = median_ms(partial(raw.frames, x), times)
+                chunks = median_ms(partial(raw.chunks, x, room), times)
                 bulletin.run(f"x = np.random.default_rng(1).random({size // 8}); y = None")
                 local = median_ms(lambda: bulletin.run("y = x + 1"), times)
                 cell = median_ms(lambda: bulletin.run("%%gpu\ny = x + 1"), times)
@@ -179,7 +179,6 @@ def main() -> None:
                     over_frames=cell / frames,
                     over_chunks=cell / chunks,
                 )
-                del x, room
         finally:
             bulletin.close()
             raw.close()

@@ -13,6 +13,8 @@ from bulletin_magic.facts import Waiting
 
 #: A wait shorter than this shows nothing: a line that flickers says less than none.
 _PATIENCE_S = 0.3
+#: A shorter estimate is not worth its words.
+_WORTH_SAYING_MS = 1_000
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -39,7 +41,11 @@ def describe_waiting(waiting: Waiting) -> str:
     what = count(waiting.gpus, waiting.slot_word)
     if waiting.position < 1:
         return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
-    about = "" if waiting.wait_ms is None else f", at most about {show_duration(waiting.wait_ms)}"
+    about = (
+        ""
+        if waiting.wait_ms is None or waiting.wait_ms < _WORTH_SAYING_MS
+        else f", at most about {show_duration(waiting.wait_ms)}"
+    )
     line = f"⏳ Waiting for {what}: {ordinal(waiting.position)} in line{about}."
     return " ".join(filter(None, (line, reason)))
 

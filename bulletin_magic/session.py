@@ -315,7 +315,8 @@ class Session:
         if trip.broker_restarted:
             trip.broker_restarted = False
             what = "is queued again" if self.phase is Phase.QUEUED else "goes on"
-            self._note(f"The pool's broker was restarted; your cell {what}.")
+            if trip.first(what):
+                self._note(f"The pool's broker was restarted; your cell {what}.")
 
     def _forgotten_by_broker(self) -> None:
         if self._broker is Broker.GREETING and self._now_ms - self._hello_ms < PING_MS:

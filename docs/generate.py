@@ -31,10 +31,9 @@ def settings() -> str:
         ("of the notebook: `ipython_kernel_config.py`", BulletinMagics),
     ):
         parts.append(f"\n## {section.__name__}, {where}\n\n| name | default | |\n| --- | --- | --- |\n")
-        parts += [
-            f"| `{name}` | `{trait.default() if trait.default_value is Undefined else trait.default_value!r}` | {_cell(trait.help)} |\n"
-            for name, trait in sorted(_own_traits(section).items())
-        ]
+        for name, trait in sorted(_own_traits(section).items()):
+            default = trait.default() if trait.default_value is Undefined else trait.default_value
+            parts.append(f"| `{name}` | `{default!r}` | {_cell(trait.help)} |\n")
     return "".join(parts)
 
 
@@ -73,7 +72,8 @@ def magic() -> str:
     cell = inspect.getdoc(BulletinMagics.cell) or ""
     line = inspect.getdoc(BulletinMagics.line) or ""
     options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in OPTIONS.items())
-    return f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n"
+    head = f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n"
+    return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n"
 
 
 def all_errors() -> str:
@@ -86,9 +86,8 @@ def all_errors() -> str:
     ]
     for name, kind in sorted(vars(errors).items()):
         if isinstance(kind, type) and issubclass(kind, errors.BulletinError) and kind is not errors.BulletinError:
-            parts.append(
-                f"| `{name}` | `{kind.code}` | {'yes' if kind.retryable else 'no'} | {_cell(inspect.getdoc(kind) or '')} |\n"
-            )
+            again = "yes" if kind.retryable else "no"
+            parts.append(f"| `{name}` | `{kind.code}` | {again} | {_cell(inspect.getdoc(kind) or '')} |\n")
     return "".join(parts)
 
 

@@ -96,6 +96,7 @@ class PoolPage(_Handler):
             problem=problem,
             user=self.current_user["name"],
             hub=self.hub_auth.hub_host + self.hub_auth.hub_prefix,
+            xsrf=self.xsrf_token,
             version=bulletin.__version__,
         )
 

@@ -63,7 +63,7 @@ class Executor:
         self._sender_cell = CellId("")
         self._sending = threading.Lock()
         #: Values that could not travel to the notebook, by name.
-        self._remote: dict[str, object] = {}
+        self._remote: Mapping[str, object] = {}
         self._context = contextvars.copy_context()
         self._pid = os.getpid()
 

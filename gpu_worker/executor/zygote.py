@@ -3,6 +3,7 @@
 It owns no cell and no user data. It dies with its agent, and its executors die with it.
 """
 
+import contextlib
 import gc
 import importlib
 import importlib.util
@@ -23,6 +24,24 @@ from gpu_worker.executor.run import Executor
 
 #: Modules to import before the first fork, comma separated.
 PRELOAD = "BULLETIN_PRELOAD"
+#: What IPython imports at its first cell, its first `!program` and its first traceback: half a second, once for all.
+_USED_SOON = (
+    "IPython.core.application",
+    "IPython.core.completer",
+    "IPython.core.completerlib",
+    "IPython.core.logger",
+    "IPython.core.magics",
+    "IPython.core.oinspect",
+    "bdb",
+    "pexpect",
+    "pure_eval",
+    "pygments.formatters.terminal256",
+    "pygments.lexers.python",
+    "pygments.styles",
+    "resource",
+    "stack_data",
+    "tempfile",
+)
 
 
 def serve(control_fd: int) -> NoReturn:
@@ -59,6 +78,9 @@ def _preload(names: str) -> Warm:
     """Import what is there. A library that is not installed is no failure; one that breaks must not end the pool."""
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     environment.choose_plots()
+    for name in _USED_SOON:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     imported, failed = [], {}
     for name in filter(None, (word.strip() for word in names.split(","))):
         try:

@@ -25,7 +25,7 @@ PATIENCE_S = 60.0
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """What `condition` returns when it is true at last. Looks twenty times a second at what only another process knows."""
+    """What `condition` returns when it is true at last. Looks again and again at what only another process knows."""
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         found = condition()

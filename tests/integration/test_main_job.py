@@ -1,6 +1,16 @@
 """A notebook's cell runs on the pool and leaves everything as if it had run in the notebook."""
 
+from collections.abc import Callable
+
 from tests.integration.conftest import Notebook, PoolProcess, until
+
+
+BROKEN = """
+class Broken(ValueError):
+    def __init__(self, part, why):
+        super().__init__(f'{part}: {why}')
+        self.part = part
+"""
 
 
 def test_a_cell_sees_the_notebooks_variables_and_leaves_its_own(notebook: Notebook) -> None:
@@ -45,9 +55,7 @@ def test_output_is_live(notebook: Notebook) -> None:
 
 
 def test_an_exception_is_the_users_own_with_a_traceback_that_points_to_the_line(notebook: Notebook) -> None:
-    notebook.run(
-        "class Broken(ValueError):\n    def __init__(self, part, why):\n        super().__init__(f'{part}: {why}')\n        self.part = part"
-    )
+    notebook.run(BROKEN)
     output = notebook.run("%%gpu\nstep = 1\nraise Broken('wheel', 'flat')")
     error = output.error
     assert error is not None
@@ -120,7 +128,7 @@ def test_many_lines_arrive_whole_and_in_order(notebook: Notebook) -> None:
     assert output.stream() == "".join(f"{n}\n" for n in range(100_000))
 
 
-def test_nothing_is_left_of_a_kernel_that_ends(pool: PoolProcess, open_notebook) -> None:  # type: ignore[no-untyped-def]
+def test_nothing_is_left_of_a_kernel_that_ends(pool: PoolProcess, open_notebook: Callable[..., Notebook]) -> None:
     notebook = open_notebook(pool)
     notebook.run("%%gpu\nprint(1)")
     assert any(slot.state == "hot" for slot in pool.picture().slots)

@@ -81,9 +81,9 @@ def test_rows_are_in_order_and_in_words() -> None:
 def test_the_page_shows_names_as_text_and_never_as_markup() -> None:
     folder = Path(bulletin_spawner.service.__file__).parent / "templates"
     template = Loader(str(folder)).load("pool.html")
-    html = template.generate(page=facts(PICTURE), problem=None, user="bob", hub="/hub/", version="1").decode()
+    html = template.generate(page=facts(PICTURE), problem=None, user="bob", hub="/hub/", xsrf="x", version="1").decode()
     assert "&lt;ada&gt;" in html
     assert "<ada>" not in html
     assert html.count("<table>") == 3
-    html = template.generate(page=None, problem="No pool.", user="bob", hub="/hub/", version="1").decode()
+    html = template.generate(page=None, problem="No pool.", user="bob", hub="/hub/", xsrf="x", version="1").decode()
     assert 'role="alert">No pool.' in html
