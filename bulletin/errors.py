@@ -7,7 +7,8 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── BadOption             an option of %%gpu is not understood
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
-│   └── NoPool                there is no pool to send the cell to
+│   ├── NoPool                there is no pool to send the cell to
+│   └── WalltimeReached       the cell ran for as long as it may
 ├── nobody: it happens
 │   ├── CellLost              the executor, its node or the link went away while the cell ran
 │   └── CellStopped           the user stopped the cell, and it had to be ended
@@ -157,6 +158,22 @@ class CellStopped(KeyboardInterrupt, BulletinError):
 
     def __str__(self) -> str:
         return f"{self.how} Your variables are as before the cell."
+
+
+class WalltimeReached(BulletinError):
+    """The cell ran for as long as it may, and was interrupted. What it had done so far is in the notebook."""
+
+    code = "walltime"
+
+    def __init__(self, walltime: str) -> None:
+        super().__init__(walltime)
+        self.walltime = walltime
+
+    def __str__(self) -> str:
+        return (
+            f"The cell was stopped at its walltime of {self.walltime}. What it had done so far is in your variables. "
+            "Ask for more time with %%gpu --time, as far as your QoS gives it."
+        )
 
 
 class BadConfig(BulletinError):

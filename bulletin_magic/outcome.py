@@ -5,6 +5,8 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
+from bulletin.errors import WalltimeReached
+from bulletin.units import show_duration
 from bulletin.wire.messages import ErrorText
 from bulletin_magic.display import show_note
 from bulletin_magic.facts import Finished
@@ -47,6 +49,9 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
     remember_result(shell, applied.extra.get("result"))
     for stayed in applied.stayed:
         show_note(shell, describe_stayed(stayed.name, stayed.kind))
+    usage = finished.ended.usage
+    if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
+        raise WalltimeReached(show_duration(usage.walltime_ms))
     if finished.ended.outcome != "returned":
         raise error_to_raise(finished, applied.extra.get("error"))
 

@@ -65,7 +65,13 @@ class Trip:
         parcel = describe(self.asked.parts)
         self.sender = None if parcel.inline else Sender(self.cell, self.asked.parts, ring_out)
         self.shipped_ms, self.outstanding, self.is_taken = now_ms, 0, False
-        run = Run(cell=self.cell, source=self.asked.source, number=self.asked.number, parcel=parcel)
+        run = Run(
+            cell=self.cell,
+            source=self.asked.source,
+            number=self.asked.number,
+            parcel=parcel,
+            has_rings=ring_out is not None,
+        )
         return run, self.asked.parts if parcel.inline else ()
 
     def chunks(self) -> list[tuple[Chunk, list[Blob]]]:

@@ -301,6 +301,8 @@ class CellUsage(msgspec.Struct, frozen=True, kw_only=True):
     mean_utilization: float | None = None
     bytes_sent: int = 0
     bytes_returned: int = 0
+    #: Set where the cell was stopped because it reached it.
+    walltime_ms: int | None = None
 
 
 class CellDone(Message, frozen=True, kw_only=True, tag="cell-done"):
@@ -374,6 +376,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     number: int
     parcel: Parcel
     silent: bool = False
+    #: The kernel has the rings of the session: results may come through them.
+    has_rings: bool = False
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):

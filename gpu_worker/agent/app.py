@@ -298,10 +298,7 @@ class Agent:
         session = self.routes.get(route)
         if session is not None:
             await session.from_kernel(message, blobs)
-        elif isinstance(message, wire.Run):
-            gone = wire.Gone(code="unknown-session", sentence="The session is not on this node any more.")
-            await self._to_kernel(route, gone, ())
-        elif isinstance(message, wire.Ping):
+        elif isinstance(message, wire.Run | wire.Ping):  # a connection that broke and came back: it must attach again
             await self._to_kernel(route, wire.Unknown(), ())
 
     async def _attach(self, route: bytes, message: wire.Attach) -> None:

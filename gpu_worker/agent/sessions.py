@@ -53,6 +53,7 @@ class Cell:
         self.bytes_sent = sum(run.parcel.sizes)
         self.returning = 0  #: bytes of the parcel that are still to be passed on
         self.ended: wire.Ended | None = None
+        self.ended_blobs: Sequence[Blob] = ()
         self.has_noticed = False
         self.is_overdue = False
         self.is_stopped = False
@@ -80,6 +81,7 @@ class Session:
         self.route: bytes | None = None  #: the connection that showed the ticket last
         self.heard_ms = now_ms()
         self.cell: Cell | None = None
+        self.last: Cell | None = None  #: the cell before, until its kernel has all of it
         self.executor: Executor | None = None
         self.is_ready = False
         self.is_wanted = False  #: somebody waits for its place: it goes after this cell
@@ -150,7 +152,7 @@ class Session:
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
-        cell.ended = msgspec.structs.replace(message, usage=usage)
+        cell.ended, cell.ended_blobs = msgspec.structs.replace(message, usage=usage), blobs
         cell.returning = 0 if message.parcel.inline else sum(message.parcel.sizes)
         await self._tell(cell.ended, blobs)
         if cell.returning <= 0:
@@ -160,7 +162,7 @@ class Session:
         """The cell is over in every respect: count it once, and let the session be hot."""
         if self.cell is not cell:
             return
-        self.cell = None
+        self.cell, self.last = None, cell
         for timer in cell.timers:
             timer.cancel()
         usage = cell.ended.usage if cell.ended is not None and outcome is None else None
@@ -191,6 +193,7 @@ class Session:
             mean_utilization=cell.load.mean_utilization,
             bytes_sent=cell.bytes_sent,
             bytes_returned=sum(ended.parcel.sizes) if ended is not None else 0,
+            walltime_ms=self.prepare.walltime_ms if cell.is_overdue else None,
         )
 
     async def _tell(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
@@ -202,13 +205,15 @@ class Session:
     async def attach(self, route: bytes, message: wire.Attach) -> None:
         """The ticket was right: this connection is the session's. Send again what it has missed."""
         self.route, self.heard_ms = route, now_ms()
-        cell = self.cell
+        cell = self.cell or self.last
         await self._tell(wire.Attached(lease=self.prepare.lease, cell=cell.id if cell else None))
         if cell is None or message.cell != cell.id:
             return
         for output, blobs in cell.journal.after(message.seen):
             await self._tell(output, blobs)
-        if cell.ended is not None:  # chunks were under way when the connection was lost; which of them, nobody knows
+        if cell.ended is not None and cell.ended.parcel.inline:
+            await self._tell(cell.ended, cell.ended_blobs)
+        elif cell.ended is not None:  # chunks were under way when the connection was lost; which of them, nobody knows
             sentence = "The connection to the node was lost while the results of your cell came back."
             await self._tell(wire.Lost(cell=cell.id, code="link-lost", sentence=sentence))
             await self._close_cell(cell, "link-lost")
@@ -224,6 +229,8 @@ class Session:
             case wire.Seen():
                 if self.cell is not None and self.cell.id == message.cell:
                     self.cell.journal.seen(message.seq)
+                elif self.last is not None and self.last.id == message.cell:
+                    self.last = None
             case wire.Stop():
                 if self.cell is not None and self.cell.id == message.cell:
                     self._stop(self.cell, hard=message.hard)
@@ -235,6 +242,9 @@ class Session:
                 pass  # the agent's own business; it has happened
 
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
+        if message.cell in {cell.id for cell in (self.cell, self.last) if cell is not None}:
+            return  # said twice
+        self.last = None
         try:
             bulk.check(message.parcel, self._settings.parcel_limit_bytes)
         except MalformedMessage as error:

@@ -22,7 +22,7 @@ from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker import picture, translate
 from gpu_worker.broker.identity import Hub, Identity, Person
-from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.config import Settings
 from gpu_worker.scheduler import actions, events, explain, projects
 from gpu_worker.scheduler.machine import Scheduler
@@ -100,6 +100,7 @@ class Broker:
         ]
         self._hellos: set[asyncio.Task[None]] = set()
         self._stepping = asyncio.Lock()
+        self._unwritten: asyncio.Queue[tuple[bytes, CellRecord]] = asyncio.Queue()
 
     @staticmethod
     def now_ms() -> int:
@@ -121,6 +122,7 @@ class Broker:
         serving = [
             asyncio.create_task(self._serve(self._kernel_socket, frames.Unpacker(wire.FromKernel), self._from_kernel)),
             asyncio.create_task(self._serve(self._agent_socket, frames.Unpacker(wire.FromAgent), self._from_agent)),
+            asyncio.create_task(self._write()),
             *(asyncio.create_task(monitor.run()) for monitor in self.handshake_monitors),
         ]
         try:
@@ -228,6 +230,7 @@ class Broker:
             await self._send(self._kernel_socket, route, wire.Unknown())
             return
         self.active_ms = kernel.heard_ms = self.now_ms()
+        self.routes[kernel.session] = route
         match message:
             case wire.Ping():
                 await self._send(self._kernel_socket, route, wire.Pong())
@@ -249,11 +252,17 @@ class Broker:
             await self._send(self._kernel_socket, route, wire.Refused(code=error.code, sentence=_bare(error)))
             return
         session = self.sessions.setdefault((person.user, message.kernel), SessionId(f"s-{secrets.token_hex(8)}"))
+        earlier = self.routes.get(session)
+        if earlier is not None and earlier != route:  # its kernel has connected anew
+            self.kernels.pop(earlier, None)
         self.kernels[route] = Kernel(route, person, message.kernel, session, self.now_ms())
         self.routes[session] = route
         self.active_ms = self.now_ms()
-        welcome = wire.Welcome(user=person.user, version=__version__, slot_word=self.slot_word)
-        await self._send(self._kernel_socket, route, welcome)
+        await self._welcome(self.kernels[route])
+
+    async def _welcome(self, kernel: Kernel) -> None:
+        welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
+        await self._send(self._kernel_socket, kernel.route, welcome)
 
     @property
     def slot_word(self) -> str:
@@ -340,6 +349,7 @@ class Broker:
             self.log.warning("agent refused", node=message.node[:100], problem=problem)
             await self._send(self._agent_socket, route, wire.Refused(code="agent-refused", sentence=problem))
             return
+        word = self.slot_word
         self._forget_agent(message.agent)
         self.agents[message.agent] = Agent(route, message, self.now_ms())
         self.agent_routes[route] = message.agent
@@ -349,6 +359,9 @@ class Broker:
                 self.deals[held.lease] = Deal(held.session, message.agent, None, None)
         self.log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))
         await self._send(self._agent_socket, route, wire.Registered())
+        if self.slot_word != word:
+            for kernel in list(self.kernels.values()):
+                await self._welcome(kernel)
         await self._step(translate.joined(message))
 
     def _forget_agent(self, agent_id: AgentId) -> None:
@@ -360,11 +373,20 @@ class Broker:
         kinds = {slot.slot: slot.kind for slot in agent.message.slots}
         kind = kinds.get(message.slots[0], "cpu") if message.slots else "cpu"
         now_ms = time.time_ns() // 1_000_000
-        row = translate.record(message, agent.message.node, kind, now_ms)
-        if await asyncio.to_thread(self.ledger.record_cell, row, now_ms):
-            self.log.info("cell", cell=message.cell, lease=message.lease, user=message.user, outcome=row.outcome)
-        await self._send(self._agent_socket, agent.route, wire.Recorded(cell=message.cell))
+        self._unwritten.put_nowait((agent.route, translate.record(message, agent.message.node, kind, now_ms)))
         await self._step(events.CellEnded(message.lease, CellId(message.cell)))
+
+    async def _write(self) -> None:
+        """Write finished cells to the ledger, all that have come meanwhile at once; agents then hear of it."""
+        while True:
+            batch = [await self._unwritten.get()]
+            while not self._unwritten.empty():
+                batch.append(self._unwritten.get_nowait())
+            rows = [row for _, row in batch]
+            for row in await asyncio.to_thread(self.ledger.record_cells, rows, time.time_ns() // 1_000_000):
+                self.log.info("cell", cell=row.cell, lease=row.lease, user=row.user, outcome=row.outcome)
+            for route, row in batch:
+                await self._send(self._agent_socket, route, wire.Recorded(cell=row.cell))
 
     async def _lease_over(self, message: wire.LeaseOver) -> None:
         deal = self.deals.pop(message.lease, None)

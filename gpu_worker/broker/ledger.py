@@ -1,7 +1,7 @@
 """What happened and who used what, kept for good: events are appended, and each ended cell is one row, once."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from bulletin.errors import BadConfig
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
@@ -112,17 +112,19 @@ class Ledger:
 
     def record_cell(self, record: CellRecord, at_ms: int) -> bool:
         """Account a cell that has ended, once: False, and nothing changes, where it has been accounted already."""
-        row = {**msgspec.structs.asdict(record), "slots": _json(record.slots)}
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(insert(cells).values(**row, gpu_ms=record.gpu_ms, slot_ms=record.slot_ms))
+        return bool(self.record_cells([record], at_ms))
+
+    def record_cells(self, records: Sequence[CellRecord], at_ms: int) -> list[CellRecord]:
+        """Account cells that have ended, in one transaction: those that had not been accounted before."""
+        by_cell = {record.cell: record for record in records}
+        with self._engine.begin() as connection:
+            known = set(connection.scalars(select(cells.c.cell).where(cells.c.cell.in_(by_cell))))
+            new = [record for record in by_cell.values() if record.cell not in known]
+            if new:
+                connection.execute(insert(cells), [_row(record) for record in new])
+            for record in new:
                 _append(connection, "cell-recorded", msgspec.to_builtins(record), at_ms)
-        except IntegrityError:
-            with self._engine.connect().execution_options(**_READS) as connection:
-                if connection.scalar(select(cells.c.cell).where(cells.c.cell == record.cell)) is None:
-                    raise
-            return False
-        return True
+        return new
 
     def cells(self, user: str | None = None, limit: int = 100) -> list[CellRecord]:
         """Cells that have ended, the last one first."""
@@ -156,6 +158,11 @@ class Ledger:
 
 def _append(connection: Connection, kind: str, payload: Mapping[str, Any], at_ms: int) -> None:
     connection.execute(insert(events).values(at=at_ms, kind=kind, payload=_json(payload)))
+
+
+def _row(record: CellRecord) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(record)
+    return {**fields, "slots": _json(record.slots), "gpu_ms": record.gpu_ms, "slot_ms": record.slot_ms}
 
 
 def _record(row: RowMapping) -> CellRecord:

@@ -227,7 +227,10 @@ class Executor:
             self._relay.send(ended, parts)
             return
         with self._sending:
-            self._sender, self._sender_cell = blobs.Sender(run.cell, parts, self._rings[1]), run.cell
+            self._sender, self._sender_cell = (
+                blobs.Sender(run.cell, parts, self._rings[1] if run.has_rings else None),
+                run.cell,
+            )
             self._relay.send(ended)
             self._pump(self._sender)
 

@@ -87,7 +87,7 @@ def test_a_cell_in_c_code_is_ended_by_a_second_stop(
     notebook = open_notebook(start_pool("--slots", "1"))
     notebook.run("x = 1")
     presses: list[int] = []
-    message_id = notebook.start("%%gpu\nx = 2\nprint('started')\nsum(range(10**14))")
+    message_id = notebook.start("%%gpu\nx = 2\nprint('started', flush=True)\nsum(range(10**14))")
 
     def look(message: dict[str, object]) -> None:
         text = str(message["content"])

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from tests.integration.conftest import Notebook, PoolProcess, until
 
-
 BROKEN = """
 class Broken(ValueError):
     def __init__(self, part, why):
