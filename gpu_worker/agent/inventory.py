@@ -7,6 +7,7 @@ index: NVML's order is not CUDA's, and an index means something else in every jo
 import asyncio
 import time
 from types import ModuleType
+from typing import Literal
 
 import msgspec
 import structlog
@@ -49,26 +50,35 @@ class Inventory:
     def _gpus(self) -> tuple[SlotOffer, ...]:
         nvml = self._nvml
         assert nvml is not None
-        offers = []
+        offers: list[SlotOffer] = []
         for index in range(nvml.nvmlDeviceGetCount()):
-            gpu = nvml.nvmlDeviceGetHandleByIndex(index)
-            slices = self._slices(gpu)
-            for handle in slices or [gpu]:
-                slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
-                self._handles[slot] = handle
-                name = _text(nvml.nvmlDeviceGetName(gpu if not slices else handle))
-                memory = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-                offers.append(SlotOffer(slot=slot, kind="mig" if slices else "gpu", name=name, memory_bytes=memory))
+            try:
+                gpu = nvml.nvmlDeviceGetHandleByIndex(index)
+                slices = self._slices(gpu)
+                offers += [self._offer(gpu, "gpu")] if slices is None else [self._offer(one, "mig") for one in slices]
+            except nvml.NVMLError as error:  # one broken GPU must not take the others away
+                structlog.get_logger("agent").error(
+                    "a GPU does not answer and is left out", index=index, nvml=str(error)
+                )
         return tuple(offers)
 
-    def _slices(self, gpu: object) -> list[object]:
+    def _offer(self, handle: object, kind: Literal["gpu", "mig"]) -> SlotOffer:
+        nvml = self._nvml
+        assert nvml is not None
+        slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
+        name, memory = _text(nvml.nvmlDeviceGetName(handle)), int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+        self._handles[slot] = handle
+        return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=memory)
+
+    def _slices(self, gpu: object) -> list[object] | None:
+        """The slices of a GPU that is cut into some, perhaps into none yet: CUDA cannot use it whole. Else None."""
         nvml = self._nvml
         assert nvml is not None
         try:
             if nvml.nvmlDeviceGetMigMode(gpu)[0] != nvml.NVML_DEVICE_MIG_ENABLE:
-                return []
+                return None
         except nvml.NVMLError_NotSupported:
-            return []
+            return None
         found = []
         for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
             try:
@@ -85,13 +95,22 @@ class Inventory:
         """Sample the slots until cancelled. Samples only GPUs: the load of a CPU slot is its cell's own affair."""
         handles = [self._handles[slot] for slot in slots if slot in self._handles]
         while handles:
-            used = 0
-            for handle in handles:
-                used += await asyncio.to_thread(self._used, handle)
-                load.busy_percent += await asyncio.to_thread(self._busy_percent, handle)
-                load.samples += 1
-            load.peak_memory_bytes = max(load.peak_memory_bytes or 0, used)
+            sample = await asyncio.to_thread(self._sample, handles)
+            if sample is not None:
+                used, busy_percent = sample
+                load.peak_memory_bytes = max(load.peak_memory_bytes or 0, used)
+                load.busy_percent += busy_percent
+                load.samples += len(handles)
             await asyncio.sleep(_SAMPLE_S)
+
+    def _sample(self, handles: list[object]) -> tuple[int, int] | None:
+        """Bytes held and percent busy, summed; None if a GPU does not answer (it is lost, say)."""
+        nvml = self._nvml
+        assert nvml is not None
+        try:
+            return sum(map(self._used, handles)), sum(map(self._busy_percent, handles))
+        except nvml.NVMLError:
+            return None
 
     def _used(self, handle: object) -> int:
         """Bytes that processes hold; all that is in use where the driver does not tell by process (in containers)."""
@@ -112,7 +131,7 @@ class Inventory:
             return 0
 
     async def wait_empty(self, slots: tuple[SlotId, ...]) -> bool:
-        """Wait until no process holds memory on the slots, at most 10 s; False if some still does."""
+        """Wait until no process holds memory on the slots, at most 10 s; False if one does or nobody can tell."""
         handles = [self._handles[slot] for slot in slots if slot in self._handles]
         for _ in range(_EMPTY_TRIES):
             if all([await asyncio.to_thread(self._is_empty, handle) for handle in handles]):
@@ -123,7 +142,10 @@ class Inventory:
     def _is_empty(self, handle: object) -> bool:
         nvml = self._nvml
         assert nvml is not None
-        return not nvml.nvmlDeviceGetComputeRunningProcesses(handle) or self._used(handle) < _RESIDUE_BYTES
+        try:
+            return self._used(handle) < _RESIDUE_BYTES
+        except nvml.NVMLError:
+            return False
 
 
 def _text(value: str | bytes) -> str:

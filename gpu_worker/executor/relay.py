@@ -28,6 +28,8 @@ from gpu_worker.executor.interrupts import Interrupts
 _TOGETHER_S = 0.005
 #: `print` writes its newline by itself: worth waiting for.
 _LINE_S = 0.0003
+#: A flush does not wait for ever: nobody may be reading.
+_FLUSH_S = 1.0
 _AHEAD_LIMIT = 2**20
 _PIECE = 2**17
 #: What a short text costs in memory beside its characters.
@@ -96,7 +98,7 @@ class Relay:
         self._link, self._interrupts = link, interrupts
         self._items: deque[_Text | _Packet] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._sleeps = False
+        self._sleeps = self._hurries = False
         self._count = threading.Lock()
         self._put = self._gone = 0
         self._has_room = threading.Event()
@@ -179,6 +181,17 @@ class Relay:
             self._wake.put(None)
             self._has_room.wait(0.05)
 
+    def flush(self) -> None:
+        """Wait until everything is on its way: C code that keeps the interpreter may come next."""
+        deadline = time.monotonic() + _FLUSH_S
+        while self._put > self._gone and not self.is_child and time.monotonic() < deadline:
+            self._hurries = True
+            self._has_room.clear()
+            if self._put > self._gone:
+                self._wake.put(None)
+                self._has_room.wait(_TOGETHER_S)
+        self._hurries = False
+
     def become_child(self) -> None:
         """In a fork: the pipe is the parent's alone, and so is the thread that writes to it."""
         self.is_child = True
@@ -223,7 +236,7 @@ class Relay:
             return
         while not self._wake.empty():
             self._wake.get()
-        if self._items and not isinstance(self._items[-1], _Text):
+        if self._hurries or (self._items and not isinstance(self._items[-1], _Text)):
             return
         with contextlib.suppress(Empty):
             self._wake.get(timeout=duration_s)

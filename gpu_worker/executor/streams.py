@@ -54,10 +54,11 @@ class Stream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is kept back, but by forks."""
+        """Send what forks keep back, and wait until it is on its way."""
         line, self._line = self._line, ""
         if line:
             self._relay.text(self.name, line)
+        self._relay.flush()
 
     def writable(self) -> bool:
         """True."""

@@ -1,11 +1,11 @@
-"""One hub for all acceptance tests, and a browser where there is one."""
+"""One hub for all acceptance tests, and a browser for each test that wants one."""
 
 import os
 import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from tests.acceptance.hub import Hub
 
@@ -35,23 +35,19 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     assert hub.left_over() == []
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium; CI has it."""
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """An empty Chromium. CI has it.
+
+    For one test only: Playwright keeps an event loop in this thread while it runs, and other tests have theirs.
+    """
     chromium = shutil.which("chromium")
     if chromium is None:
         assert not os.environ.get("CI"), "CI runs the browser tests, and there is no chromium on PATH"
         pytest.skip("there is no chromium on PATH")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """An empty browser of its own."""
-    with browser.new_context(viewport={"width": 1280, "height": 1500}) as context:
-        page = context.new_page()
+        page = browser.new_page(viewport={"width": 1280, "height": 1500})
         page.set_default_timeout(PATIENCE_MS)
         yield page
+        browser.close()

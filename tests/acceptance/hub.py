@@ -102,12 +102,15 @@ class Hub:
         return (self.folder / "hub.log").read_text(errors="replace")[-6000:]
 
     def left_over(self) -> list[str]:
-        """Processes that still have this hub's folder in their environment: there are none after `stop`."""
-        found = []
+        """Processes that have to do with this hub's folder: there are none after `stop`."""
+        found, folder = [], str(self.folder).encode()
         for entry in Path("/proc").iterdir():
             try:
-                if entry.name.isdigit() and str(self.folder).encode() in (entry / "environ").read_bytes():
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                if entry.name.isdigit():
+                    words = (entry / "cmdline").read_bytes()
+                    traces = (words, (entry / "environ").read_bytes(), bytes((entry / "cwd").readlink()))
+                    if any(folder in trace for trace in traces):
+                        found.append(words.replace(b"\0", b" ").decode())
             except OSError:
                 continue  # gone meanwhile, or another user's
         return found

@@ -63,11 +63,11 @@ class Client:
 class PoolProcess:
     """`bulletin pool` in a folder of its own."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, device: str = "cpu") -> None:
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), "--device", "cpu", *arguments],
+            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), "--device", device, *arguments],
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
@@ -254,8 +254,8 @@ def start_pool(tmp_path: Path) -> Iterator[Callable[..., PoolProcess]]:
     """Start a pool of one's own."""
     started: list[PoolProcess] = []
 
-    def start(*arguments: str) -> PoolProcess:
-        started.append(PoolProcess(tmp_path / f"pool{len(started)}", *arguments))
+    def start(*arguments: str, device: str = "cpu") -> PoolProcess:
+        started.append(PoolProcess(tmp_path / f"pool{len(started)}", *arguments, device=device))
         return started[-1]
 
     yield start
