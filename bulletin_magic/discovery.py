@@ -44,7 +44,12 @@ def find(environ: Mapping[str, str], say: Callable[[str], None]) -> Place:
     NoPool
         If the one that is named cannot be used, or none could be started.
     """
-    address, public_key = environ.get("BULLETIN_ADDRESS", ""), environ.get("BULLETIN_PUBLIC_KEY", "")
+    address, public_key = environ.get("BULLETIN_ADDRESS"), environ.get("BULLETIN_PUBLIC_KEY", "")
+    if address == "":  # the hub has a pool, which was not up when this server was started
+        raise NoPool(
+            "This hub's GPU pool was not running when your server was started.",
+            "Restart your server from the hub's control panel; if it happens again, tell the hub's administrators.",
+        )
     if address and public_key:
         token = environ.get("JUPYTERHUB_API_TOKEN", "")
         return Place(connection=Connection(address=address, public_key=public_key, token=token), words="of this hub")

@@ -223,7 +223,7 @@ class Agent:
                 known = ", ".join([_DEFAULT, *self.settings.environments])
                 raise LookupError(f"there is no environment {environment!r} here; there are: {known}")
             zygote = self._zygotes[environment] = Zygote(
-                python, self.settings.preload, self._from_zygote, self._orphaned
+                python, self.id, self.settings.preload, self._from_zygote, self._orphaned
             )
             assert self._tasks is not None
             self._tasks.create_task(zygote.run())

@@ -99,11 +99,13 @@ class Zygote:
     def __init__(
         self,
         python: str,
+        mark: str,
         preload: tuple[str, ...],
         heard: Callable[[wire.FromZygote], None],
         died: Callable[[], None],
     ) -> None:
-        self._python, self._preload, self._heard, self._died = python, preload, heard, died
+        self._python, self._mark, self._preload = python, mark, preload
+        self._heard, self._died = heard, died
         self._log = structlog.get_logger("agent").bind(zygote=python)
         self._socket: socket.socket | None = None
         self._up = asyncio.Event()
@@ -137,7 +139,12 @@ class Zygote:
     def _start(self, gone: asyncio.Event) -> None:
         ours, theirs = socket.socketpair()
         environ = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
-        environ |= {"BULLETIN_PRELOAD": ",".join(self._preload), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+        # Forks keep the environment that their ancestor was started with: the mark stands there too.
+        environ |= {
+            MARK: f"{self._mark}/zygote",
+            "BULLETIN_PRELOAD": ",".join(self._preload),
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
+        }
         environ.pop("CUDA_VISIBLE_DEVICES", None)
         with theirs:
             self._process = subprocess.Popen(

@@ -4,6 +4,7 @@ import builtins
 import contextlib
 import getpass
 import os
+import sys
 import traceback
 import types
 import warnings
@@ -91,6 +92,9 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         super().__init__(config=config)
         builtins.input = self._input
         getpass.getpass = self._getpass
+        inline: Any = sys.modules.get("matplotlib_inline.backend_inline")
+        if inline is not None:  # the zygote imported it when there was no shell to show figures in
+            inline.configure_inline_support(self, os.environ.get("MPLBACKEND", "inline"))
 
     # --- one cell
 

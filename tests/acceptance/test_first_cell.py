@@ -35,7 +35,9 @@ def test_a_student_logs_in_and_runs_the_first_gpu_cell(hub: Hub, page: Page) -> 
     expect(use.locator(".jp-OutputArea img")).to_have_count(1, timeout=PATIENCE_MS)
     expect(page.locator("[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
     if os.environ.get("BULLETIN_SCREENSHOTS"):
-        page.get_by_role("button", name="No", exact=True).click()  # Jupyter's news
+        news = page.get_by_role("button", name="No", exact=True)
+        news.click()
+        expect(news).to_be_hidden()
         train.scroll_into_view_if_needed()
         page.screenshot(path=REPOSITORY / "docs" / "images" / "first_cell.png")
 

@@ -72,9 +72,16 @@ def elapsed_ms(notebook: Notebook, code: str) -> float:
 
 
 def slot_of(pool: PoolProcess, state: str) -> str:
-    """The only slot in this state."""
-    (slot,) = [slot.slot for slot in pool.picture().slots if slot.state == state]
-    return slot
+    """The first slot in this state, as soon as the broker knows of one."""
+    found: list[str] = until(
+        lambda: [one.slot for one in pool.picture().slots if one.state == state], f"a {state} slot"
+    )
+    return found[0]
+
+
+def until_all(pool: PoolProcess, state: str) -> None:
+    """Wait until every slot is in this state."""
+    until(lambda: all(slot.state == state for slot in pool.picture().slots), f"all slots to be {state}")
 
 
 def leave(notebook: Notebook) -> None:
@@ -182,7 +189,7 @@ def test_no_memory_is_in_use_after_the_notebook_has_left(
     executor = pool.part("executor")
     leave(notebook)
     began = time.perf_counter()
-    until(lambda: all(slot.state == "free" for slot in pool.picture().slots), "the slot to be free")
+    until_all(pool, "free")
     figure("from the end of a notebook to its GPU being free", (time.perf_counter() - began) * 1000, "ms")
     assert gpu.holders == []
     assert gpu.used_bytes < before[gpu.uuid] + RESIDUE_BYTES
@@ -197,7 +204,7 @@ def test_one_who_waits_gets_the_gpu_of_a_hot_session_and_finds_it_empty(
     for notebook in hot:
         ran(notebook, HOLD.format(gib=4))
         assert int(notebook.value("held")) >= 4 * GIB
-    assert [slot.state for slot in pool.picture().slots] == ["hot"] * len(before)
+    until_all(pool, "hot")
     last = open_cpu_notebook()
     ran(last, "import torch")
     waited_ms = elapsed_ms(
@@ -232,8 +239,8 @@ def test_the_stop_button_stops_a_loop_on_the_gpu_and_the_session_stays(
 
 
 @needs_torch
-def test_what_cells_cost(open_cpu_notebook: Callable[[], Notebook], figure: Figure) -> None:
-    """Nobody else asks, so a lease is granted at once: the first cells pay for the fork and for CUDA, not for a wait."""
+def test_what_cells_cost(pool: PoolProcess, open_cpu_notebook: Callable[[], Notebook], figure: Figure) -> None:
+    """Nobody else asks, so a lease is granted at once: a first cell pays for the fork and for CUDA, not for a wait."""
     empty, first = open_cpu_notebook(), open_cpu_notebook()
     for notebook in (empty, first):
         ran(notebook, "import torch")  # so that no time below is the notebook's own import
@@ -241,6 +248,7 @@ def test_what_cells_cost(open_cpu_notebook: Callable[[], Notebook], figure: Figu
     hot = statistics.median(elapsed_ms(empty, "%%gpu\npass") for _ in range(50))
     local = statistics.median(elapsed_ms(empty, "pass") for _ in range(50))
     leave(empty)
+    until_all(pool, "free")
     torch_cell = "%%gpu\ntotal = float(torch.ones(1000, device='cuda').sum())"
     figure("first cell of a session, with torch on the GPU", elapsed_ms(first, torch_cell), "ms")
     assert first.value("total") == "1000.0"

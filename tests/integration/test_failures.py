@@ -130,3 +130,22 @@ def test_a_session_outlives_its_kernel_by_the_keep_time_and_no_longer(
     until(lambda: not executor.is_running(), "the executor to be ended")
     until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", "its child to be ended")
     assert [slot.state for slot in until(lambda: [s for s in pool.picture().slots if s.state == "free"], "a free slot")]
+
+
+def test_what_cells_have_started_does_not_outlive_a_killed_agent(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    """A program, and a fork that has left its process group: nobody's parent-death signal reaches them."""
+    pool = start_pool("--slots", "1")
+    notebook = open_notebook(pool)
+    notebook.run(
+        "%%gpu\nimport os, signal, subprocess\n"
+        "program = subprocess.Popen(['sleep', '600'], start_new_session=True).pid\n"
+        "fork = os.fork()\n"
+        "if fork == 0:\n    os.setsid()\n    signal.pause()\n"
+    )
+    children = [int(pid) for pid in notebook.value("[program, fork]").strip("[]").split(",")]
+    assert all(psutil.pid_exists(pid) for pid in children)
+    pool.part("agent").send_signal(signal.SIGKILL)
+    for pid in children:
+        until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie", "a child to be ended")  # noqa: B023

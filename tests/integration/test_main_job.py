@@ -113,6 +113,12 @@ def test_the_stop_button_stops_the_cell_and_the_kernel_lives_on(notebook: Notebo
     assert notebook.run("%%gpu\nprint('again')").stream() == "again\n"
 
 
+def test_a_figure_is_an_image_of_its_cell(notebook: Notebook) -> None:
+    output = notebook.run("%%gpu\nimport matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.title('loss')")
+    figures = [shown["data"] for shown in output.of("display_data") if "image/png" in shown["data"]]
+    assert len(figures) == 1, output.shown
+
+
 def test_a_big_array_goes_there_and_back_whole(notebook: Notebook) -> None:
     notebook.run("import numpy as np\nbig = np.arange(5_000_000, dtype='f8')\nview = big[:3]")
     output = notebook.run("%%gpu\nchanged = big + 1\nbig[0] = -1\nsame = view[0] == -1")
