@@ -1,122 +1,285 @@
-"""One cell's way to its node and back: its parcels, the outputs seen, the notes given. Owned by the session."""
+"""One cell's way to its node and back: its state goes out, its outputs come in, it is stopped, its results return."""
 
-import mmap
-from collections.abc import Sequence
+from collections.abc import Callable
+from enum import Enum
+from typing import assert_never
 
+from bulletin.errors import IllegalMove
 from bulletin.ids import RequestId
+from bulletin.wire import messages as say
 from bulletin.wire.blobs import Receiver, Sender, describe
 from bulletin.wire.frames import Blob
-from bulletin.wire.messages import Chunk, Ended, Output, Run
-from bulletin_magic.facts import CellAsked
+from bulletin_magic.facts import (
+    AgentConnected,
+    Began,
+    CellAsked,
+    Delivery,
+    Finished,
+    Note,
+    Printed,
+    Question,
+    Where,
+)
 
 #: Outputs are acknowledged after so many, or after so long.
 SEEN_COUNT, SEEN_MS = 64, 100
+STOP_NOTE_MS, GIVE_UP_MS = 2_000, 10_000
+
+#: What an agent says about one cell.
+OfCell = say.Chunk | say.Took | say.Output | say.Asked | say.Ended
+
+
+class Phase(Enum):
+    """Where a cell is."""
+
+    QUEUED, ATTACHING, SHIPPING, RUNNING, RETURNING = range(5)
+
+
+#: The whole life of a cell; it may end in each phase. Back to ATTACHING: the agent never got it. Back to QUEUED: it
+#: needs another lease. RETURNING to RUNNING: the link broke, and the results come again from their start.
+MOVES = {
+    Phase.QUEUED: {Phase.ATTACHING},
+    Phase.ATTACHING: {Phase.SHIPPING, Phase.RUNNING, Phase.QUEUED},
+    Phase.SHIPPING: {Phase.RUNNING, Phase.RETURNING, Phase.ATTACHING, Phase.QUEUED},
+    Phase.RUNNING: {Phase.RETURNING, Phase.ATTACHING, Phase.QUEUED},
+    Phase.RETURNING: {Phase.RUNNING},
+}
 
 
 class Trip:
-    """A cell under way. Everything here ends with the cell."""
+    """A cell under way. Everything here ends with the cell. The session owns it and finds it a lease."""
 
-    def __init__(self, asked: CellAsked, now_ms: int) -> None:
+    def __init__(
+        self,
+        asked: CellAsked,
+        phase: Phase,
+        now_ms: int,
+        to_agent: Callable[[say.KernelToAgent, tuple[Blob, ...]], None],
+        deliver: Callable[[Delivery], None],
+    ) -> None:
+        """It begins QUEUED, or ATTACHING where there is a lease."""
         self.asked, self.cell = asked, asked.cell
-        self.tries, self.request = 1, asked.request
-        self.asked_ms = now_ms
-        self.shipped_ms: int | None = None
+        self.phase = phase
+        self._to_agent, self._deliver = to_agent, deliver
+        self.tries, self._asked_ms = 1, now_ms
+        self._shipped_ms: int | None = None
+        self._where: Where | None = None
         #: The agent is known to have taken the Run in.
         self.is_taken = False
-        self.sender: Sender | None = None
+        self._sender: Sender | None = None
         #: Chunks that were sent and not yet taken in.
-        self.outstanding = 0
-        self.ended: Ended | None = None
-        self.receiver: Receiver | None = None
-        self.returned_bytes = 0
+        self._outstanding = 0
+        #: The last output that arrived.
         self.seen = self._acknowledged = 0
-        self.seen_due_ms: int | None = None
-        self.is_asking = False
+        self._seen_due_ms: int | None = None
+        self._is_asking = False
+        self._ended: say.Ended | None = None
+        self._receiver: Receiver | None = None
         self.stops = 0
-        self.stop_note_ms: int | None = None
-        self.give_up_ms: int | None = None
-        self.greet_by_ms: int | None = None
-        self.ping_ms = now_ms
-        #: When a Submit was sent or a Queued came.
-        self.queue_heard_ms = now_ms
-        self.heard_broker = self.broker_restarted = False
+        self._stop_note_ms: int | None = None
+        self._give_up_ms: int | None = None
         #: Why the lease is over, if the broker said so while results were coming in.
         self.revoked = ""
         self._said: set[str] = set()
 
     @property
-    def is_shipped(self) -> bool:
-        """The Run has been sent to the lease of now."""
-        return self.shipped_ms is not None
+    def is_under_way(self) -> bool:
+        """Whether the agent has it, or soon will."""
+        return self.phase not in {Phase.QUEUED, Phase.ATTACHING}
 
     @property
-    def sent_bytes(self) -> int:
-        """The size of the state that went out."""
-        return sum(memoryview(part).nbytes for part in self.asked.parts)
+    def is_shipped(self) -> bool:
+        """The Run has been sent to the lease of now."""
+        return self._shipped_ms is not None
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When `tick` has something to do."""
+        dues = (self._seen_due_ms, self._stop_note_ms, self._give_up_ms)
+        return min((due for due in dues if due is not None), default=None)
+
+    # --- out
+
+    def submit(self) -> say.Submit:
+        """The request for a lease. Each try is a request of its own."""
+        wish, request = self.asked.wish, self.asked.request
+        return say.Submit(
+            request=request if self.tries == 1 else RequestId(f"{request}-{self.tries}"),
+            qos=wish.qos,
+            gpus=wish.gpus,
+            walltime_ms=wish.walltime_ms,
+            project=wish.project,
+            environment=wish.environment,
+            label=wish.label,
+        )
 
     def again(self) -> None:
-        """The lease came to nothing before the cell ran: ask for another."""
+        """The lease came to nothing before the cell ran: it needs another."""
         self.tries += 1
-        self.request = RequestId(f"{self.asked.request}-{self.tries}")
-        self.shipped_ms, self.sender, self.outstanding, self.is_taken = None, None, 0, False
+        self._shipped_ms, self._sender, self._outstanding, self.is_taken = None, None, 0, False
+        self.move(Phase.QUEUED)
 
-    def ship(self, ring_out: mmap.mmap | None, now_ms: int) -> tuple[Run, tuple[Blob, ...]]:
-        """The message that starts the cell, and its blobs. What does not fit into it comes from `chunks`."""
-        parcel = describe(self.asked.parts)
-        self.sender = None if parcel.inline else Sender(self.cell, self.asked.parts, ring_out)
-        self.shipped_ms, self.outstanding, self.is_taken = now_ms, 0, False
-        run = Run(
+    def ship(self, where: Where, rings: AgentConnected, now_ms: int) -> None:
+        """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""
+        if self.phase is not Phase.ATTACHING:
+            self.move(Phase.ATTACHING)
+        parts, ring_out = self.asked.parts, rings.ring_out
+        parcel = describe(parts)
+        self._sender = None if parcel.inline else Sender(self.cell, parts, ring_out)
+        self._shipped_ms, self._where, self._outstanding, self.is_taken = now_ms, where, 0, False
+        run = say.Run(
             cell=self.cell,
             source=self.asked.source,
             number=self.asked.number,
             parcel=parcel,
             has_rings=ring_out is not None,
         )
-        return run, self.asked.parts if parcel.inline else ()
+        self._to_agent(run, parts if parcel.inline else ())
+        self._deliver(Began(where))
+        self.move(Phase.RUNNING if self._sender is None else Phase.SHIPPING)
+        self._pour()
 
-    def chunks(self) -> list[tuple[Chunk, list[Blob]]]:
-        """The chunks that may be sent now."""
-        ready = list(self.sender.ready()) if self.sender else []
-        self.outstanding += len(ready)
-        return ready
+    def _pour(self) -> None:
+        if self._sender is None or self.phase is not Phase.SHIPPING:
+            return
+        for chunk, pieces in self._sender.ready():
+            self._outstanding += 1
+            self._to_agent(chunk, tuple(pieces))
+        if self._sender.is_done:
+            self.move(Phase.RUNNING)
+
+    # --- back
+
+    def hear(self, message: OfCell, blobs: tuple[Blob, ...], rings: AgentConnected, now_ms: int) -> Finished | None:
+        """Take in what the agent says of this cell; all that it comes to, once it is complete.
+
+        Raises MalformedMessage, or MemoryError if the results do not fit into this process.
+        """
+        self.is_taken = True
+        match message:
+            case say.Took():
+                self._took()
+            case say.Output():
+                if message.seq > self.seen:
+                    self._show(message, blobs, now_ms)
+            case say.Asked():
+                if not self._is_asking:
+                    self._is_asking = True
+                    self._deliver(Question(message.prompt, message.password))
+            case say.Ended():
+                if self._ended is None:
+                    self._receiver = Receiver(message.parcel, blobs, rings.ring_in)
+                    self._ended = message
+                    self.move(Phase.RETURNING)
+            case say.Chunk():
+                if self._receiver is not None and not self._receiver.is_done:
+                    self._receiver.take(message, blobs)
+                    self._to_agent(say.Took(cell=self.cell), ())
+            case _:
+                assert_never(message)
+        return self._finished()
+
+    def _took(self) -> None:
+        """The other side took a chunk in. One too many is dropped: it would widen the window."""
+        if self._sender is not None and self._outstanding:
+            self._outstanding -= 1
+            self._sender.took()
+            self._pour()
+
+    def _show(self, output: say.Output, blobs: tuple[Blob, ...], now_ms: int) -> None:
+        self.seen = output.seq
+        if self._seen_due_ms is None:
+            self._seen_due_ms = now_ms + SEEN_MS
+        if self.seen - self._acknowledged >= SEEN_COUNT:
+            self._seen_due_ms = now_ms
+        self._deliver(Printed(output.type, bytes(blobs[0]) if blobs else b"{}"))
+
+    def _finished(self) -> Finished | None:
+        if self._receiver is None or not self._receiver.is_done:
+            return None
+        assert self._ended is not None
+        assert self._where is not None
+        assert self._shipped_ms is not None
+        self._acknowledge()  # all of it: the agent may forget the cell
+        return Finished(
+            ended=self._ended,
+            parts=tuple(self._receiver.parts),
+            where=self._where,
+            waited_ms=self._shipped_ms - self._asked_ms,
+            sent_bytes=sum(memoryview(part).nbytes for part in self.asked.parts),
+            returned_bytes=sum(self._ended.parcel.sizes),
+        )
+
+    def _acknowledge(self) -> None:
+        self._acknowledged, self._seen_due_ms = self.seen, None
+        self._to_agent(say.Seen(cell=self.cell, seq=self.seen), ())
+
+    # --- when the connection broke, and the agent still has the cell
 
     @property
-    def is_out(self) -> bool:
-        """All of the parcel has been sent."""
-        return self.sender is None or self.sender.is_done
+    def is_state_lost(self) -> bool:
+        """Whether some of its state may not have arrived; nobody can say which, and it cannot have begun."""
+        is_waiting = self.phase is Phase.RUNNING and self._outstanding > 0 and not self.seen
+        return self.phase is Phase.SHIPPING or is_waiting
 
-    def took(self) -> None:
-        """The other side took a chunk in. One too many is dropped: it would widen the window."""
-        if self.sender is not None and self.outstanding:
-            self.outstanding -= 1
-            self.sender.took()
+    def resume(self) -> None:
+        """The agent sends the outputs that were not seen, and results from their start."""
+        self.is_taken = True
+        if self.phase is Phase.RETURNING:
+            self._ended = self._receiver = None
+            self.move(Phase.RUNNING)
+        if self.stops > 1:
+            self._to_agent(say.Stop(cell=self.cell, hard=True), ())
 
-    def is_news(self, output: Output, now_ms: int) -> bool:
-        """Whether this output has not come before; it counts as seen from now on."""
-        if output.seq <= self.seen:
+    # --- what the user does
+
+    def answer(self, text: str) -> None:
+        """The user answered the cell's question."""
+        if self.phase is Phase.RUNNING:
+            self._is_asking = False
+            self._to_agent(say.Answer(cell=self.cell, text=text), ())
+
+    def stop(self, now_ms: int) -> bool:
+        """The stop button: an interrupt, then the end of the process. False: there is only leaving it."""
+        self.stops += 1
+        if self.phase is Phase.RUNNING and self.stops == 1:
+            self._stop_note_ms = now_ms + STOP_NOTE_MS
+            self._to_agent(say.Stop(cell=self.cell), ())
+        elif self.phase is Phase.RUNNING and self.stops == 2:
+            self._stop_note_ms, self._give_up_ms = None, now_ms + GIVE_UP_MS
+            self._to_agent(say.Stop(cell=self.cell, hard=True), ())
+        elif self.phase is Phase.RETURNING and self.stops == 1:
+            self.note("The cell has ended and its results are on their way. Press stop again to leave them behind.")
+        else:
             return False
-        self.seen = output.seq
-        if self.seen_due_ms is None:
-            self.seen_due_ms = now_ms + SEEN_MS
-        if self.seen - self._acknowledged >= SEEN_COUNT:
-            self.seen_due_ms = now_ms
         return True
 
-    def acknowledged(self) -> None:
-        """A Seen was sent."""
-        self._acknowledged, self.seen_due_ms = self.seen, None
+    # --- time, and small words
 
-    def end(self, ended: Ended, blobs: Sequence[Blob], ring_in: mmap.mmap | None) -> None:
-        """The cell is over; take its parcel in. Raises MalformedMessage or MemoryError."""
-        self.receiver = Receiver(ended.parcel, blobs, ring_in)
-        self.ended, self.returned_bytes = ended, sum(ended.parcel.sizes)
+    def tick(self, now_ms: int) -> bool:
+        """Do what is due. False: the node did not answer the stop, and there is only leaving the cell."""
+        if self._seen_due_ms is not None and self._seen_due_ms <= now_ms:
+            self._acknowledge()
+        if self._stop_note_ms is not None and self._stop_note_ms <= now_ms:
+            self._stop_note_ms = None
+            if self.phase is Phase.RUNNING:
+                self.note(
+                    "The cell has not stopped yet. Press stop again to end its process; "
+                    "your variables then stay as before the cell."
+                )
+        is_given_up = self._give_up_ms is not None and self._give_up_ms <= now_ms
+        if is_given_up:
+            self._give_up_ms = None
+        return not (is_given_up and self.phase is Phase.RUNNING)
 
-    def forget_end(self) -> None:
-        """The link broke while results came in: the agent says Ended again, and sends them from their start."""
-        self.ended = self.receiver = None
+    def note(self, text: str) -> None:
+        """Tell the user, once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._deliver(Note(text))
 
-    def first(self, note: str) -> bool:
-        """Whether this note has not been given in this cell."""
-        is_first = note not in self._said
-        self._said.add(note)
-        return is_first
+    def move(self, to: Phase) -> None:
+        """The next phase. Raises IllegalMove if the table does not have it."""
+        if to not in MOVES[self.phase]:
+            raise IllegalMove(self.phase.name, to.name)
+        self.phase = to

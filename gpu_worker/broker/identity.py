@@ -93,7 +93,8 @@ class Identity:
         # The hub shows groups only to tokens that may read them; the service's own may.
         full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token) or model
         groups = tuple(sorted(str(group) for group in full.get("groups", ())))
-        return Person(user=UserName(name), groups=groups, is_admin="custom:bulletin:manage" in scopes or full.get("admin") is True)
+        is_admin = "custom:bulletin:manage" in scopes or full.get("admin") is True
+        return Person(user=UserName(name), groups=groups, is_admin=is_admin)
 
     def _get(self, path: str, token: str) -> dict[str, Any] | None:
         assert self._hub is not None

@@ -24,7 +24,7 @@ from bulletin_magic.facts import (
     Where,
     Wish,
 )
-from bulletin_magic.session import Phase
+from bulletin_magic.trip import Phase
 
 from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended
 
@@ -58,7 +58,7 @@ def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
     assert stage.delivered() == [
         Finished(ended=ended(), parts=(bytearray(b"abc"),), where=WHERE, waited_ms=400, sent_bytes=12, returned_bytes=3)
     ]
-    assert stage.session.phase is Phase.IDLE
+    assert stage.session.phase is None
 
 
 def test_the_wish_of_the_cell_goes_into_the_request() -> None:
@@ -125,7 +125,7 @@ def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
         stage.grant(attempt)
         stage.agent(say.Gone(code="x", sentence="No process could be started."))
     assert isinstance(failure(stage), CellLost)
-    assert stage.session.phase is Phase.IDLE
+    assert stage.session.phase is None
 
 
 def test_a_large_parcel_follows_in_chunks_as_they_are_taken() -> None:
@@ -227,7 +227,7 @@ def test_a_refusal_of_the_broker_ends_the_cell(message: say.ToKernel, error: typ
     stage.queue()
     stage.broker(message)
     assert type(failure(stage)) is error
-    assert stage.session.phase is Phase.IDLE
+    assert stage.session.phase is None
 
 
 def test_a_refused_ticket_ends_the_cell() -> None:
@@ -341,7 +341,7 @@ def test_leaving_while_queued_withdraws() -> None:
     stage.said_to_broker()
     stage.do(LeaveAsked())
     assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1"))]
-    assert stage.session.phase is Phase.IDLE
+    assert stage.session.phase is None
 
 
 def test_the_pool_can_be_looked_at_by_a_stranger_and_by_a_friend() -> None:
