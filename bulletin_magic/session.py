@@ -33,11 +33,12 @@ from bulletin_magic.facts import (
     Tick,
     Where,
 )
-from bulletin_magic.trip import OfCell, Phase, Trip
+from bulletin_magic.trip import NEVER_RAN, OfCell, Phase, Trip
 
 PING_MS = 1_000
 #: Leases that come to nothing before the cell could start.
 TRIES = 3
+_BROKE = "The connection to the node broke while your variables were sent."
 
 
 class Session:
@@ -103,7 +104,7 @@ class Session:
         actions, self._actions = self._actions, []  # not kept: they hold the cell's state
         return actions
 
-    # --- what the user wants ----------------------------------------------------------------------------------------
+    # --- what the user wants
 
     def _ask(self, asked: CellAsked) -> None:
         if self._trip is not None:
@@ -132,7 +133,7 @@ class Session:
         self._agent.leave()
         self._fail(CellStopped(trip.how_left))
 
-    # --- the broker -------------------------------------------------------------------------------------------------
+    # --- the broker
 
     def _take_news(self, news: News | None) -> None:
         trip = self._trip
@@ -157,7 +158,7 @@ class Session:
             case _:
                 assert_never(news)
 
-    # --- the agent --------------------------------------------------------------------------------------------------
+    # --- the agent
 
     def _from_agent(self, message: say.AgentToKernel, blobs: tuple[Blob, ...]) -> None:
         trip = self._trip
@@ -200,9 +201,12 @@ class Session:
         elif cell != trip.cell:
             self._agent.leave()
             self._fail(CellLost("The node of your cell was restarted and lost it."))
-        elif trip.is_state_lost:
+        elif trip.phase is Phase.SHIPPING:  # some of it may be lost, nobody can say what; the cell cannot have begun
             self._agent.leave()
-            self._again(trip, "The connection to the node broke while your variables were sent.")
+            self._again(trip, _BROKE)
+        elif trip.is_state_in_doubt:
+            self._agent.leave()
+            self._fail(CellLost(_BROKE))
         else:
             trip.resume()
 
@@ -223,7 +227,7 @@ class Session:
                     self._agent.rest(self._now_ms)
                 self._end_trip()
 
-    # --- ends -------------------------------------------------------------------------------------------------------
+    # --- ends
 
     def _lease_over(self, sentence: str, *, is_cell_lost: bool = False) -> None:
         """The lease is no more, and not because we gave it back. A cell that did not start finds another."""
@@ -242,7 +246,7 @@ class Session:
         if trip.tries == TRIES:
             self._fail(CellLost(sentence))
         elif trip.stops:
-            self._fail(CellStopped(trip.how_left))
+            self._fail(CellStopped(NEVER_RAN))
         else:
             trip.again()
             self._broker.ask(trip.submit(), self._now_ms)
@@ -264,7 +268,7 @@ class Session:
         self._trip = None
         self._broker.cell_over()
 
-    # --- time -------------------------------------------------------------------------------------------------------
+    # --- time
 
     def _tick(self) -> None:
         self._take_news(self._broker.tick(self._now_ms))
@@ -282,7 +286,7 @@ class Session:
             elif self._agent.is_silent(self._now_ms):
                 trip.note("The node of your cell does not answer; waiting for it. Press stop to leave it.")
 
-    # --- small words ------------------------------------------------------------------------------------------------
+    # --- small words
 
     def _act(self, action: Action) -> None:
         self._actions.append(action)

@@ -24,6 +24,7 @@ from bulletin_magic.facts import (
 #: Outputs are acknowledged after so many, or after so long.
 SEEN_COUNT, SEEN_MS = 64, 100
 STOP_NOTE_MS, GIVE_UP_MS = 2_000, 10_000
+NEVER_RAN = "The cell was stopped before it ran."
 
 #: What an agent says about one cell.
 OfCell = say.Chunk | say.Took | say.Output | say.Asked | say.Ended
@@ -217,10 +218,9 @@ class Trip:
     # --- when the connection broke, and the agent still has the cell
 
     @property
-    def is_state_lost(self) -> bool:
-        """Whether some of its state may not have arrived; nobody can say which, and it cannot have begun."""
-        is_waiting = self.phase is Phase.RUNNING and self._outstanding > 0 and not self.seen
-        return self.phase is Phase.SHIPPING or is_waiting
+    def is_state_in_doubt(self) -> bool:
+        """Whether all of its state was sent, and the end of it may not have arrived."""
+        return self.phase is Phase.RUNNING and self._outstanding > 0 and not self.seen
 
     def resume(self) -> None:
         """The agent sends the outputs that were not seen, and results from their start."""
@@ -253,6 +253,15 @@ class Trip:
         else:
             return False
         return True
+
+    @property
+    def how_left(self) -> str:
+        """What leaving the cell now means for it, for the user."""
+        if self.phase is Phase.RUNNING:
+            return "The node did not answer the stop, and the cell was left; its process is ended when the node hears."
+        if self.phase is Phase.RETURNING:
+            return "The results of the cell were left behind."
+        return NEVER_RAN
 
     # --- time, and small words
 

@@ -7,7 +7,7 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import assert_never
 
 import msgspec
@@ -40,6 +40,7 @@ class Kernel(msgspec.Struct):
     """A kernel (or a status client) that said hello: one connection."""
 
     route: bytes
+    token: str
     person: Person
     kernel: KernelId
     session: SessionId
@@ -53,6 +54,7 @@ class Wish(msgspec.Struct):
     name: RequestId  #: the kernel's own name for it
     message: wire.Submit
     person: Person
+    kernel: KernelId
     since_ms: int
     told: wire.Queued | None = None
 
@@ -202,7 +204,11 @@ class Broker:
                 if kernel is None or now_ms - kernel.heard_ms > KERNEL_SILENCE_MS:
                     await self._withdraw(request)
             for route in [r for r, kernel in self.kernels.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
-                del self.kernels[route]
+                kernel = self.kernels.pop(route)
+                if self.routes.get(kernel.session) == route:
+                    del self.routes[kernel.session]
+                    if all(deal.session != kernel.session for deal in self.deals.values()):
+                        self.sessions.pop((kernel.person.user, kernel.kernel), None)
             await self._tell_queue(everybody=True)
             if self._is_idle(now_ms):
                 self.log.info("nobody has used the pool for a while; it ends")
@@ -222,9 +228,7 @@ class Broker:
     async def _from_kernel(self, route: bytes, message: wire.Message) -> None:
         kernel = self.kernels.get(route)
         if isinstance(message, wire.Hello):
-            task = asyncio.create_task(self._hello(route, message))  # the hub may take its time; others go on
-            self._hellos.add(task)
-            task.add_done_callback(self._hellos.discard)
+            self._aside(self._hello(route, message))  # the hub may take its time; others go on
             return
         if kernel is None:
             await self._send(self._kernel_socket, route, wire.Unknown())
@@ -234,12 +238,29 @@ class Broker:
         match message:
             case wire.Ping():
                 await self._send(self._kernel_socket, route, wire.Pong())
+            case wire.Submit() if self.identity.believed(kernel.token, self.now_ms()) is None:
+                self._aside(self._identify(kernel, message))
             case wire.Submit():
                 await self._submit(kernel, message)
             case wire.Withdraw():
                 await self._withdraw(RequestId(f"{kernel.session}/{message.request}"))
             case wire.Look():
                 await self._send(self._kernel_socket, route, picture.draw(self, kernel.person))
+
+    def _aside(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._hellos.add(task)
+        task.add_done_callback(self._hellos.discard)
+
+    async def _identify(self, kernel: Kernel, message: wire.Submit) -> None:
+        """Ask the hub again who this is, then take the request."""
+        try:
+            kernel.person = await self.identity.who(kernel.token, self.now_ms())
+        except NotAllowed as error:
+            refused = wire.Refused(code=error.code, sentence=error.problem, request=message.request)
+            await self._send(self._kernel_socket, kernel.route, refused)
+            return
+        await self._submit(kernel, message)
 
     async def _hello(self, route: bytes, message: wire.Hello) -> None:
         try:
@@ -255,7 +276,7 @@ class Broker:
         earlier = self.routes.get(session)
         if earlier is not None and earlier != route:  # its kernel has connected anew
             self.kernels.pop(earlier, None)
-        self.kernels[route] = Kernel(route, person, message.kernel, session, self.now_ms())
+        self.kernels[route] = Kernel(route, message.token, person, message.kernel, session, self.now_ms())
         self.routes[session] = route
         self.active_ms = self.now_ms()
         await self._welcome(self.kernels[route])
@@ -281,7 +302,9 @@ class Broker:
         request = RequestId(f"{kernel.session}/{message.request}")
         lease = LeaseId(f"l-{secrets.token_hex(8)}")
         if request not in self.wishes:
-            self.wishes[request] = Wish(kernel.session, message.request, message, kernel.person, self.now_ms())
+            self.wishes[request] = Wish(
+                kernel.session, message.request, message, kernel.person, kernel.kernel, self.now_ms()
+            )
         event = translate.submitted(message, request, lease, kernel.session, kernel.person.user, ProjectId(project))
         await self._step(event)
         await self._tell_queue(everybody=False)
@@ -447,13 +470,10 @@ class Broker:
     def _deal(self, action: actions.Grant, wish: Wish, agent: Agent) -> Deal:
         ticket = keys.make_secret()
         names = {slot.slot: slot.name for slot in agent.message.slots}
-        kernel = next(
-            (kernel for (_, kernel), session in self.sessions.items() if session == wish.session), KernelId("")
-        )
         prepare = wire.Prepare(
             lease=action.lease,
             session=action.session,
-            kernel=kernel,
+            kernel=wish.kernel,
             user=wish.person.user,
             project=ProjectId(wish.message.project or wish.person.project),
             qos=wish.message.qos,

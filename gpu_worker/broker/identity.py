@@ -16,8 +16,8 @@ import msgspec
 from bulletin.errors import NotAllowed
 from bulletin.ids import ProjectId, UserName
 
-#: How long the hub's answer about a token is believed.
-_BELIEVE_MS = 60_000
+#: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
+_BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, 3_600_000
 _HUB_TIMEOUT_S = 10.0
 #: Users without a group pay from here.
 DEFAULT_PROJECT = ProjectId("default")
@@ -50,6 +50,10 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True):
         return cls(url=url.rstrip("/"), token=token) if url and token else None
 
 
+class HubSilent(NotAllowed):
+    """The hub could not say."""
+
+
 class Identity:
     """Answers who a token belongs to; asks the hub at most once a minute for each token."""
 
@@ -65,16 +69,31 @@ class Identity:
         NotAllowed
             With a sentence for the user: an unknown token, or one that may not use the pool.
         """
+        person = self.believed(token, now_ms)
+        if person is None and self._hub is None:
+            raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
+        if person is None:
+            try:
+                person = await asyncio.to_thread(self._ask_hub, token)
+            except HubSilent:
+                if token not in self._believed:
+                    raise
+                return self._believed[token][1]  # a hub that restarts stops nobody who works
+            except NotAllowed:
+                self._believed.pop(token, None)
+                raise
+            self._believed[token] = (now_ms + _BELIEVE_MS, person)
+        return person
+
+    def believed(self, token: str, now_ms: int) -> Person | None:
+        """The person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
             return Person(user=UserName(_unix_name()), is_admin=True)
-        if self._hub is None:
-            raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
-        self._believed = {known: entry for known, entry in self._believed.items() if entry[0] > now_ms}
-        if token in self._believed:
-            return self._believed[token][1]
-        person = await asyncio.to_thread(self._ask_hub, token)
-        self._believed[token] = (now_ms + _BELIEVE_MS, person)
-        return person
+        self._believed = {
+            known: entry for known, entry in self._believed.items() if entry[0] + _BELIEVE_STILL_MS > now_ms
+        }
+        until_ms, person = self._believed.get(token, (now_ms, None))
+        return person if until_ms > now_ms else None
 
     def _ask_hub(self, token: str) -> Person:
         assert self._hub is not None
@@ -105,13 +124,14 @@ class Identity:
             with urllib.request.urlopen(request, timeout=_HUB_TIMEOUT_S) as answer:  # noqa: S310
                 model = json.load(answer)
         except urllib.error.HTTPError as error:
+            error.close()
             if error.code in (401, 403, 404):
                 return None
-            raise NotAllowed(
+            raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
         except (OSError, ValueError):
-            raise NotAllowed(
+            raise HubSilent(
                 "The hub could not be asked who you are: it does not answer. Try again in a moment."
             ) from None
         return model if isinstance(model, dict) else None

@@ -5,7 +5,7 @@
     python3 tests/gpu/kit.py run [ARGS]    there: install what was gathered, run the suite, print its figures
     sh .gpu-kit/run [ARGS]                 the same, where nothing but .gpu-kit/ was carried along
 
-`run --figures FILE` also writes the figures to FILE. Other ARGS go to pytest and take the place of `tests/gpu`.
+`run --figures FILE` also writes the figures to FILE. Other ARGS go to pytest; a path among them replaces tests/gpu.
 What `run` installs is gone when it ends; nothing of the machine's own Python is changed.
 """
 
@@ -113,17 +113,9 @@ def run(kit: Path, arguments: list[str]) -> int:
             *("--disable-pip-version-check", "--target", site, *sorted((kit / "wheels").iterdir())),
             env=clean | {"PIP_CONFIG_FILE": os.devnull, "PIP_ROOT_USER_ACTION": "ignore"},
         )
+        pytest = [sys.executable, "-m", "pytest"]
         done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-p",
-                "pytest_timeout",
-                "-p",
-                "no:cacheprovider",
-                *(arguments or ["tests/gpu"]),
-            ],
+            [*pytest, "-p", "pytest_timeout", "-p", "no:cacheprovider", "-o", "testpaths=tests/gpu", *arguments],
             cwd=kit,  # no Bulletin lies here: what is tested is the wheel, in every process
             env=clean
             | {
