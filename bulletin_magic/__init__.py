@@ -8,6 +8,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     from bulletin_magic.magics import BulletinMagics
 
     shell.register_magics(BulletinMagics(shell))
+    shell.magics_manager.register_alias("GPU", "gpu", "cell")
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -15,5 +16,5 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
         magics.close()
-        shell.magics_manager.magics["cell"].pop("gpu", None)
-        shell.magics_manager.magics["line"].pop("gpu", None)
+        for kind, name in (("cell", "gpu"), ("cell", "GPU"), ("line", "gpu"), ("line", "%gpu")):
+            shell.magics_manager.magics[kind].pop(name, None)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
@@ -56,14 +58,9 @@ class AgentSide:
 
     def fits(self, wish: Wish) -> bool:
         """Whether the lease is one that this wish would get."""
-        had, lease = self._wish, self._lease
-        same = (wish.gpus, wish.qos, wish.project, wish.environment) == (
-            had.gpus,
-            had.qos,
-            had.project,
-            had.environment,
-        )
-        return same and lease is not None and (wish.walltime_ms or 0) <= lease.walltime_ms
+        # A walltime too: the lease's holds for each of its cells, and would stop one too early or too late.
+        same = structs.replace(wish, label="") == structs.replace(self._wish, label="")
+        return self._lease is not None and same
 
     # --- the life of the lease
 

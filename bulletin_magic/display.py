@@ -64,6 +64,14 @@ def is_notebook(shell: InteractiveShell) -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
+def cell_text(shell: InteractiveShell) -> str:
+    """The notebook's cell that runs, as the user wrote it; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    code = (request or {}).get("content", {}).get("code", "")
+    return code if isinstance(code, str) else ""
+
+
 def show_note(shell: InteractiveShell, text: str) -> None:
     """Show one dim line."""
     shell.display_pub.publish(dim(text))
@@ -132,7 +140,4 @@ class StatusLine:
 
     def _owns_the_cell(self) -> bool:
         """Whether the whole cell is %%gpu: then nothing but our line can have been shown before it began."""
-        kernel: Any = getattr(self._shell, "kernel", None)
-        request = kernel.get_parent() or {}
-        code = request.get("content", {}).get("code", "")
-        return isinstance(code, str) and code.lstrip().startswith("%%gpu")
+        return cell_text(self._shell).lstrip().lower().startswith("%%gpu")

@@ -5,6 +5,7 @@ import os
 import uuid
 from pathlib import Path
 
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from traitlets import Bool
@@ -14,7 +15,8 @@ from bulletin.errors import BadOption, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
 from bulletin_magic import discovery
 from bulletin_magic.cell import Conversation
-from bulletin_magic.display import StatusLine, show_note
+from bulletin_magic.commands import advise, stands_above_code
+from bulletin_magic.display import StatusLine, cell_text, show_note
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, PictureAsked, Pictured
 from bulletin_magic.link import Link
 from bulletin_magic.options import parse
@@ -22,6 +24,11 @@ from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
 from bulletin_magic.receipts import describe_place, receipt
 from bulletin_magic.status import describe_pool
+
+_HOLDS_NONE = "This notebook holds no GPU."
+_MEANT_TWO = (
+    "%gpu with one % only shows the pool; the code below it runs here. Write %%gpu to run the cell on the pool."
+)
 
 
 @magics_class
@@ -106,6 +113,8 @@ class BulletinMagics(Magics):
         verb, _, rest = line.strip().partition(" ")
         rest = rest.strip().strip("\"'")
         if verb in {"", "status"} and not rest:
+            if stands_above_code(cell_text(self._shell)):
+                show_note(self._shell, _MEANT_TWO)
             answer, _ = self._converse(PictureAsked())
             assert isinstance(answer, Pictured)
             place = self._place.words if self._place else ""
@@ -118,7 +127,12 @@ class BulletinMagics(Magics):
             self._place = place_named
             show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {place_named.words}.")
         else:
-            raise BadOption(f"%gpu does not understand {line.strip()!r}; it takes status, stop, connect PATH.")
+            raise BadOption(advise(line.strip()))
+
+    @line_magic("%gpu")  # type: ignore[arg-type]  # see above
+    def misplaced(self, line: str) -> None:
+        """What IPython makes of a %%gpu that is not the first line of its cell."""
+        raise UsageError("`%%gpu` must be the first line of its cell. What stands above it here has already run.")
 
     def close(self) -> None:
         """Give the session back and leave the pool."""
@@ -128,12 +142,12 @@ class BulletinMagics(Magics):
 
     def _stop(self) -> None:
         if self._link is None or not self._link.is_usable:
-            show_note(self._shell, "This notebook holds no GPU.")
+            show_note(self._shell, _HOLDS_NONE)
             return
         answer, _ = self._converse(LeaveAsked())
         assert isinstance(answer, Left)
         where = answer.where
-        show_note(self._shell, f"{describe_place(where)} was given back." if where else "This notebook holds no GPU.")
+        show_note(self._shell, f"Given back: {describe_place(where)}." if where else _HOLDS_NONE)
 
     def _converse(
         self, asked: CellAsked | PictureAsked | LeaveAsked

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import Any
 
 from bulletin.errors import BadOption
@@ -50,7 +51,7 @@ def parse(line: str) -> Wish:
     while words:
         name, has_value, value = words.pop(0).partition("=")
         if name not in OPTIONS:
-            raise BadOption(f"%%gpu has no option {name!r}; it takes {', '.join(OPTIONS)}.")
+            raise BadOption(_not_an_option(name))
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise BadOption(f"The option {name} of %%gpu needs a value.")
@@ -63,6 +64,14 @@ def parse(line: str) -> Wish:
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
     return Wish(**fields)
+
+
+def _not_an_option(name: str) -> str:
+    if not name.startswith("-"):
+        return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
+    near = get_close_matches(name, OPTIONS, n=1)
+    meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(OPTIONS)}."
+    return f"%%gpu has no option {name!r}.{meant}"
 
 
 def _sentence(text: str) -> str:

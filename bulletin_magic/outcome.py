@@ -59,7 +59,7 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
 def describe_stayed(name: str, kind: str) -> str:
     """One sentence about a variable that could not come back."""
     article = "an" if kind[:1].lower() in "aeiou" else "a"
-    return f"note: {name!r} is {article} {kind} and could not come back; it is not in the notebook."
+    return f"{name!r} stayed behind: {article} {kind} cannot come to the notebook."
 
 
 def error_to_raise(finished: Finished, travelled: object) -> BaseException:

@@ -38,6 +38,8 @@ from bulletin_magic.trip import NEVER_RAN, OfCell, Phase, Trip
 PING_MS = 1_000
 #: Leases that come to nothing before the cell could start.
 TRIES = 3
+#: The code of a lease whose executor could not be started.
+CANNOT_START = "cannot-start"
 _BROKE = "The connection to the node broke while your variables were sent."
 
 
@@ -146,7 +148,8 @@ class Session:
                 self._agent.take(news, trip.asked.wish, self._now_ms)
             case say.Revoked(lease=lease, sentence=sentence):
                 if not self._agent.holds(lease):
-                    pass
+                    if trip is not None and trip.phase is Phase.QUEUED and news.code == CANNOT_START:
+                        self._again(trip, sentence)  # a lease that was not even granted
                 elif trip is not None and trip.phase is Phase.RETURNING:
                     trip.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
                 else:
@@ -248,6 +251,7 @@ class Session:
         elif trip.stops:
             self._fail(CellStopped(NEVER_RAN))
         else:
+            self._broker.withdraw()
             trip.again()
             self._broker.ask(trip.submit(), self._now_ms)
 

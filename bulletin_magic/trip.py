@@ -118,7 +118,8 @@ class Trip:
         """The lease came to nothing before the cell ran: it needs another."""
         self.tries += 1
         self._shipped_ms, self._sender, self._outstanding, self.is_taken = None, None, 0, False
-        self.move(Phase.QUEUED)
+        if self.phase is not Phase.QUEUED:
+            self.move(Phase.QUEUED)
 
     def ship(self, where: Where, rings: AgentConnected, now_ms: int) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""

@@ -63,6 +63,11 @@ def make_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
+def make_id() -> str:
+    """A name that nothing else has: 64 random bits."""
+    return secrets.token_hex(8)
+
+
 def write_private(path: Path, content: PoolFile | AgentFile | Connection) -> None:
     """Write a file that only its owner can read, in one step: a reader sees the old one or the new one."""
     path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)

@@ -26,9 +26,9 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
     def shown(user: UserName) -> UserName:
         return user if viewer.is_admin or user == viewer.user else SOMEONE
 
-    state = broker.scheduler.state
+    state = broker.leases.scheduler.state
     slots = []
-    for agent in broker.agents.values():
+    for agent in broker.agents.known.values():
         node = state.nodes.get(agent.message.agent)
         for slot in agent.message.slots:
             tenant = node.tenants.get(slot.slot) if node is not None else None
@@ -45,8 +45,8 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
             )
     waiting = []
     now_ms = broker.now_ms()
-    for request, wish in broker.wishes.items():
-        standing = broker.waiting(request)
+    for request, wish in broker.leases.wishes.items():
+        standing = broker.leases.waiting(request)
         if standing is not None:
             waiting.append(
                 wire.WaitingPicture(
@@ -60,7 +60,6 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
                 )
             )
     rows = broker.ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
-    handshakes = sum(monitor.failed for monitor in broker.handshake_monitors)
     return wire.Picture(
         slots=tuple(slots),
         waiting=tuple(sorted(waiting, key=lambda one: one.position)),
@@ -80,7 +79,7 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
             )
             for row in rows
         ),
-        counters={**broker.counters, "failed handshakes": handshakes},
+        counters=broker.counters,
         uptime_ms=now_ms - broker.started_ms,
-        slot_word=broker.slot_word,
+        slot_word=broker.agents.slot_word,
     )

@@ -69,9 +69,16 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=action.why.value, sentence=SENTENCES[action.why])
 
 
-def record(message: wire.CellDone, node: str, kind: str, now_ms: int) -> CellRecord:
+def refused(request: RequestId, reason: actions.Reason) -> wire.Refused:
+    """A refusal, for its kernel."""
+    return wire.Refused(code=type(reason).__name__, sentence=str(reason), request=request)
+
+
+def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:
     """A finished cell as a row of the ledger. `now_ms` is UTC since the epoch."""
     usage = message.usage
+    kinds = {offer.slot: offer.kind for offer in node.slots}
+    on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
     ended_at_ms = now_ms - max(0, message.ended_ago_ms)
     return CellRecord(
         cell=message.cell,
@@ -80,10 +87,10 @@ def record(message: wire.CellDone, node: str, kind: str, now_ms: int) -> CellRec
         user=message.user,
         project=message.project,
         qos=message.qos,
-        node=node,
+        node=node.node,
         slots=message.slots,
-        kind="gpu" if kind in ("gpu", "mig") else "cpu",
-        gpus=len(message.slots) if kind in ("gpu", "mig") else 0,
+        kind="gpu" if on_gpu else "cpu",
+        gpus=len(message.slots) if on_gpu else 0,
         started_at_ms=ended_at_ms - usage.held_ms,
         ended_at_ms=ended_at_ms,
         held_ms=usage.held_ms,

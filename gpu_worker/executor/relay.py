@@ -103,6 +103,7 @@ class Relay:
         self._put = self._gone = 0
         self._has_room = threading.Event()
         self._looked = 0.0
+        self._at_line_start = True
         #: Passes on what came through the descriptors and came earlier.
         self.before: Callable[[], None] = lambda: None
         #: The cell that outputs belong to: the one that runs, or ran last.
@@ -148,10 +149,11 @@ class Relay:
             return
         self._wait_for_room()
         now = time.monotonic()
-        if now - self._looked > _LOOK_S:
+        if self._at_line_start and now - self._looked > _LOOK_S:  # `print` writes its newline by itself
             self._looked = now
             with self._interrupts:
                 self.before()
+        self._at_line_start = text.endswith("\n")
         self.captured(name, text)
 
     def captured(self, name: str, text: str) -> None:

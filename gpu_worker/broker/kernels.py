@@ -1,0 +1,168 @@
+"""The kernels that talk to the broker: who they are, what they ask, where they are reached."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+
+import msgspec
+import structlog
+
+from bulletin import __version__
+from bulletin.errors import NotAllowed, VersionMismatch
+from bulletin.ids import KernelId, RequestId, SessionId, UserName
+from bulletin.wire import keys
+from bulletin.wire import messages as wire
+from gpu_worker.broker.identity import Identity, Person
+from gpu_worker.broker.leases import Leases, Wish
+
+#: A kernel whose request waits says so every second. One that stopped saying so is gone.
+_SILENCE_MS = 20_000
+#: A connection that was silent for so long is forgotten; its kernel says hello again when it has a cell.
+_FORGET_MS = 3_600_000
+
+Send = Callable[[bytes, wire.Message], Awaitable[None]]
+
+
+class Kernel(msgspec.Struct):
+    """A kernel (or a status client) that said hello: one connection."""
+
+    route: bytes
+    token: str
+    person: Person
+    kernel: KernelId
+    session: SessionId
+    heard_ms: int
+
+
+class Kernels:
+    """All connections of kernels, by route; and the sessions they stand for."""
+
+    def __init__(
+        self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Callable[[Person], wire.Picture]
+    ) -> None:
+        self._send, self._identity, self._now_ms, self._draw = send, identity, now_ms, draw
+        self._known: dict[bytes, Kernel] = {}
+        self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
+        self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
+        self._asking: set[asyncio.Task[None]] = set()
+        self.refused_hellos = 0
+        self.active_ms = now_ms()  #: when any kernel was heard last
+        self.slot_word = "GPU"
+        self.leases: Leases  #: set by the broker: kernels and leases know each other
+        self._log = structlog.get_logger("broker")
+
+    async def take(self, route: bytes, message: wire.FromKernel) -> None:
+        """One message of a kernel."""
+        if isinstance(message, wire.Hello):
+            self._aside(self._hello(route, message))  # the hub may take its time; others go on
+            return
+        kernel = self._known.get(route)
+        if kernel is None:
+            await self._send(route, wire.Unknown())
+            return
+        self.active_ms = kernel.heard_ms = self._now_ms()
+        self._routes[kernel.session] = route
+        match message:
+            case wire.Ping():
+                await self._send(route, wire.Pong())
+            case wire.Submit() if self._identity.believed(kernel.token, self._now_ms()) is None:
+                self._aside(self._identify(kernel, message))
+            case wire.Submit():
+                await self._submit(kernel, message)
+            case wire.Withdraw():
+                await self.leases.withdraw(_name(kernel, message.request))
+            case wire.Look():
+                await self._send(route, self._draw(kernel.person))
+
+    async def tell(self, session: SessionId, message: wire.Message) -> None:
+        """Say something to a session's kernel, if it is there."""
+        route = self._routes.get(session)
+        if route is not None:
+            await self._send(route, message)
+
+    def learn(self, held: wire.HeldLease) -> None:
+        """A session that an agent has kept through a restart of this broker."""
+        self._sessions[held.user, held.kernel] = held.session
+
+    async def name_slots(self, word: str) -> None:
+        """Tell everybody what a slot of this pool is called, when that has changed."""
+        if word == self.slot_word:
+            return
+        self.slot_word = word
+        for kernel in list(self._known.values()):
+            await self._welcome(kernel)
+
+    async def tidy(self) -> None:
+        """Withdraw the requests of kernels that are gone, and forget connections that were silent for long."""
+        now_ms = self._now_ms()
+        for request, wish in list(self.leases.wishes.items()):
+            kernel = self._known.get(self._routes.get(wish.session, b""))
+            if kernel is None or now_ms - kernel.heard_ms > _SILENCE_MS:
+                await self.leases.withdraw(request)
+        for route in [route for route, kernel in self._known.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
+            kernel = self._known.pop(route)
+            if self._routes.get(kernel.session) == route:
+                del self._routes[kernel.session]
+                if all(deal.session != kernel.session for deal in self.leases.deals.values()):
+                    self._sessions.pop((kernel.person.user, kernel.kernel), None)
+
+    async def close(self) -> None:
+        """Ask the hub nothing more."""
+        for task in self._asking:
+            task.cancel()
+        await asyncio.gather(*self._asking, return_exceptions=True)
+
+    def _aside(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _hello(self, route: bytes, message: wire.Hello) -> None:
+        try:
+            if message.protocol != wire.PROTOCOL:
+                raise VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side")
+            person = await self._identity.who(message.token, self._now_ms())
+        except (VersionMismatch, NotAllowed) as error:
+            self.refused_hellos += 1
+            self._log.info("hello refused", code=error.code)
+            sentence = error.problem if isinstance(error, NotAllowed) else str(error)
+            await self._send(route, wire.Refused(code=error.code, sentence=sentence))
+            return
+        session = self._sessions.setdefault((person.user, message.kernel), SessionId(f"s-{keys.make_id()}"))
+        earlier = self._routes.get(session)
+        if earlier is not None and earlier != route:  # its kernel has connected anew
+            self._known.pop(earlier, None)
+        self.active_ms = self._now_ms()
+        kernel = Kernel(route, message.token, person, message.kernel, session, self.active_ms)
+        self._known[route] = kernel
+        self._routes[session] = route
+        await self._welcome(kernel)
+
+    async def _welcome(self, kernel: Kernel) -> None:
+        welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
+        await self._send(kernel.route, welcome)
+
+    async def _identify(self, kernel: Kernel, message: wire.Submit) -> None:
+        """Ask the hub again who this is, then take the request."""
+        try:
+            kernel.person = await self._identity.who(kernel.token, self._now_ms())
+        except NotAllowed as error:
+            refused = wire.Refused(code=error.code, sentence=error.problem, request=message.request)
+            await self._send(kernel.route, refused)
+            return
+        await self._submit(kernel, message)
+
+    async def _submit(self, kernel: Kernel, message: wire.Submit) -> None:
+        person = kernel.person
+        if message.project and message.project not in (*person.groups, person.project):
+            mine = ", ".join(person.groups) or person.project
+            sentence = f"you are not in the project {message.project!r}. Your projects: {mine}."
+            refused = wire.Refused(code="not-your-project", sentence=sentence, request=message.request)
+            await self._send(kernel.route, refused)
+            return
+        wish = Wish(kernel.session, kernel.kernel, person, message, self._now_ms())
+        await self.leases.submit(_name(kernel, message.request), wish)
+
+
+def _name(kernel: Kernel, request: RequestId) -> RequestId:
+    """The broker's name of a request: kernels name theirs as they like."""
+    return RequestId(f"{kernel.session}/{request}")

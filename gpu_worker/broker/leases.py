@@ -1,0 +1,198 @@
+"""Requests and leases between kernels, the scheduler and agents. The scheduler decides; this carries it out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import assert_never
+
+import msgspec
+
+from bulletin.ids import AgentId, KernelId, LeaseId, ProjectId, RequestId, SessionId
+from bulletin.wire import keys
+from bulletin.wire import messages as wire
+from gpu_worker.broker import translate
+from gpu_worker.broker.identity import Person
+from gpu_worker.scheduler import actions, events, explain
+from gpu_worker.scheduler.machine import Scheduler
+
+
+class Wish(msgspec.Struct):
+    """A request in the queue, and whose it is."""
+
+    session: SessionId
+    kernel: KernelId
+    person: Person
+    message: wire.Submit
+    since_ms: int
+    told: wire.Queued | None = None
+
+    @property
+    def project(self) -> ProjectId:
+        """Who pays."""
+        return self.message.project or self.person.project
+
+
+class Deal(msgspec.Struct):
+    """A lease that was granted, and what its kernel must hear when its executor is up.
+
+    Without `granted` and `prepare` it was learned again from its agent, after a restart.
+    """
+
+    session: SessionId
+    agent: AgentId
+    granted: wire.Granted | None = None
+    prepare: wire.Prepare | None = None
+
+
+#: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
+TellSession = Callable[[SessionId, wire.Message], Awaitable[None]]
+TellAgent = Callable[[AgentId, wire.Message], Awaitable[None]]
+
+
+class Leases:
+    """Owns the scheduler, the wishes that wait and the deals that hold."""
+
+    def __init__(
+        self, scheduler: Scheduler, now_ms: Callable[[], int], tell: TellSession, tell_agent: TellAgent
+    ) -> None:
+        self.scheduler, self._now_ms = scheduler, now_ms
+        self._tell, self._tell_agent = tell, tell_agent
+        self.wishes: dict[RequestId, Wish] = {}
+        self.deals: dict[LeaseId, Deal] = {}
+        #: The nodes that may be granted, as they introduced themselves.
+        self.nodes: dict[AgentId, wire.Register] = {}
+        self._stepping = asyncio.Lock()
+
+    async def step(self, event: events.Event) -> None:
+        """Let the scheduler note a fact, and do what it says, in its order and before the next fact."""
+        async with self._stepping:
+            for action in self.scheduler.step(event, self._now_ms()):
+                await self._perform(action)
+
+    # --- requests
+
+    async def submit(self, request: RequestId, wish: Wish) -> None:
+        """Take a request in. The same one again changes nothing, and is answered again."""
+        wish = self.wishes.setdefault(request, wish)
+        lease = LeaseId(f"l-{keys.make_id()}")
+        person = wish.person
+        await self.step(translate.submitted(wish.message, request, lease, wish.session, person.user, wish.project))
+        await self.tell_queue(everybody=False)
+
+    async def withdraw(self, request: RequestId) -> None:
+        """The kernel no longer wants it, or is gone."""
+        self.wishes.pop(request, None)
+        await self.step(events.RequestWithdrawn(request))
+
+    def waiting(self, request: RequestId) -> explain.Waiting | None:
+        """Where a request stands; None if it does not wait."""
+        if request not in self.scheduler.state.pending:
+            return None
+        return explain.waiting(self.scheduler.state, request, self._now_ms())
+
+    async def tell_queue(self, *, everybody: bool) -> None:
+        """Say where requests stand: all of them each second, and at once what has changed."""
+        for request, wish in list(self.wishes.items()):
+            waiting = self.waiting(request)
+            if waiting is None:
+                continue
+            news = translate.queued(wish.message.request, waiting)
+            if everybody or news != wish.told:
+                wish.told = news
+                await self._tell(wish.session, news)
+
+    # --- what agents report
+
+    async def joined(self, node: wire.Register) -> None:
+        """A node is there, with what it holds."""
+        self.nodes[node.agent] = node
+        for held in node.held:
+            self.deals.setdefault(held.lease, Deal(held.session, node.agent))
+        await self.step(translate.joined(node))
+
+    async def lost(self, agent: AgentId) -> None:
+        """A node has been silent for too long."""
+        self.nodes.pop(agent, None)
+        await self.step(events.AgentLost(agent))
+
+    async def prepared(self, lease: LeaseId) -> None:
+        """The executor is up: its kernel may come."""
+        deal = self.deals.get(lease)
+        if deal is not None and deal.granted is not None:
+            await self._tell(deal.session, deal.granted)
+
+    async def over(self, message: wire.LeaseOver) -> None:
+        """The slots are free again."""
+        deal = self.deals.pop(message.lease, None)
+        if deal is not None and message.code == "cannot-start":
+            revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
+            await self._tell(deal.session, revoked)
+        await self.step(events.LeaseEnded(message.lease))
+        await self.tell_queue(everybody=False)
+
+    # --- what the scheduler asks for
+
+    async def _perform(self, action: actions.Action) -> None:
+        match action:
+            case actions.Grant():
+                await self._grant(action)
+            case actions.Refuse():
+                wish = self.wishes.pop(action.request, None)
+                if wish is not None:
+                    refused = translate.refused(wish.message.request, action.reason)
+                    await self._tell(wish.session, refused)
+            case actions.Evict():
+                await self._tell_holder(action.lease, wire.Evict(lease=action.lease))
+            case actions.EndLease():
+                deal = self.deals.get(action.lease)
+                if deal is not None:
+                    await self._tell(deal.session, translate.revoked(action))
+                    await self._tell_holder(action.lease, wire.Evict(lease=action.lease, force=True))
+                    if deal.agent not in self.nodes or action.why is actions.Why.NOT_HELD:
+                        del self.deals[action.lease]
+            case _:
+                assert_never(action)
+
+    async def _tell_holder(self, lease: LeaseId, message: wire.Message) -> None:
+        deal = self.deals.get(lease)
+        if deal is not None and deal.agent in self.nodes:
+            await self._tell_agent(deal.agent, message)
+
+    async def _grant(self, action: actions.Grant) -> None:
+        wish = self.wishes.pop(action.request, None)
+        node = self.nodes.get(action.agent)
+        if node is None:
+            return  # it was lost in this instant; the scheduler hears of it next
+        if action.lease not in self.deals and wish is not None:
+            self.deals[action.lease] = _deal(action, wish, node)
+        deal = self.deals.get(action.lease)
+        if deal is not None and deal.prepare is not None:  # granted again: the agent answers once more
+            await self._tell_agent(action.agent, deal.prepare)
+
+
+def _deal(action: actions.Grant, wish: Wish, node: wire.Register) -> Deal:
+    ticket = keys.make_secret()
+    names = {slot.slot: slot.name for slot in node.slots}
+    prepare = wire.Prepare(
+        lease=action.lease,
+        session=action.session,
+        kernel=wish.kernel,
+        user=wish.person.user,
+        project=wish.project,
+        qos=wish.message.qos,
+        slots=action.slots,
+        walltime_ms=action.walltime_ms,
+        ticket=ticket,
+        environment=wish.message.environment,
+        label=wish.message.label,
+    )
+    granted = wire.Granted(
+        request=wish.message.request,
+        lease=action.lease,
+        session=action.session,
+        agent=node.address,
+        ticket=ticket,
+        node=node.node,
+        slots=tuple(names.get(slot, slot) for slot in action.slots),
+        walltime_ms=action.walltime_ms,
+    )
+    return Deal(action.session, action.agent, granted, prepare)
