@@ -82,7 +82,7 @@ class StatusLine:
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
-        self._id = f"bulletin-{uuid.uuid4().hex}"
+        self._id = ""
         self._text = ""
         self._is_shown = False
         self._due_s: float | None = None
@@ -107,7 +107,7 @@ class StatusLine:
     def show_now(self) -> None:
         """The moment has passed: show what there is to say."""
         if not self._is_shown and self._text:
-            self._is_shown = True
+            self._is_shown, self._id = True, f"bulletin-{uuid.uuid4().hex}"
             self._write(update=False)
 
     def clear(self) -> None:
@@ -123,7 +123,6 @@ class StatusLine:
             self._shell.display_pub.publish(
                 {"text/plain": "", "text/html": ""}, transient={"display_id": self._id}, update=True
             )
-        self._id = f"bulletin-{uuid.uuid4().hex}"
 
     def _write(self, *, update: bool) -> None:
         if is_notebook(self._shell):

@@ -2,8 +2,8 @@
 
 import atexit
 import os
-import uuid
 from pathlib import Path
+from secrets import token_hex
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -26,9 +26,8 @@ from bulletin_magic.receipts import describe_place, receipt
 from bulletin_magic.status import describe_pool
 
 _HOLDS_NONE = "This notebook holds no GPU."
-_MEANT_TWO = (
-    "%gpu with one % only shows the pool; the code below it runs here. Write %%gpu to run the cell on the pool."
-)
+_MEANT_TWO = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
+_MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
 
 
 @magics_class
@@ -80,9 +79,10 @@ class BulletinMagics(Magics):
             return
         plan = state.needs(cell, self._shell.user_ns)
         captured = state.capture(self._shell.user_ns, plan)
+        name = token_hex(16)
         asked = CellAsked(
-            cell=CellId(uuid.uuid4().hex),
-            request=RequestId(uuid.uuid4().hex),
+            cell=CellId(name),
+            request=RequestId(name),
             source=cell,
             number=cell_number(self._shell),
             parts=(captured.stream, *captured.buffers),
@@ -130,9 +130,9 @@ class BulletinMagics(Magics):
             raise BadOption(advise(line.strip()))
 
     @line_magic("%gpu")  # type: ignore[arg-type]  # see above
-    def misplaced(self, line: str) -> None:
+    def misplaced(self, _line: str) -> None:
         """What IPython makes of a %%gpu that is not the first line of its cell."""
-        raise UsageError("`%%gpu` must be the first line of its cell. What stands above it here has already run.")
+        raise UsageError(_MISPLACED)
 
     def close(self) -> None:
         """Give the session back and leave the pool."""

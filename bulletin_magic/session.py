@@ -35,11 +35,7 @@ from bulletin_magic.facts import (
 )
 from bulletin_magic.trip import NEVER_RAN, OfCell, Phase, Trip
 
-PING_MS = 1_000
-#: Leases that come to nothing before the cell could start.
-TRIES = 3
-#: The code of a lease whose executor could not be started.
-CANNOT_START = "cannot-start"
+PING_MS, TRIES = 1_000, 3
 _BROKE = "The connection to the node broke while your variables were sent."
 
 
@@ -147,12 +143,11 @@ class Session:
                 trip.move(Phase.ATTACHING)
                 self._agent.take(news, trip.asked.wish, self._now_ms)
             case say.Revoked(lease=lease, sentence=sentence):
-                if not self._agent.holds(lease):
-                    if trip is not None and trip.phase is Phase.QUEUED and news.code == CANNOT_START:
-                        self._again(trip, sentence)  # a lease that was not even granted
-                elif trip is not None and trip.phase is Phase.RETURNING:
+                if trip is not None and trip.phase is Phase.QUEUED and news.code == "cannot-start":
+                    self._again(trip, sentence)  # its lease ended before it was granted
+                elif trip is not None and trip.phase is Phase.RETURNING and self._agent.holds(lease):
                     trip.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
-                else:
+                elif self._agent.holds(lease):
                     self._lease_over(sentence)
             case say.Picture():
                 self._deliver(Pictured(picture=news, where=self.where))
@@ -246,7 +241,7 @@ class Session:
             self._fail(CellLost(sentence))
 
     def _again(self, trip: Trip, sentence: str) -> None:
-        if trip.tries == TRIES:
+        if trip.tries == TRIES:  # leases come to nothing again and again
             self._fail(CellLost(sentence))
         elif trip.stops:
             self._fail(CellStopped(NEVER_RAN))

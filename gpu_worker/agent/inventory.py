@@ -40,6 +40,7 @@ class Inventory:
     def __init__(self, cpu_slots: int, *, use_gpus: bool) -> None:
         self._nvml = _nvml() if use_gpus else None
         self._handles: dict[SlotId, object] = {}
+        self._idle_bytes: dict[int, int] = {}  #: what the driver itself keeps, by handle
         self.offers = self._gpus() if self._nvml is not None else ()
         if not self.offers:
             self._nvml = None
@@ -66,9 +67,11 @@ class Inventory:
         nvml = self._nvml
         assert nvml is not None
         slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
-        name, memory = _text(nvml.nvmlDeviceGetName(handle)), int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         self._handles[slot] = handle
-        return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=memory)
+        self._idle_bytes[id(handle)] = int(memory.used)
+        name = _text(nvml.nvmlDeviceGetName(handle))
+        return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=int(memory.total))
 
     def _slices(self, gpu: object) -> list[object] | None:
         """The slices of a GPU that is cut into some, perhaps into none yet: CUDA cannot use it whole. Else None."""
@@ -93,15 +96,19 @@ class Inventory:
 
     async def watch(self, slots: tuple[SlotId, ...], load: Load) -> None:
         """Sample the slots until cancelled. Samples only GPUs: the load of a CPU slot is its cell's own affair."""
-        handles = [self._handles[slot] for slot in slots if slot in self._handles]
-        while handles:
-            sample = await asyncio.to_thread(self._sample, handles)
-            if sample is not None:
-                used, busy_percent = sample
-                load.peak_memory_bytes = max(load.peak_memory_bytes or 0, used)
-                load.busy_percent += busy_percent
-                load.samples += len(handles)
+        while self.visible(slots):
+            await self.sample(slots, load)
             await asyncio.sleep(_SAMPLE_S)
+
+    async def sample(self, slots: tuple[SlotId, ...], load: Load) -> None:
+        """Look once."""
+        handles = [self._handles[slot] for slot in slots if slot in self._handles]
+        sample = await asyncio.to_thread(self._sample, handles) if handles else None
+        if sample is not None:
+            used, busy_percent = sample
+            load.peak_memory_bytes = max(load.peak_memory_bytes or 0, used)
+            load.busy_percent += busy_percent
+            load.samples += len(handles)
 
     def _sample(self, handles: list[object]) -> tuple[int, int] | None:
         """Bytes held and percent busy, summed; None if a GPU does not answer (it is lost, say)."""
@@ -120,7 +127,11 @@ class Inventory:
         known = [int(process.usedGpuMemory) for process in processes if process.usedGpuMemory is not None]
         if len(known) == len(processes) and known:
             return sum(known)
-        return int(nvml.nvmlDeviceGetMemoryInfo(handle).used) if processes else 0
+        if processes:
+            return int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
+        # Some sandboxes list no process at all: then what is in use above the driver's own counts.
+        used = int(nvml.nvmlDeviceGetMemoryInfo(handle).used) - self._idle_bytes.get(id(handle), 0)
+        return used if used > _RESIDUE_BYTES else 0
 
     def _busy_percent(self, handle: object) -> int:
         nvml = self._nvml

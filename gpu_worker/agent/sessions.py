@@ -29,6 +29,8 @@ from gpu_worker.config import Settings
 _PIPE_BUFFER = 4 * 2**20
 _UNREAD_LIMIT = 4 * bulk.RING
 _STATUS_WAIT_S = 2.0
+#: A cell that is over sooner is not told before it is done.
+_BEGAN_S = 0.03
 
 
 class End(Enum):
@@ -57,7 +59,8 @@ class Cell:
         self.has_noticed = False
         self.is_overdue = False
         self.is_stopped = False
-        self.timers: list[asyncio.Task[None]] = []
+        self.alarms: list[asyncio.TimerHandle] = []
+        self.tasks: list[asyncio.Task[None]] = []
 
 
 def now_ms() -> int:
@@ -151,6 +154,7 @@ class Session:
             await self._tell(message, blobs)
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
         cell.ended, cell.ended_blobs = msgspec.structs.replace(message, usage=usage), blobs
         cell.returning = 0 if message.parcel.inline else sum(message.parcel.sizes)
@@ -163,8 +167,10 @@ class Session:
         if self.cell is not cell:
             return
         self.cell, self.last = None, cell
-        for timer in cell.timers:
-            timer.cancel()
+        for alarm in cell.alarms:
+            alarm.cancel()
+        for task in cell.tasks:
+            task.cancel()
         usage = cell.ended.usage if cell.ended is not None and outcome is None else None
         prepare = self.prepare
         await self._to_broker(
@@ -225,7 +231,7 @@ class Session:
             case wire.Run():
                 await self._run_cell(message, blobs)
             case wire.Chunk() | wire.Took() | wire.Answer():
-                await self._to_executor(message, blobs)
+                self._to_executor(message, blobs)
             case wire.Seen():
                 if self.cell is not None and self.cell.id == message.cell:
                     self.cell.journal.seen(message.seq)
@@ -255,12 +261,21 @@ class Session:
             await self._tell(wire.Gone(code="not-free", sentence=sentence))
             return
         cell = self.cell = Cell(message)
-        cell.timers.append(asyncio.create_task(self._walltime(cell)))
-        cell.timers.append(asyncio.create_task(self._inventory.watch(self.prepare.slots, cell.load)))
-        await self._to_executor(message, blobs)
+        self._to_executor(message, blobs)
+        later = asyncio.get_running_loop().call_later
+        cell.alarms.append(later(_BEGAN_S, self._tell_began, cell))
+        cell.alarms.append(later(self.prepare.walltime_ms / 1000, self._walltime, cell))
+        if self._inventory.visible(self.prepare.slots):
+            cell.tasks.append(asyncio.create_task(self._inventory.watch(self.prepare.slots, cell.load)))
+
+    def _tell_began(self, cell: Cell) -> None:
+        """Shorter cells are only told when they are done: the broker need not know of them before."""
+        cell.tasks.append(asyncio.create_task(self._say_began(cell)))
+
+    async def _say_began(self, cell: Cell) -> None:
         await self._to_broker(wire.CellBegan(lease=self.prepare.lease, cell=cell.id))
 
-    async def _to_executor(self, message: wire.Message, blobs: Sequence[Blob]) -> None:
+    def _to_executor(self, message: wire.Message, blobs: Sequence[Blob]) -> None:
         if self._writer is None or self._writer.is_closing():
             return  # its end is told by `run`
         pipe.write(self._writer, frames.pack(message, blobs))
@@ -276,25 +291,24 @@ class Session:
             self.finish_soon(End.STOPPED)
         elif not cell.is_stopped:
             cell.is_stopped = True
-            cell.timers.append(
-                asyncio.create_task(self._interrupt(cell, End.STOPPED, self._settings.interrupt_grace_ms))
-            )
+            self._interrupt(cell, End.STOPPED, self._settings.interrupt_grace_ms)
         elif self.executor is not None:
             self.executor.interrupt()
 
-    async def _interrupt(self, cell: Cell, end: End, grace_ms: int) -> None:
+    def _interrupt(self, cell: Cell, end: End, grace_ms: int) -> None:
         """Interrupt; end the executor if no Python code has noticed within the grace."""
         if self.executor is not None:
             self.executor.interrupt()
-        await asyncio.sleep(grace_ms / 1000)
+        cell.alarms.append(asyncio.get_running_loop().call_later(grace_ms / 1000, self._escalate, cell, end))
+
+    def _escalate(self, cell: Cell, end: End) -> None:
         if self.cell is cell and (end is End.WALLTIME or not cell.has_noticed):
             self.finish_soon(end)
 
-    async def _walltime(self, cell: Cell) -> None:
-        await asyncio.sleep(self.prepare.walltime_ms / 1000)
+    def _walltime(self, cell: Cell) -> None:
         cell.is_overdue = True
         self.log.info("walltime", cell=cell.id, walltime_ms=self.prepare.walltime_ms)
-        await self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
+        self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
 
     def exited(self, status: int) -> None:
         """The executor's process is gone."""
@@ -341,7 +355,7 @@ class Session:
             await self._close_cell(cell, self.end.value if self.end is not None else "died")
         elif self.end is not End.LEFT:
             await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
-        if not await self._inventory.wait_empty(self.prepare.slots):
+        while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
             self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)
         self.discard()
         return sentence

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from enum import Enum
 from types import FrameType, TracebackType, coroutine
 from typing import Any, TypeVar
@@ -127,7 +127,7 @@ class Interrupts:
 
     def drive(self, work: Coroutine[Any, Any, Result], task_of: Callable[..., asyncio.Task[Result]]) -> Result:
         """Run a cell's coroutine to its end in the loop, whatever its code does to the loop."""
-        task = task_of(self._translate(work))
+        task = task_of(_awaiting(self._translate(work)))
         self._task, self._is_cancelled = task, False
         try:
             while not task.done():
@@ -167,3 +167,8 @@ class Interrupts:
                 send = lambda thrown=error: work.throw(thrown)  # type: ignore[misc]  # noqa: E731
             else:
                 send = lambda value=value: work.send(value)  # type: ignore[misc]  # noqa: E731
+
+
+async def _awaiting(work: Awaitable[Result]) -> Result:
+    """A coroutine, which a task wants: since Python 3.12 a generator that can be awaited is none to asyncio."""
+    return await work

@@ -87,6 +87,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._outer: ExecutionResult | None = None
         self._shown: tuple[BaseException, list[str]] | None = None
         self._source = ""
+        self._python: str | None = None
         self._no_advice: object = None
         self._lines_above = 0
         super().__init__(config=config)
@@ -106,7 +107,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             history.extend([""] * (number - len(history)))  # In[number] is this cell, whatever ran elsewhere
         # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
         self._lines_above = 1 + source[: len(source) - len(source.lstrip())].count("\n")
-        self._source = source
+        self._source, self._python = source, None
         self._outer = self._shown = None
 
     async def run(self, source: str, *, silent: bool) -> Any:
@@ -138,8 +139,11 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def transform_cell(self, raw_cell: str) -> str:
         """Python of a cell; of the cell itself, with the lines that stand above it in the notebook."""
-        python: str = super().transform_cell(raw_cell)
-        return "\n" * self._lines_above + python if raw_cell is self._source else python
+        if raw_cell is not self._source:
+            return str(super().transform_cell(raw_cell))
+        if self._python is None:  # IPython asks twice
+            self._python = "\n" * self._lines_above + str(super().transform_cell(raw_cell))
+        return self._python
 
     async def run_code(self, code_obj: types.CodeType, result: Any = None, *, async_: bool = False) -> bool:
         """Run one statement; remember which result is the cell's own."""

@@ -75,8 +75,12 @@ class PoolProcess:
                 name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))
             },
         )
-        until(lambda: (folder / "connection.json").exists(), f"the pool to start; see {self.log.name}")
-        until(lambda: self.picture().slots, "the agent to register")
+        try:
+            until(lambda: (folder / "connection.json").exists(), f"the pool to start; see {self.log.name}")
+            until(lambda: self.picture().slots, "the agent to register")
+        except BaseException:
+            self.stop()
+            raise
 
     @property
     def connection(self) -> keys.Connection:
@@ -88,8 +92,8 @@ class PoolProcess:
             welcome = client.hello(self.connection.token, kernel="picture")
             assert isinstance(welcome, wire.Welcome)
             client.send(wire.Look())
-            picture = client.receive()
-            assert isinstance(picture, wire.Picture)
+            while not isinstance(picture := client.receive(), wire.Picture):
+                pass  # welcomed once more: the first agent has come
             return picture
         finally:
             client.close()

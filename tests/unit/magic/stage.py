@@ -14,6 +14,7 @@ from bulletin_magic.facts import (
     Delivery,
     DropAgent,
     Event,
+    Failed,
     Note,
     Tick,
     ToAgent,
@@ -58,6 +59,19 @@ def granted(request: str = "r-c1", lease: LeaseId = LEASE) -> say.Granted:
 def ended(name: str = "c1", outcome: str = "returned", sizes: tuple[int, ...] = (3,)) -> say.Ended:
     parcel = say.Parcel(sizes=sizes, inline=sum(sizes) < 1000)
     return say.Ended(cell=CellId(name), outcome=outcome, parcel=parcel, ran_ms=5)  # type: ignore[arg-type]
+
+
+def submit(request: str = "r-c1") -> say.Submit:
+    return say.Submit(request=RequestId(request))
+
+
+def attach(cell: CellId | None = CELL, seen: int = 0) -> say.Attach:
+    return say.Attach(protocol=say.PROTOCOL, lease=LEASE, ticket="ticket", cell=cell, seen=seen)
+
+
+def failure(stage: "Stage") -> Exception:
+    (failed,) = [told for told in stage.delivered() if isinstance(told, Failed)]
+    return failed.error
 
 
 class Stage:

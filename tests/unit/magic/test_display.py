@@ -1,6 +1,7 @@
 """What Bulletin says of its own: the queue line, notes, receipts, the status of the pool."""
 
 import pytest
+from msgspec import structs
 
 from bulletin.ids import LeaseId, SlotId, UserName
 from bulletin.wire.messages import CellUsage, Ended, ErrorText, Parcel, Picture, SlotPicture, WaitingPicture
@@ -63,10 +64,20 @@ def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: 
 
 
 def test_a_receipt_says_what_a_cell_cost() -> None:
-    line = "ran 4.2 s on GPU-0 of node1 · waited 300 ms · sent 12 MB · returned 1.2 MB"
-    assert receipt(finished(4_200, 300)) == line
-    assert receipt(finished(4_200, 300, peak=3_100_000_000)) == f"{line} · peak 3.1 GB"
+    line = "ran 4.2 s on GPU-0 of node1 · waited 3.0 s · sent 12 MB · returned 1.2 MB"
+    assert receipt(finished(4_200, 3_000)) == line
+    assert receipt(finished(4_200, 3_000, peak=3_100_000_000)) == f"{line} · peak 3.1 GB"
     assert receipt(finished(5, 1_500)) is not None
+
+
+def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
+    plain = structs.replace(
+        finished(4_200, 300),
+        sent_bytes=3_860,
+        returned_bytes=220,
+        where=structs.replace(WHERE, slots=("CPU slot",), slot_word="CPU slot"),
+    )
+    assert receipt(plain) == "ran 4.2 s on a CPU slot of node1"
 
 
 def test_a_quick_cell_has_no_receipt() -> None:
@@ -144,7 +155,5 @@ def test_a_syntax_error_is_shown_without_our_frames() -> None:
 
 
 def test_what_stayed_behind_is_told_honestly() -> None:
-    assert describe_stayed("gen", "generator") == (
-        "note: 'gen' is a generator and could not come back; it is not in the notebook."
-    )
+    assert describe_stayed("gen", "generator") == ("'gen' stayed behind: a generator cannot come to the notebook.")
     assert "is an _io" not in describe_stayed("f", "_io.TextIOWrapper")

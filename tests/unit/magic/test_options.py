@@ -28,8 +28,9 @@ def test_options_become_a_wish(line: str, wish: Wish) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--gpu 2", ["'--gpu'", *OPTIONS]),
-        ("2", ["'2'", "--gpus"]),
+        ("--gpu 2", ["'--gpu'", "Did you mean --gpus?"]),
+        ("--many", ["'--many'", *OPTIONS]),
+        ("x = 1", ["'x'", "code goes on the lines below"]),
         ("--gpus two", ["--gpus", "'two'"]),
         ("--gpus -1", ["--gpus", "'-1'"]),
         ("--gpus", ["--gpus", "needs a value"]),

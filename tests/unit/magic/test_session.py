@@ -1,17 +1,18 @@
 """One cell's way through a session: queue, attach, ship, run, return; and the next cell's shorter one."""
 
+import mmap
+
 import pytest
 
-from bulletin.errors import CellLost, IllegalMove, MalformedMessage, NoPool, NotAllowed, Refused
+from bulletin.errors import IllegalMove, NoPool
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import CHUNK, WINDOW
 from bulletin_magic.facts import (
+    AgentConnected,
     Answered,
     Began,
-    Failed,
     Finished,
-    Garbled,
     LeaveAsked,
     Left,
     PictureAsked,
@@ -26,19 +27,10 @@ from bulletin_magic.facts import (
 )
 from bulletin_magic.trip import Phase
 
-from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended
+from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended, failure, granted, submit
 
 WHERE = Where(lease=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
 PICTURE = say.Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
-
-
-def failure(stage: Stage) -> Exception:
-    (failed,) = [told for told in stage.delivered() if isinstance(told, Failed)]
-    return failed.error
-
-
-def submit(request: str = "r-c1") -> say.Submit:
-    return say.Submit(request=RequestId(request))
 
 
 def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
@@ -84,7 +76,7 @@ def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
     assert [type(message) for message in stage.said_to_agent()] == [say.Run]
 
 
-@pytest.mark.parametrize("wish", [Wish(gpus=2), Wish(qos="batch"), Wish(walltime_ms=9_000_000)])
+@pytest.mark.parametrize("wish", [Wish(gpus=2), Wish(qos="batch"), Wish(walltime_ms=1_000)])
 def test_a_hot_session_that_does_not_fit_the_wish_is_given_back(wish: Wish) -> None:
     stage = Stage()
     stage.hot()
@@ -116,16 +108,6 @@ def test_a_session_that_ends_while_idle_is_forgotten() -> None:
     assert stage.has_dropped()
     stage.do(cell("c2"))
     assert stage.said_to_broker() == [submit("r-c2")]
-
-
-def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
-    stage = Stage()
-    stage.queue()
-    for attempt in ("r-c1", "r-c1-2", "r-c1-3"):
-        stage.grant(attempt)
-        stage.agent(say.Gone(code="x", sentence="No process could be started."))
-    assert isinstance(failure(stage), CellLost)
-    assert stage.session.phase is None
 
 
 def test_a_large_parcel_follows_in_chunks_as_they_are_taken() -> None:
@@ -213,118 +195,6 @@ def test_what_comes_after_the_end_is_dropped() -> None:
     assert stage.seen() == []
 
 
-@pytest.mark.parametrize(
-    ("message", "error"),
-    [
-        (say.Refused(code="too-many", sentence="No.", request=RequestId("r-c1")), Refused),
-        (say.Refused(code="not-allowed", sentence="Who?"), NotAllowed),
-        (say.Refused(code="version-mismatch", sentence="Old."), Refused),
-        (say.Malformed(problem="eh"), MalformedMessage),
-    ],
-)
-def test_a_refusal_of_the_broker_ends_the_cell(message: say.ToKernel, error: type[Exception]) -> None:
-    stage = Stage()
-    stage.queue()
-    stage.broker(message)
-    assert type(failure(stage)) is error
-    assert stage.session.phase is None
-
-
-def test_a_refused_ticket_ends_the_cell() -> None:
-    stage = Stage()
-    stage.queue()
-    stage.grant()
-    stage.agent(say.Refused(code="version-mismatch", sentence="Old."))
-    assert type(failure(stage)) is Refused
-    assert stage.has_dropped()
-
-
-def test_a_broker_that_never_answers_is_no_pool() -> None:
-    stage = Stage()
-    stage.do(cell())
-    stage.wait(9_999)
-    assert stage.delivered() == []
-    stage.wait(1)
-    assert isinstance(failure(stage), NoPool)
-    stage.do(cell("c2"))
-    assert stage.said_to_broker()[-1] == HELLO
-
-
-def test_a_dead_executor_is_a_lost_cell_with_its_cause() -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(say.Lost(cell=CELL, code="died", sentence="It was killed."))
-    assert str(failure(stage)).startswith("It was killed. Your variables are as before")
-    stage.do(cell("c2"))
-    assert stage.said_to_broker() == [submit("r-c2")]
-
-
-def test_a_revoked_lease_is_a_lost_cell_once_the_cell_runs() -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(say.Pong())
-    stage.broker(say.Revoked(lease=LeaseId("another"), code="x", sentence="Not ours."))
-    assert stage.seen() == []
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
-    assert isinstance(failure(stage), CellLost)
-
-
-def test_a_lease_revoked_before_the_cell_started_is_asked_for_again() -> None:
-    stage = Stage()
-    stage.queue()
-    stage.grant()
-    stage.said_to_broker()
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
-    assert stage.said_to_broker() == [submit("r-c1-2")]
-
-
-def test_results_on_their_way_survive_a_revoked_lease() -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(ended(sizes=(2000,)))
-    stage.broker(say.Revoked(lease=LEASE, code="over", sentence="It is over."))
-    stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
-    assert isinstance(stage.delivered()[-1], Finished)
-    stage.do(cell("c2"))
-    assert stage.said_to_broker() == [submit("r-c2")]
-
-
-def test_results_that_never_come_after_a_revoked_lease_are_a_lost_cell() -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(ended(sizes=(2000,)))
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
-    stage.wait(9_000)
-    assert isinstance(failure(stage), CellLost)
-
-
-@pytest.mark.parametrize("parcel", [say.Parcel(sizes=(5,)), say.Parcel(sizes=(-1,), inline=False)])
-def test_results_that_make_no_sense_are_a_lost_cell(parcel: say.Parcel) -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(say.Ended(cell=CELL, outcome="returned", parcel=parcel, ran_ms=1), b"abc")
-    assert stage.said_to_agent() == [say.Leave()]
-    assert isinstance(failure(stage), CellLost)
-
-
-def test_an_agent_that_speaks_otherwise_costs_only_the_cell() -> None:
-    stage = Stage()
-    stage.start()
-    stage.do(Garbled("agent", "protocol 9"))
-    assert "protocol 9" in str(failure(stage))
-    stage.do(cell("c2"))
-    assert stage.said_to_broker() == [submit("r-c2")]
-
-
-def test_junk_of_the_broker_does_not_touch_a_running_cell() -> None:
-    stage = Stage()
-    stage.start()
-    stage.do(Garbled("broker", "junk"))
-    assert stage.seen() == []
-    stage.finish()
-    assert isinstance(stage.delivered()[-1], Finished)
-
-
 def test_leaving_gives_the_session_back() -> None:
     stage = Stage()
     stage.hot()
@@ -370,3 +240,37 @@ def test_a_second_cell_at_the_same_time_is_a_bug() -> None:
     stage.start()
     with pytest.raises(IllegalMove):
         stage.do(cell("c2"))
+
+
+def test_the_walltime_of_one_cell_is_not_left_to_the_next() -> None:
+    stage = Stage()
+    stage.start(cell(wish=Wish(walltime_ms=1_000)))
+    stage.finish()
+    stage.seen()
+    stage.do(cell("c2", wish=Wish(walltime_ms=1_000, label="another name for the same")))
+    assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+    stage.finish("c2")
+    stage.seen()
+    stage.do(cell("c3"))
+    assert stage.said_to_agent() == [say.Leave()]
+    assert [type(message) for message in stage.said_to_broker()] == [say.Submit]
+
+
+def test_the_executor_is_told_whether_there_are_rings() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.broker(granted())
+    stage.do(AgentConnected(mmap.mmap(-1, 1), mmap.mmap(-1, 1)))
+    stage.agent(say.Attached(lease=LEASE))
+    (run,) = [message for message in stage.said_to_agent() if isinstance(message, say.Run)]
+    assert run.has_rings
+
+
+def test_the_agent_may_forget_a_cell_only_once_all_of_it_is_here() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"{}")
+    stage.agent(ended(sizes=(2000,)))
+    assert stage.said_to_agent() == []
+    stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Seen(cell=CELL, seq=1)]

@@ -1,20 +1,15 @@
-"""A session whose peers fall silent, are restarted, or lose the connection; and the stop button in each phase."""
+"""A session whose peers fall silent, are restarted, or lose the connection."""
 
 import pytest
 
-from bulletin.errors import CellLost, CellStopped
-from bulletin.ids import LeaseId, RequestId, SessionId
+from bulletin.errors import CellLost
+from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
-from bulletin_magic.facts import Failed, Finished, Printed, StopPressed
+from bulletin.wire.frames import Blob
+from bulletin_magic.facts import Finished, Printed
 from bulletin_magic.trip import Phase
 
-from .stage import CELL, HELLO, LARGE, LEASE, Stage, cell, ended
-from .test_session import failure, submit
-
-
-def reattach(seen: int = 0) -> say.Attach:
-    return say.Attach(protocol=say.PROTOCOL, lease=LEASE, ticket="ticket", cell=CELL, seen=seen)
-
+from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
 
 # --- the broker ------------------------------------------------------------------------------------------------------
 
@@ -125,7 +120,7 @@ def test_after_a_broken_link_the_outputs_go_on_where_they_were() -> None:
     stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"one")
     stage.seen()
     stage.agent(say.Unknown())
-    assert stage.said_to_agent() == [reattach(seen=1)]
+    assert stage.said_to_agent() == [attach(seen=1)]
     stage.agent(say.Attached(lease=LEASE, cell=CELL))
     stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"one")
     stage.agent(say.Output(cell=CELL, type="stream", seq=2), b"two")
@@ -209,120 +204,73 @@ def test_an_idle_session_is_pinged_now_and_then_and_not_for_ever() -> None:
     assert stage.session.deadline_ms is None
 
 
-# --- the stop button -------------------------------------------------------------------------------------------------
-
-
-def test_stop_while_greeting_or_queued_withdraws() -> None:
-    stage = Stage()
-    stage.do(cell())
-    stage.do(StopPressed())
-    assert isinstance(failure(stage), CellStopped)
-    stage.do(cell("c2"))
-    stage.welcome()
-    stage.seen()
-    stage.do(StopPressed())
-    assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c2"))]
-    assert isinstance(failure(stage), CellStopped)
-
-
-def test_a_grant_that_crosses_a_withdrawal_is_not_taken() -> None:
-    stage = Stage()
-    stage.queue()
-    stage.do(StopPressed())
-    stage.seen()
-    stage.broker(
-        say.Granted(
-            request=RequestId("r-c1"),
-            lease=LeaseId("l"),
-            session=SessionId("s"),
-            agent=say.AgentAddress(address="", public_key=""),
-            ticket="",
-            node="",
-            slots=(),
-            walltime_ms=1,
-        )
-    )
-    assert stage.seen() == []
-
-
-@pytest.mark.parametrize("is_shipping", [True, False])
-def test_stop_while_attaching_or_shipping_gives_the_session_back(is_shipping: bool) -> None:
-    stage = Stage()
-    stage.queue(cell(parts=LARGE))
-    stage.grant()
-    if is_shipping:
-        stage.agent(say.Attached(lease=LEASE))
-    stage.seen()
-    stage.do(StopPressed())
-    assert stage.said_to_agent() == [say.Leave()]
-    assert isinstance(failure(stage), CellStopped)
-    assert stage.has_dropped()
-
-
-def test_stop_is_an_interrupt_whose_result_is_delivered() -> None:
-    stage = Stage()
-    stage.start()
-    stage.do(StopPressed())
-    assert stage.said_to_agent() == [say.Stop(cell=CELL)]
-    stage.agent(ended(outcome="interrupted"), b"abc")
-    stage.wait(60_000)
-    assert [type(told) for told in stage.delivered()] == [Finished]
-
-
-def test_a_cell_that_does_not_stop_is_explained_and_then_ended() -> None:
-    stage = Stage()
-    stage.start()
-    stage.do(StopPressed())
-    stage.wait(1_999)
-    assert stage.notes() == []
-    stage.wait(1)
-    (note,) = stage.notes()
-    assert note.startswith("The cell has not stopped yet. Press stop again")
-    stage.said_to_agent()
-    stage.do(StopPressed())
-    assert stage.said_to_agent() == [say.Stop(cell=CELL, hard=True)]
-    stage.agent(say.Lost(cell=CELL, code="stopped", sentence="The cell was stopped by ending its process."))
-    assert isinstance(failure(stage), CellLost)
-
-
-@pytest.mark.parametrize("is_pressed_again", [True, False])
-def test_a_node_that_does_not_answer_a_hard_stop_is_left(is_pressed_again: bool) -> None:
-    stage = Stage()
-    stage.start()
-    stage.do(StopPressed())
-    stage.do(StopPressed())
-    assert not [told for told in stage.delivered() if isinstance(told, Failed)]
-    if is_pressed_again:
-        stage.do(StopPressed())
-    else:
-        stage.wait(10_000)
-    assert isinstance(failure(stage), CellStopped)
-    assert say.Leave() in stage.said_to_agent()
-    assert stage.session.phase is None
-
-
-def test_stop_while_results_come_in_leaves_them_only_when_pressed_twice() -> None:
-    stage = Stage()
-    stage.start()
-    stage.agent(ended(sizes=(2000,)))
-    stage.do(StopPressed())
-    assert stage.notes() == [
-        "The cell has ended and its results are on their way. Press stop again to leave them behind."
-    ]
-    stage.do(StopPressed())
-    assert isinstance(failure(stage), CellStopped)
-
-
-def test_stop_without_a_cell_is_nothing() -> None:
+def test_a_cell_that_a_broken_connection_swallowed_is_sent_again_as_the_same_cell() -> None:
     stage = Stage()
     stage.hot()
-    stage.do(StopPressed())
-    assert stage.seen() == []
+    stage.do(cell("c2"))
+    (first,) = stage.said_to_agent()
+    stage.agent(say.Unknown())
+    stage.agent(say.Attached(lease=LEASE, cell=CELL))
+    assert stage.said_to_agent() == [attach(CellId("c2")), first]
+    assert stage.said_to_broker() == []
+    stage.finish("c2")
+    assert isinstance(stage.delivered()[-1], Finished)
 
 
-def test_a_stopped_cell_does_not_look_for_another_lease() -> None:
+def test_a_cell_that_did_arrive_is_not_sent_twice() -> None:
     stage = Stage()
-    stage.start()
-    stage.do(StopPressed())
-    stage.agent(say.Gone(code="x", sentence="It is gone."))
-    assert isinstance(failure(stage), CellStopped)
+    stage.hot()
+    stage.do(cell("c2"))
+    stage.agent(say.Unknown())
+    stage.said_to_agent()
+    stage.agent(say.Attached(lease=LEASE, cell=CellId("c2")))
+    assert stage.said_to_agent() == []
+    stage.finish("c2")
+    assert isinstance(stage.delivered()[-1], Finished)
+
+
+@pytest.mark.parametrize("parts", [SMALL, LARGE])
+def test_a_session_that_is_gone_after_a_broken_connection_means_another_lease(parts: tuple[Blob, ...]) -> None:
+    stage = Stage()
+    stage.hot()
+    stage.do(cell("c2", parts=parts))
+    stage.agent(say.Unknown())
+    stage.seen()
+    stage.agent(say.Gone(code="unknown-session", sentence="It is not here."))
+    assert stage.said_to_broker() == [submit("r-c2-2")]
+    assert stage.delivered() == []
+
+
+def test_a_connection_that_breaks_while_idle_is_mended_before_the_next_cell() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.wait(10_000)
+    assert stage.said_to_agent() == [say.Ping()]
+    stage.agent(say.Unknown())
+    assert stage.said_to_agent() == [attach(None)]
+    stage.do(cell("c2"))
+    assert stage.said_to_agent() == []
+    stage.agent(say.Attached(lease=LEASE, cell=CELL))
+    assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+
+
+def test_a_hello_that_is_answered_twice_asks_for_one_lease() -> None:
+    stage = Stage()
+    stage.do(cell())
+    stage.wait(5_000)
+    assert stage.said_to_broker() == [HELLO, HELLO]
+    stage.welcome()
+    stage.welcome()
+    assert stage.said_to_broker() == [submit()]
+
+
+def test_a_connection_whose_hello_was_superseded_says_hello_again_and_keeps_its_request() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.said_to_broker()
+    stage.wait(1_000)
+    stage.broker(say.Unknown())
+    stage.broker(granted())
+    stage.welcome()
+    assert stage.said_to_broker() == [say.Ping(), HELLO]
+    assert stage.session.phase is Phase.ATTACHING

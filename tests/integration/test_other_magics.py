@@ -1,0 +1,55 @@
+"""%%gpu among other magics, in functions and loops, and a cell's walltime: as a notebook's user meets them."""
+
+from collections.abc import Callable
+
+from tests.integration.conftest import Notebook, PoolProcess
+
+
+def test_gpu_works_below_magics_that_run_the_cell(notebook: Notebook) -> None:
+    timed = notebook.run("%%time\n%%gpu\na = 3")
+    assert "Wall time" in timed.stream()
+    captured = notebook.run("%%capture out\n%%gpu\nprint('captured')\na + 1")
+    assert captured.shown == ""
+    assert notebook.value("(a, out.stdout, out.outputs[0].data['text/plain'])") == r"(3, 'captured\n', '4')"
+
+
+def test_gpu_works_above_magics_that_take_the_cell(notebook: Notebook) -> None:
+    assert "Wall time" in notebook.run("%%gpu\n%%time\nb = 5").stream()
+    assert notebook.run("%%gpu\n%%bash\necho from bash").stream() == "from bash\n"
+    assert notebook.run("%%gpu\n%%writefile made.txt\nhello").error is None
+    assert notebook.run("%%gpu\n%%capture got\nprint('inside')").shown == ""
+    assert notebook.value("(b, open('made.txt').read(), got.stdout)") == r"(5, 'hello\n', 'inside\n')"
+
+
+def test_gpu_works_in_functions_and_loops(notebook: Notebook) -> None:
+    notebook.run("n = 0\ndef step():\n    get_ipython().run_cell_magic('gpu', '', 'n += 1')\n    return n")
+    assert notebook.value("[step() for _ in range(3)]") == "[1, 2, 3]"
+
+
+def test_capital_letters_and_misplaced_lines_meet_with_kindness(notebook: Notebook) -> None:
+    assert notebook.run("%%GPU\nprint('there')").stream() == "there\n"
+    misplaced = notebook.run("above = 1\n%%gpu\nbelow = 1")
+    assert "must be the first line of its cell" in misplaced.shown
+    assert notebook.value("('above' in dir(), 'below' in dir())") == "(True, False)"
+    above_code = notebook.run("%gpu\nhere = 1")
+    assert "write %%gpu" in above_code.shown
+    assert "write %%gpu" not in notebook.run("%gpu").shown
+
+
+def test_a_cell_at_its_walltime_lands_what_it_did_and_says_so_in_one_line(
+    pool: PoolProcess, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(pool)
+    output = notebook.run("%%gpu --time 1s\nimport time\nn = 0\nwhile True:\n    n += 1\n    time.sleep(0.01)")
+    assert output.error is not None
+    assert output.error["ename"] == "WalltimeReached"
+    assert len(output.error["traceback"]) == 1
+    assert notebook.value("n > 0") == "True"
+    # The next cell has a walltime of its own.
+    assert notebook.run("%%gpu\nimport time\ntime.sleep(1.2)\nprint('over')").stream() == "over\n"
+
+
+def test_an_environment_that_is_not_there_is_said_at_once(notebook: Notebook) -> None:
+    output = notebook.run("%%gpu --environment nope\n1")
+    assert output.error is not None
+    assert "there is no environment 'nope' here" in output.error["evalue"]
