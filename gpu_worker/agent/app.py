@@ -16,7 +16,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin import __version__
-from bulletin.errors import MalformedMessage, VersionMismatch
+from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
 from bulletin.ids import AgentId, CellId, LeaseId
 from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
@@ -28,6 +28,8 @@ from gpu_worker.agent.sessions import End, Session, now_ms
 from gpu_worker.config import Settings
 
 _PING_S = 1.0
+#: A broker that is silent for so long may have been started again at another address.
+_BROKER_SILENCE_MS = 5_000
 #: The environment of cells that name none: the pool's own interpreter, unless the admin says otherwise.
 _DEFAULT = "default"
 
@@ -46,6 +48,7 @@ class Agent:
         self.routes: dict[bytes, Session] = {}
         self.unrecorded: dict[CellId, tuple[wire.CellDone, int]] = {}  #: said again until the ledger has them
         self.malformed = 0
+        self._broker_heard_ms = now_ms()
         self._file = settings.folder / "agent.json"
         self._kept = self._open_file()
         self._keys = self._kept.keys
@@ -111,6 +114,8 @@ class Agent:
     async def _tick(self) -> None:
         while True:
             await self._tell_broker(wire.Ping())
+            if now_ms() - self._broker_heard_ms > _BROKER_SILENCE_MS:
+                self._look_for_broker()
             for session in list(self.sessions.values()):
                 if now_ms() - session.heard_ms > self.settings.keep_ms:
                     session.finish_soon(End.KERNEL_GONE)
@@ -118,11 +123,25 @@ class Agent:
 
     # --- the broker
 
+    def _look_for_broker(self) -> None:
+        self._broker_heard_ms = now_ms()
+        try:
+            files = keys.read_private(self.settings.pool_file, keys.PoolFile)
+        except (OSError, BadConfig) as error:
+            self.log.warning("the broker is silent, and its file cannot be read", problem=str(error))
+            return
+        if files.agent_address != self.files.agent_address:
+            self._broker.disconnect(self.files.agent_address)
+            self._broker.connect(files.agent_address)
+            self.log.info("the broker has moved", address=files.agent_address)
+        self.files = files
+
     async def _serve_broker(self) -> None:
         unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
         await self._register()
         while True:
             parts = await self._broker.recv_multipart()
+            self._broker_heard_ms = now_ms()
             try:
                 message, _ = unpacker.unpack(parts)
             except MalformedMessage as error:

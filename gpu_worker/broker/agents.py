@@ -34,8 +34,17 @@ class Agent(msgspec.Struct):
 class Agents:
     """All connections of agents."""
 
-    def __init__(self, send: Send, secret: str, ledger: Ledger, kernels: Kernels, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        send: Send,
+        secret: str,
+        ledger: Ledger,
+        kernels: Kernels,
+        now_ms: Callable[[], int],
+        registered: Callable[[], None],
+    ) -> None:
         self._send, self._secret, self._ledger, self._kernels, self._now_ms = send, secret, ledger, kernels, now_ms
+        self._registered = registered
         self.known: dict[AgentId, Agent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self._unwritten: asyncio.Queue[tuple[bytes, CellRecord]] = asyncio.Queue()
@@ -119,6 +128,7 @@ class Agents:
         await self._send(route, wire.Registered())
         await self._kernels.name_slots(self.slot_word)
         await self.leases.joined(message)
+        self._registered()
 
     def _forget(self, agent_id: AgentId) -> None:
         agent = self.known.pop(agent_id, None)

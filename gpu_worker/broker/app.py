@@ -30,6 +30,8 @@ from gpu_worker.scheduler import events, projects
 from gpu_worker.scheduler.machine import Scheduler
 
 _TICK_S = 1.0
+#: So long kernels are kept away from a broker that has no agent yet.
+_ALONE_MS = 10_000
 Said = TypeVar("Said")
 
 
@@ -40,6 +42,7 @@ class Broker:
         self.settings, self.files, self.ledger = settings, files, ledger
         self.started_ms = self.now_ms()
         self.malformed = self.undeliverable = 0
+        self._is_announced = False
         self._log = structlog.get_logger("broker")
         self._context = zmq.asyncio.Context()
         self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT)
@@ -47,7 +50,7 @@ class Broker:
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         identity = Identity(files.token, hub, settings.hub_scope)
         self.kernels = Kernels(self._to_kernel, identity, self.now_ms, lambda person: picture.draw(self, person))
-        self.agents = Agents(self._to_agent, files.agent_secret, ledger, self.kernels, self.now_ms)
+        self.agents = Agents(self._to_agent, files.agent_secret, ledger, self.kernels, self.now_ms, self._announce)
         scheduler = Scheduler(_scheduler_settings(settings))
         self.leases = Leases(scheduler, self.now_ms, self.kernels.tell, self.agents.tell)
         self.kernels.leases = self.agents.leases = self.leases
@@ -69,12 +72,8 @@ class Broker:
         }
 
     async def run(self) -> None:
-        """Bind, write the connection file, serve."""
+        """Bind and serve; the connection file follows when the first agent has come."""
         self._bind()
-        connection = keys.Connection(
-            address=self.files.kernel_address, public_key=self.files.keys.public, token=self.files.token
-        )
-        keys.write_private(self.settings.connection_file, connection)
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
         from_kernel: frames.Unpacker[wire.FromKernel] = frames.Unpacker(wire.FromKernel)
         from_agent: frames.Unpacker[wire.FromAgent] = frames.Unpacker(wire.FromAgent)
@@ -97,6 +96,16 @@ class Broker:
                 monitor.close()
             self._context.destroy(linger=200)
             self.ledger.close()
+
+    def _announce(self) -> None:
+        """Let kernels come: there is a slot for them, or there may be none for long."""
+        if self._is_announced:
+            return
+        self._is_announced = True
+        connection = keys.Connection(
+            address=self.files.kernel_address, public_key=self.files.keys.public, token=self.files.token
+        )
+        keys.write_private(self.settings.connection_file, connection)
 
     def _bind(self) -> None:
         """The addresses of last time, so that kernels and agents find the way back; else free ones, then kept."""
@@ -158,6 +167,8 @@ class Broker:
             pause_s = _TICK_S if deadline_ms is None else (deadline_ms - self.now_ms()) / 1000
             await asyncio.sleep(min(_TICK_S, max(0.01, pause_s)))
             await self.leases.step(events.Tick())
+            if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
+                self._announce()
             await self.agents.tidy()
             await self.kernels.tidy()
             await self.leases.tell_queue(everybody=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from bulletin.wire import keys
 from gpu_worker.config import Settings
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 10.0
@@ -78,8 +79,11 @@ class LocalPool:
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     async def _broker_files(self) -> None:
-        """An agent needs the broker's address, which the broker writes when it has bound."""
-        while not self._settings.connection_file.exists():  # noqa: ASYNC110  another process writes it
+        """An agent needs the broker's address, which the broker writes when it has bound for the first time."""
+        while True:  # another process writes it
+            with contextlib.suppress(FileNotFoundError):
+                if keys.read_private(self._settings.pool_file, keys.PoolFile).agent_address:
+                    return
             await asyncio.sleep(0.02)
 
     @staticmethod

@@ -1,6 +1,5 @@
 """Two notebooks and one slot: the second sees where it stands, and then runs."""
 
-import threading
 from collections.abc import Callable
 
 from tests.integration.conftest import Notebook, PoolProcess
@@ -11,28 +10,12 @@ def test_the_second_of_two_sees_its_position_and_the_reason_and_then_runs(
 ) -> None:
     pool = start_pool("--slots", "1")
     first, second = open_notebook(pool), open_notebook(pool)
-    started, waits = threading.Event(), threading.Event()
-    ended: list[object] = []
-
-    def work() -> None:
-        ended.append(
-            first.run_until("%%gpu\nprint('started')\nname = input()\nprint('over')", shows="started", then=go_on)
-        )
-
-    def go_on() -> None:
-        started.set()
-        assert waits.wait(60)
-        first.answer("go")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert started.wait(60)
-    output = second.run_until("%%gpu\nprint('mine')", shows="1st in line", then=waits.set)
-    thread.join()
+    busy = first.start_until("%%gpu\nprint('started')\nname = input()\nprint('over')", shows="started")
+    output = second.run_until("%%gpu\nprint('mine')", shows="1st in line", then=lambda: first.answer("go"))
     assert "CPU slot" in output.shown
     assert "mine\n" in output.stream()
     assert output.error is None
-    assert "over" in ended[0].stream()  # type: ignore[attr-defined]
+    assert "over" in first.collect(busy).stream()
 
 
 def test_a_stop_while_waiting_leaves_the_queue(

@@ -1,0 +1,81 @@
+"""Broker and agent as processes of their own, without `bulletin pool` around them."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from bulletin.wire import keys
+from bulletin.wire import messages as wire
+from tests.integration.conftest import Client, until
+
+
+def start(part: str, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gpu_worker.cli", part, "--folder", str(folder), "--slots", "1", "--device", "cpu"],
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def slots(folder: Path) -> tuple[wire.SlotPicture, ...]:
+    try:
+        connection = keys.read_private(folder / "connection.json", keys.Connection)
+    except FileNotFoundError:
+        return ()
+    client = Client(connection)
+    try:
+        client.hello(connection.token)
+        client.send(wire.Look())
+        while not isinstance(picture := client.receive(), wire.Picture):
+            pass
+        return picture.slots
+    finally:
+        client.close()
+
+
+def test_an_agent_finds_a_broker_that_had_to_move(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    parts = [start("broker", folder)]
+    try:
+        until((folder / "pool.json").exists, "the broker")
+        until(lambda: json.loads((folder / "pool.json").read_text())["agent_address"], "its address")
+        parts.append(start("agent", folder))
+        until(lambda: slots(folder), "the agent")
+        parts[0].kill()
+        parts[0].wait()
+        old = keys.read_private(folder / "pool.json", keys.PoolFile)
+        squatters = [
+            socket.create_server(("127.0.0.1", int(address.rpartition(":")[2])))
+            for address in (old.kernel_address, old.agent_address)
+        ]
+        (folder / "connection.json").unlink()
+        parts.append(start("broker", folder))
+        until(lambda: slots(folder), "the agent to find the broker at its new address")
+        assert keys.read_private(folder / "pool.json", keys.PoolFile).agent_address != old.agent_address
+        for squatter in squatters:
+            squatter.close()
+    finally:
+        for part in parts:
+            part.terminate()
+            part.wait(30)
+
+
+def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:
+    for arguments, words in [
+        (["agent", "--folder", str(tmp_path / "nothing")], "Start its broker first"),
+        (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
+        (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
+        (["pool", "--folder", str(tmp_path / "p"), "--config", str(tmp_path / "none.py")], "none.py"),
+        (["broker", "--folder", str(tmp_path / "p"), "--Pool.max_walltime=gold=5"], "gold"),
+    ]:
+        done = subprocess.run(
+            [sys.executable, "-m", "gpu_worker.cli", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 78, done.stderr
+        assert words in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
