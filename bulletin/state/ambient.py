@@ -1,4 +1,4 @@
-"""State of the process that a cell relies on: random numbers, working folder, environment, sources of cells."""
+"""State of the process that a cell relies on: random numbers, folder, environment, settings, sources of cells."""
 
 import contextlib
 import importlib
@@ -11,8 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-#: What was found, by kind: "random", "numpy", "torch", "folder", "environ".
+from . import settings
+
+#: What was found, by kind: "random", "numpy", "torch", "folder", "environ", "settings".
 Ambient: TypeAlias = dict[str, Any]
+#: Files that exist only in memory: file -> lines, and the number of the cell if it is one.
+Sources: TypeAlias = Mapping[str, tuple[list[str], int | None]]
 
 #: Secrets of the hub and of ours, and what each machine sets for itself.
 _NEVER = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
@@ -25,6 +29,7 @@ _covered: dict[str, str | None] = {}
 def out() -> Ambient:
     """What goes out with a cell. Of the environment: what the notebook has changed since it started."""
     found = _common()
+    found["settings"] = settings.read()
     changed = difference(_at_start, environ())
     if changed:
         found["environ"] = changed
@@ -35,13 +40,17 @@ def snapshot(arrived: Ambient | None = None) -> Ambient:
     """What `changed_since` compares with; what has just been settled from `arrived` need not be asked for."""
     found = _common(arrived)
     found["environ"] = environ()
+    found["settings"] = settings.read()
     return found
 
 
 def changed_since(before: Ambient) -> Ambient:
     """What a cell has changed. What the notebook does not take over is taken back when the next cell comes."""
     now = snapshot()
-    changed = {kind: value for kind, value in now.items() if kind != "environ" and value != before.get(kind)}
+    differs = {kind: value for kind, value in now.items() if value != before.get(kind)}
+    changed = {kind: value for kind, value in differs.items() if kind not in {"environ", "settings"}}
+    if "settings" in differs:
+        changed["settings"] = settings.difference(before["settings"], now["settings"])
     environment = difference(before["environ"], now["environ"])
     if environment:
         changed["environ"] = environment
@@ -75,6 +84,7 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
     for name, value in changes.items():
         if not name.startswith(_NEVER):
             _set(name, value)
+    settings.write(found.get("settings", {}), is_whole=is_overlay)
 
 
 def environ() -> dict[bytes, bytes]:
@@ -92,21 +102,25 @@ def difference(before: Mapping[bytes, bytes], now: Mapping[bytes, bytes]) -> dic
     return {name: spelled[name] for name in sorted(spelled) if not name.startswith(_NEVER)}
 
 
-def sources(files: Iterable[str]) -> dict[str, list[str]]:
-    """Lines of those files that exist only in memory: the cells that defined functions."""
+def sources(files: Iterable[str]) -> Sources:
+    """Of those files that exist only in memory, the cells that defined functions: their lines and their numbers."""
+    numbers = _cell_numbers()
     found = {}
     for file in files:
         entry = linecache.cache.get(file)
         if entry is not None and len(entry) > 1 and entry[1] is None:
-            found[file] = list(entry[2])
+            found[file] = list(entry[2]), numbers.get(file)
     return found
 
 
-def learn_sources(found: Mapping[str, list[str]]) -> None:
-    """Let tracebacks and `inspect.getsource` find them here."""
-    for file, lines in found.items():
+def learn_sources(found: Sources) -> None:
+    """Let tracebacks and `inspect.getsource` find them here; IPython then says `Cell In[3]` of them."""
+    numbers = _cell_numbers()
+    for file, (lines, number) in found.items():
         if file not in linecache.cache and not Path(file).exists():
             linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+            if number is not None:
+                numbers[file] = number
 
 
 def _common(arrived: Ambient | None = None) -> Ambient:
@@ -120,6 +134,13 @@ def _common(arrived: Ambient | None = None) -> Ambient:
     if hasattr(torch, "get_rng_state"):
         found["torch"] = arrived.get("torch") or torch.get_rng_state().numpy().tobytes()
     return found
+
+
+def _cell_numbers() -> dict[str, int]:
+    """IPython's own, by file. Without IPython nobody asks."""
+    module: Any = sys.modules.get("IPython.core.interactiveshell")
+    shell = module.InteractiveShell._instance if module is not None else None
+    return getattr(getattr(shell, "compile", None), "_filename_map", {})
 
 
 def _folder() -> str | None:

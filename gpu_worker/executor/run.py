@@ -160,7 +160,7 @@ class Executor:
             return
         if problem is None:
             try:
-                baseline = self._restore(parts)
+                baseline = self._context.run(self._restore, parts)
             except Exception as failure:  # noqa: BLE001  unpickling runs anybody's code
                 problem = _cannot_take_in(failure)
         del job, parts
@@ -179,7 +179,7 @@ class Executor:
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
             text = self._shell.error_text(error)
         try:
-            changed = self._changes(baseline, {"result": result, "error": error})
+            changed = self._context.run(self._changes, baseline, {"result": result, "error": error})
         except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
             self._end(run, "raised", _cannot_hand_back(failure), ran_ms=ran_ms)
             return

@@ -1,0 +1,266 @@
+"""How a person has set up Python and its libraries: what is warned of, logged, imported from, and how things look.
+
+Each kind of setting is plain data that is read here and written there, whole. Libraries are asked only where they are
+imported; what differs from a library's own defaults makes the other side import it.
+"""
+
+import contextlib
+import decimal
+import importlib
+import logging
+import pickle
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+#: What was found, by kind, each pickled by itself: one that this side cannot read harms no other.
+Settings: TypeAlias = dict[str, bytes]
+
+#: Filters of warnings that an executor had before its first cell.
+_brought: list[tuple[Any, ...]] = []
+#: matplotlib's way to the screen, which each side has of its own.
+_OF_THIS_SIDE = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
+
+
+class _Kind(NamedTuple):
+    module: str
+    read: Callable[[Any], Any]
+    write: Callable[[Any, Any], None]
+    #: What a library's own defaults are read as. With none, the library is left alone where it is not imported.
+    default: object = None
+
+
+def read() -> Settings:
+    """The settings of this process."""
+    found: Settings = {}
+    for name, kind in _KINDS.items():
+        module = sys.modules.get(kind.module)
+        if module is None:
+            continue
+        with contextlib.suppress(Exception):  # a library of another version, or half imported; a value of any kind
+            value = kind.read(module)
+            if value != kind.default:
+                found[name] = pickle.dumps(value, protocol=5)
+    return found
+
+
+def difference(before: Settings, now: Settings) -> Settings:
+    """Kinds that were set since; one that was set back is there as its default."""
+    changed = {name: value for name, value in now.items() if before.get(name) != value}
+    changed.update((name, pickle.dumps(_KINDS[name].default)) for name in before.keys() - now.keys())
+    return changed
+
+
+def write(found: Settings, *, is_whole: bool) -> None:
+    """Set this process up in the same way.
+
+    With `is_whole`, of the executor's side, kinds that are missing are at their default, and the filters of warnings
+    that its libraries brought along stay behind those that came.
+    """
+    if is_whole and not _brought:
+        _brought.extend(_read_filters(warnings))
+    for name, kind in _KINDS.items():
+        is_here = kind.module in sys.modules
+        if not is_here and (name not in found or kind.default is None):
+            continue
+        if name not in found and not (is_whole and kind.default is not None):
+            continue
+        with contextlib.suppress(Exception):  # as above: a library that is not here has nothing to be set up
+            value = pickle.loads(found[name]) if name in found else kind.default
+            if name == "warnings" and is_whole:
+                _import_categories(value)
+                value += [entry for entry in _brought if entry not in value]
+            module = importlib.import_module(kind.module)
+            if kind.read(module) != value:
+                kind.write(module, value)
+
+
+# --- Python itself
+
+
+def _read_filters(_: Any) -> list[tuple[Any, ...]]:
+    """Categories by name: they are classes of libraries that need not be imported there yet."""
+    found = []
+    for action, message, category, module, line in warnings.filters:
+        texts = [(part.pattern, part.flags) if isinstance(part, re.Pattern) else part for part in (message, module)]
+        found.append((action, texts[0], (category.__module__, category.__qualname__), texts[1], line))
+    return found
+
+
+def _write_filters(_: Any, value: list[tuple[Any, ...]]) -> None:
+    filters: list[Any] = []
+    for action, message, (home, name), module, line in value:
+        with contextlib.suppress(Exception):  # the category's library is not imported, so nothing warns of it
+            category = attrgetter(name)(sys.modules[home])
+            texts = [re.compile(*part) if isinstance(part, tuple) else part for part in (message, module)]
+            filters.append((action, texts[0], category, texts[1], line))
+    warnings.resetwarnings()  # it also forgets what the old filters have let through
+    warnings.filters.extend(filters)  # type: ignore[attr-defined]  # the only way to set them as they are
+
+
+def _import_categories(value: list[tuple[Any, ...]]) -> None:
+    """The cell may be about to import their libraries."""
+    for home in {entry[2][0] for entry in value} - sys.modules.keys():
+        with contextlib.suppress(Exception):
+            importlib.import_module(home)
+
+
+def _read_logging(_: Any) -> dict[str, Any]:
+    root = logging.getLogger()
+    levels = {
+        name: logger.level
+        for name, logger in list(root.manager.loggerDict.items())
+        if isinstance(logger, logging.Logger) and logger.level
+    }
+    return {
+        "disabled": root.manager.disable,
+        "level": root.level,
+        "levels": levels,
+        "handlers": [_plain_handler(handler) for handler in root.handlers if _is_plain(handler)],
+    }
+
+
+def _write_logging(_: Any, value: dict[str, Any]) -> None:
+    root = logging.getLogger()
+    logging.disable(value["disabled"])
+    root.setLevel(value["level"])
+    for name, level in value["levels"].items():
+        logging.getLogger(name).setLevel(level)
+    plain = [handler for handler in root.handlers if _is_plain(handler)]
+    if [_plain_handler(handler) for handler in plain] == value["handlers"]:
+        return
+    for handler in plain:
+        root.removeHandler(handler)
+    for stream, level, layout, dates in value["handlers"]:
+        made = logging.StreamHandler(getattr(sys, stream))
+        made.setLevel(level)
+        made.setFormatter(logging.Formatter(layout, dates))
+        root.addHandler(made)
+
+
+def _is_plain(handler: logging.Handler) -> bool:
+    """Whether it is what `basicConfig` makes: one that prints."""
+    return (
+        type(handler) is logging.StreamHandler
+        and not handler.filters
+        and handler.stream in (sys.stdout, sys.stderr)
+        and (handler.formatter is None or type(handler.formatter) is logging.Formatter)
+    )
+
+
+def _plain_handler(handler: Any) -> tuple[str, int, str | None, str | None]:
+    formatter = handler.formatter
+    stream = "stdout" if handler.stream is sys.stdout else "stderr"
+    return stream, handler.level, formatter and formatter._fmt, formatter and formatter.datefmt
+
+
+def _read_path(_: Any) -> tuple[list[str], list[str]]:
+    """Folders that somebody put before Python's own, and behind them."""
+    own = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
+    places = [index for index, entry in enumerate(sys.path) if str(entry).startswith(own)]
+    first, last = (places[0], places[-1] + 1) if places else (len(sys.path), len(sys.path))
+    return [entry for entry in sys.path[:first] if entry], sys.path[last:]
+
+
+def _write_path(_: Any, value: tuple[list[str], list[str]]) -> None:
+    """Folders are only added: those of this side's own stay."""
+    before, behind = value
+    for entry in reversed([entry for entry in before if entry not in sys.path]):
+        sys.path.insert(1 if sys.path[:1] == [""] else 0, entry)
+    sys.path.extend(entry for entry in behind if entry not in sys.path)
+
+
+def _read_decimal(_: Any) -> Any:
+    """A copy without the signals that arithmetic leaves in it."""
+    found = decimal.getcontext().copy()
+    found.clear_flags()
+    return found.__reduce__()[1]
+
+
+# --- libraries
+
+
+def _write_printing(numpy: Any, value: Mapping[str, Any]) -> None:
+    numpy.set_printoptions(**value)
+
+
+def _write_errors(numpy: Any, value: Mapping[str, Any]) -> None:
+    numpy.seterr(**value)
+
+
+def _read_options(pandas: Any) -> dict[str, Any]:
+    """Options that are not as pandas has them. Asked one by one they would take 10 ms."""
+    config = importlib.import_module("pandas._config.config")
+    found: dict[str, Any] = {}
+    for key, option in config._registered_options.items():
+        at: Any = config._global_config
+        for part in key.split("."):
+            at = at[part]
+        if key not in config._deprecated_options and at is not option.defval and at != option.defval:
+            found[key] = at
+    return found
+
+
+def _write_options(pandas: Any, value: Mapping[str, Any]) -> None:
+    now = _read_options(pandas)
+    for key in now.keys() - value.keys():
+        pandas.reset_option(re.escape(key) + "$")
+    for key, wanted in value.items():
+        if key not in now or now[key] != wanted:
+            pandas.set_option(key, wanted)
+
+
+def _read_style(matplotlib: Any) -> dict[str, Any]:
+    defaults = matplotlib.rcParamsDefault
+    return {
+        key: value
+        for key, value in dict.items(matplotlib.rcParams)  # its own way would warn, and choose a backend
+        if key not in _OF_THIS_SIDE and value != dict.get(defaults, key)
+    }
+
+
+def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
+    for key in _read_style(matplotlib).keys() - value.keys():
+        dict.__setitem__(matplotlib.rcParams, key, dict.get(matplotlib.rcParamsDefault, key))
+    dict.update(matplotlib.rcParams, value)
+
+
+def _read_figures(inline: Any) -> dict[str, Any]:
+    """`%config InlineBackend`: as what figures are sent."""
+    if not inline.InlineBackend.initialized():
+        return {}
+    return {
+        name: value for name, value in inline.InlineBackend.instance().trait_values().items() if name in _FIGURE_TRAITS
+    }
+
+
+def _write_figures(inline: Any, value: Mapping[str, Any]) -> None:
+    importlib.import_module("matplotlib_inline.backend_inline")
+    if inline.InlineBackend.initialized():
+        config = inline.InlineBackend.instance()
+        for name, wanted in value.items():
+            setattr(config, name, wanted)
+
+
+_FIGURE_TRAITS = frozenset({"figure_formats", "print_figure_kwargs", "close_figures"})
+
+_KINDS = {
+    "warnings": _Kind("warnings", _read_filters, _write_filters),
+    "logging": _Kind("logging", _read_logging, _write_logging),
+    "path": _Kind("sys", _read_path, _write_path),
+    "recursion": _Kind("sys", lambda _: sys.getrecursionlimit(), lambda _, limit: sys.setrecursionlimit(limit)),
+    "zone": _Kind("time", lambda _: (time.tzname, time.timezone), lambda *_: time.tzset()),
+    "decimal": _Kind(
+        "decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))
+    ),
+    "printing": _Kind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
+    "errors": _Kind("numpy", lambda numpy: numpy.geterr(), _write_errors),
+    "options": _Kind("pandas", _read_options, _write_options, default={}),
+    "style": _Kind("matplotlib", _read_style, _write_style, default={}),
+    "figures": _Kind("matplotlib_inline.config", _read_figures, _write_figures, default={}),
+}
