@@ -165,7 +165,8 @@ class _Answer:
             try:
                 writer.write(value)
             except Exception as problem:  # noqa: BLE001  as above
-                self._stayed.append(explain(self._namespace, key, value, problem))
+                if key == "result":  # the user knows it as `_`; an error is shown in any case
+                    self._stayed.append(explain(self._namespace, "_", value, problem))
                 del self._extra[key]
                 return None
         if self._has_more(writer, held):

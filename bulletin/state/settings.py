@@ -15,7 +15,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 #: What was found, by kind, each pickled by itself: one that this side cannot read harms no other.
@@ -71,7 +70,7 @@ def write(found: Settings, *, is_whole: bool) -> None:
         if name not in found and not (is_whole and kind.default is not None):
             continue
         with contextlib.suppress(Exception):  # as above: a library that is not here has nothing to be set up
-            value = pickle.loads(found[name]) if name in found else kind.default
+            value: Any = pickle.loads(found[name]) if name in found else kind.default
             if name == "warnings" and is_whole:
                 _import_categories(value)
                 value += [entry for entry in _brought if entry not in value]
@@ -86,7 +85,8 @@ def write(found: Settings, *, is_whole: bool) -> None:
 def _read_filters(_: Any) -> list[tuple[Any, ...]]:
     """Categories by name: they are classes of libraries that need not be imported there yet."""
     found = []
-    for action, message, category, module, line in warnings.filters:
+    filters: list[Any] = list(warnings.filters)
+    for action, message, category, module, line in filters:
         texts = [(part.pattern, part.flags) if isinstance(part, re.Pattern) else part for part in (message, module)]
         found.append((action, texts[0], (category.__module__, category.__qualname__), texts[1], line))
     return found
@@ -193,7 +193,7 @@ def _write_errors(numpy: Any, value: Mapping[str, Any]) -> None:
     numpy.seterr(**value)
 
 
-def _read_options(pandas: Any) -> dict[str, Any]:
+def _read_options(_: Any) -> dict[str, Any]:
     """Options that are not as pandas has them. Asked one by one they would take 10 ms."""
     config = importlib.import_module("pandas._config.config")
     found: dict[str, Any] = {}
@@ -255,9 +255,7 @@ _KINDS = {
     "path": _Kind("sys", _read_path, _write_path),
     "recursion": _Kind("sys", lambda _: sys.getrecursionlimit(), lambda _, limit: sys.setrecursionlimit(limit)),
     "zone": _Kind("time", lambda _: (time.tzname, time.timezone), lambda *_: time.tzset()),
-    "decimal": _Kind(
-        "decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))
-    ),
+    "decimal": _Kind("decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))),
     "printing": _Kind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
     "errors": _Kind("numpy", lambda numpy: numpy.geterr(), _write_errors),
     "options": _Kind("pandas", _read_options, _write_options, default={}),

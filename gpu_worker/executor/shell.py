@@ -16,6 +16,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.core.pylabtools import activate_matplotlib
 from traitlets import Type
 from traitlets.config import Config
 
@@ -95,7 +96,10 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         getpass.getpass = self._getpass
         inline: Any = sys.modules.get("matplotlib_inline.backend_inline")
         if inline is not None:  # the zygote imported it when there was no shell to show figures in
-            inline.configure_inline_support(self, os.environ.get("MPLBACKEND", "inline"))
+            backend = os.environ.get("MPLBACKEND", "inline")
+            with contextlib.suppress(ImportError):
+                activate_matplotlib(backend)  # or figures that nobody names would not be shown
+            inline.configure_inline_support(self, backend)
 
     # --- one cell
 
@@ -168,12 +172,23 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         if issubclass(etype, SystemExit):  # IPython then warns how to leave a terminal
             warnings.filterwarnings("ignore", "To exit: use", UserWarning)
             self._no_advice = warnings.filters[0]
-        outer = self._outer
-        if outer is None or evalue in (outer.error_in_exec, outer.error_before_exec):
+        if self._is_cells_own(evalue):
             self._shown = evalue, stb  # goes back with the cell, which ends here
         else:
             content = {"ename": etype.__name__, "evalue": _text_of(evalue), "traceback": stb}
             self.relay.output("error", content)
+
+    def show_usage_error(self, exc: BaseException) -> None:
+        """A line of its own, for a magic that is used wrongly; the cell's own is shown by the notebook."""
+        if self._is_cells_own(exc):
+            self._shown = exc, [f"UsageError: {_text_of(exc)}"]
+        else:
+            super().show_usage_error(exc)
+
+    def _is_cells_own(self, error: BaseException) -> bool:
+        """Whether the cell ends with it: `%tb` and the like show others."""
+        outer = self._outer
+        return outer is None or error is outer.error_in_exec or error is outer.error_before_exec
 
     # --- input
 

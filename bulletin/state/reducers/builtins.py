@@ -4,6 +4,8 @@ import _thread
 import dataclasses
 import functools
 import importlib
+import io
+import os
 import sys
 import weakref
 from collections.abc import Callable
@@ -118,7 +120,36 @@ def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     """Open files and sockets stay where they are; buffers in memory travel as pickle has it."""
     if kind.__name__ in {"StringIO", "BytesIO"} or issubclass(kind, BaseException):
         return None
-    return _refuse
+    return reduce_file if kind in _FILES else _refuse
+
+
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+
+
+def reduce_file(_: "Encoder", file: Any) -> Reduced:
+    """What `with open(...) as file` leaves over is closed: a name and a mode, and nothing else."""
+    if not file.closed or isinstance(file.name, int):
+        return refuse(file)
+    encoding = file.encoding if isinstance(file, io.TextIOWrapper) else None
+    return make_closed_file, (_FILES.index(type(file)), file.name, file.mode, encoding)
+
+
+def make_closed_file(place: int, name: Any, mode: str, encoding: str | None) -> Any:
+    """A file of that kind, closed; no file of that name is touched."""
+    letter = next((letter for letter in "ra" if letter in mode), "w")
+    letters = letter + ("+" if "+" in mode else "")
+    kind = _FILES[place]
+    raw = io.FileIO(os.devnull, letters)
+    raw.name = name
+    file: Any = raw
+    if kind is io.TextIOWrapper:
+        layer = io.BufferedRandom if "+" in mode else io.BufferedReader if letter == "r" else io.BufferedWriter
+        file = io.TextIOWrapper(layer(raw), encoding=encoding)
+        file.mode = mode
+    elif kind is not io.FileIO:
+        file = kind(raw)
+    file.close()
+    return file
 
 
 def _refuse(_: "Encoder", value: object) -> Reduced:

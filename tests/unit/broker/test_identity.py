@@ -1,4 +1,4 @@
-"""Who speaks: the hub's word, believed for a minute, and longer only while the hub is silent. A real HTTP server answers."""
+"""Who speaks: the hub's word, believed for a minute, and for longer only while the hub is silent."""
 
 import asyncio
 import json
