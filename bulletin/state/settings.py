@@ -64,10 +64,10 @@ def write(found: Settings, *, is_whole: bool) -> None:
     if is_whole and not _brought:
         _brought.extend(_read_filters(warnings))
     for name, kind in _KINDS.items():
-        is_here = kind.module in sys.modules
-        if not is_here and (name not in found or kind.default is None):
+        is_here, has_default = kind.module in sys.modules, kind.default is not None
+        if name not in found and not (is_whole and is_here and has_default):
             continue
-        if name not in found and not (is_whole and kind.default is not None):
+        if not is_here and not has_default:
             continue
         with contextlib.suppress(Exception):  # as above: a library that is not here has nothing to be set up
             value: Any = pickle.loads(found[name]) if name in found else kind.default
@@ -231,23 +231,28 @@ def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
 
 
 def _read_figures(inline: Any) -> dict[str, Any]:
-    """`%config InlineBackend`: as what figures are sent."""
+    """`%config InlineBackend`: as what figures are sent. Plain containers, where IPython has some that watch."""
     if not inline.InlineBackend.initialized():
         return {}
-    return {
-        name: value for name, value in inline.InlineBackend.instance().trait_values().items() if name in _FIGURE_TRAITS
+    config = inline.InlineBackend.instance()
+    found = {
+        "figure_formats": set(config.figure_formats),
+        "print_figure_kwargs": dict(config.print_figure_kwargs),
+        "close_figures": bool(config.close_figures),
     }
+    return {} if found == _FIGURES else found
 
 
 def _write_figures(inline: Any, value: Mapping[str, Any]) -> None:
     importlib.import_module("matplotlib_inline.backend_inline")
     if inline.InlineBackend.initialized():
         config = inline.InlineBackend.instance()
-        for name, wanted in value.items():
+        for name, wanted in (value or _FIGURES).items():
             setattr(config, name, wanted)
 
 
-_FIGURE_TRAITS = frozenset({"figure_formats", "print_figure_kwargs", "close_figures"})
+#: As IPython has it.
+_FIGURES = {"figure_formats": {"png"}, "print_figure_kwargs": {"bbox_inches": "tight"}, "close_figures": True}
 
 _KINDS = {
     "warnings": _Kind("warnings", _read_filters, _write_filters),

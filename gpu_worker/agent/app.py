@@ -23,8 +23,9 @@ from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.children import MARK, Executor, Who, Zygote, sweep
 from gpu_worker.agent.door import Door
+from gpu_worker.agent.ends import End
 from gpu_worker.agent.inventory import Inventory
-from gpu_worker.agent.sessions import End, Session, now_ms
+from gpu_worker.agent.sessions import Session, now_ms
 from gpu_worker.config import Settings
 
 _PING_S = 1.0

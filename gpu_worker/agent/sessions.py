@@ -10,18 +10,17 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from enum import Enum
 
 import msgspec
 import structlog
 
 from bulletin.errors import MalformedMessage
-from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk
 from bulletin.wire import frames, pipe
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.children import Executor
+from gpu_worker.agent.ends import End, epitaph
 from gpu_worker.agent.inventory import Inventory, Load
 from gpu_worker.agent.outputs import Journal
 from gpu_worker.config import Settings
@@ -31,17 +30,6 @@ _UNREAD_LIMIT = 4 * bulk.RING
 _STATUS_WAIT_S = 2.0
 #: A cell that is over sooner is not told before it is done.
 _BEGAN_S = 0.03
-
-
-class End(Enum):
-    """Why an executor was ended, where it did not end by itself."""
-
-    EVICTED = "evicted"
-    LEFT = "left"
-    KERNEL_GONE = "kernel-gone"
-    STOPPED = "stopped"
-    WALLTIME = "walltime"
-    FLOOD = "flood"
 
 
 class Cell:
@@ -241,7 +229,7 @@ class Session:
                 if self.cell is not None and self.cell.id == message.cell:
                     self._stop(self.cell, hard=message.hard)
             case wire.Leave():
-                await self.finish(End.LEFT)
+                self.finish_soon(End.LEFT)
             case wire.Ping():
                 await self._tell(wire.Pong())
             case wire.Attach():
@@ -347,7 +335,8 @@ class Session:
                     await self.gone.wait()
             executor.sweep()
             await self.gone.wait()
-        sentence = self._epitaph()
+        status = executor.status if executor is not None else None
+        sentence = epitaph(self.end, status, self.prepare.walltime_ms)
         cell = self.cell
         if cell is not None:
             code = self.end.value if self.end is not None else "executor-died"
@@ -370,33 +359,6 @@ class Session:
         rings, self.rings = self.rings, ()
         for descriptor in rings:
             os.close(descriptor)
-
-    def _epitaph(self) -> str:
-        """What became of the executor, for the user."""
-        walltime = show_duration(self.prepare.walltime_ms)
-        told = {
-            End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
-            End.LEFT: "The notebook gave the session back.",
-            End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
-            End.STOPPED: "The cell was stopped by ending its process.",
-            End.WALLTIME: f"The cell reached its walltime of {walltime} and was ended.",
-            End.FLOOD: "The notebook sent more at once than the protocol allows.",
-        }
-        if self.end is not None:
-            return told[self.end]
-        status = self.executor.status if self.executor is not None else None
-        if status is None:
-            return "The process that ran your cells could not be started."
-        if status == -9:
-            return (
-                "The process that ran your cell was killed (SIGKILL). "
-                "Most often that is the system, because memory ran out: try with less data at a time."
-            )
-        if status == -11:
-            return "The process that ran your cell crashed (segmentation fault) in one of the libraries it uses."
-        if status < 0:
-            return f"The process that ran your cell was ended by signal {-status}."
-        return f"The process that ran your cell ended by itself, with status {status} (as os._exit does)."
 
 
 def _not_accepted(error: MalformedMessage) -> str:

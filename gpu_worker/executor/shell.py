@@ -37,6 +37,7 @@ _TERMINAL = {
 
 #: IPython's own annotations are partial and differ between its versions.
 _Untyped: Any = InteractiveShell
+_activate: Any = activate_matplotlib
 
 
 class _Publisher(DisplayPublisher):
@@ -98,7 +99,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         if inline is not None:  # the zygote imported it when there was no shell to show figures in
             backend = os.environ.get("MPLBACKEND", "inline")
             with contextlib.suppress(ImportError):
-                activate_matplotlib(backend)  # or figures that nobody names would not be shown
+                _activate(backend)  # or figures that nobody names would not be shown
             inline.configure_inline_support(self, backend)
 
     # --- one cell

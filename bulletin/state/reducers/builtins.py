@@ -139,7 +139,7 @@ def make_closed_file(place: int, name: Any, mode: str, encoding: str | None) -> 
     letter = next((letter for letter in "ra" if letter in mode), "w")
     letters = letter + ("+" if "+" in mode else "")
     kind = _FILES[place]
-    raw = io.FileIO(os.devnull, letters)
+    raw: Any = io.FileIO(os.devnull, letters)
     raw.name = name
     file: Any = raw
     if kind is io.TextIOWrapper:

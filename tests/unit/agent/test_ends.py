@@ -1,0 +1,28 @@
+"""Whatever ends an executor, its user reads one true sentence."""
+
+import pytest
+
+from gpu_worker.agent.ends import End, epitaph
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "words"),
+    [
+        (End.WALLTIME, -9, "walltime of 30 min"),
+        (End.EVICTED, -9, "somebody who waited"),
+        (None, None, "could not be started"),
+        (None, 3, "with status 3"),
+        (None, -9, "memory ran out"),
+        (None, -11, "segmentation fault"),
+        (None, -15, "signal 15"),
+        (None, -40, "signal 40"),
+    ],
+)
+def test_the_sentence_names_the_cause(end: End | None, status: int | None, words: str) -> None:
+    sentence = epitaph(end, status, 1_800_000)
+    assert words in sentence
+    assert sentence.endswith((".", "time."))
+
+
+def test_every_end_has_a_sentence() -> None:
+    assert all(epitaph(end, -9, 1_000) for end in End)
