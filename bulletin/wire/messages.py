@@ -40,8 +40,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_
 # --- said on every link ---------------------------------------------------------------------------------------------
 
 
-class Ping(Message, frozen=True, tag="ping"):
+class Ping(Message, frozen=True, kw_only=True, tag="ping"):
     """Are you there? Answered with a Pong, or with Unknown by one who has forgotten us."""
+
+    #: What an agent has turned away at its own socket so far.
+    counters: dict[str, int] = {}
 
 
 class Pong(Message, frozen=True, tag="pong"):

@@ -114,7 +114,8 @@ class Agent:
 
     async def _tick(self) -> None:
         while True:
-            await self._tell_broker(wire.Ping())
+            counters = {"malformed": self.malformed, "failed handshakes": self._monitor.failed}
+            await self._tell_broker(wire.Ping(counters=counters))
             if now_ms() - self._broker_heard_ms > _BROKER_SILENCE_MS:
                 self._look_for_broker()
             for session in list(self.sessions.values()):

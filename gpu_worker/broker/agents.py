@@ -29,6 +29,7 @@ class Agent(msgspec.Struct):
     route: bytes
     message: wire.Register
     heard_ms: int
+    counters: dict[str, int] = {}
 
 
 class Agents:
@@ -71,6 +72,7 @@ class Agents:
         agent.heard_ms = self._now_ms()
         match message:
             case wire.Ping():
+                agent.counters = message.counters
                 await self._send(route, wire.Pong())
             case wire.Prepared():
                 await self.leases.prepared(message.lease)

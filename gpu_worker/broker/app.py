@@ -69,6 +69,11 @@ class Broker:
             "refused hellos": self.kernels.refused_hellos,
             "refused agents": self.agents.refused,
             "failed handshakes": sum(monitor.failed for monitor in self._monitors),
+            **{
+                f"{name} at {agent.message.node}": count
+                for agent in self.agents.known.values()
+                for name, count in agent.counters.items()
+            },
         }
 
     async def run(self) -> None:

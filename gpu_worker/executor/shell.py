@@ -9,6 +9,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -110,6 +111,8 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         for history in (self.history_manager.input_hist_parsed, self.history_manager.input_hist_raw):
             del history[number:]
             history.extend([""] * (number - len(history)))  # In[number] is this cell, whatever ran elsewhere
+        with contextlib.suppress(OSError):  # the folder is gone
+            self.user_ns["_dh"][-1:] = [str(Path.cwd())]  # `%cd` says from it where it is
         # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
         self._lines_above = 1 + source[: len(source) - len(source.lstrip())].count("\n")
         self._source, self._python = source, None

@@ -93,6 +93,8 @@ def test_ten_thousand_frames_of_junk_harm_nobody(pool: PoolProcess, notebook: No
     assert thrown >= 10_000
     assert [pool.part(part).pid for part in ("broker", "agent", "executor")] == pids
     assert pool.picture().counters["malformed"] > 0
+    node = pool.picture().slots[0].node
+    until(lambda: pool.picture().counters.get(f"malformed at {node}"), "the agent's count")
     assert sum(pool.picture().counters.values()) > before
     assert notebook.run("%%gpu\nx += 1\nprint('unharmed')").stream() == "unharmed\n"
 

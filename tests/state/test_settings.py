@@ -1,0 +1,121 @@
+"""How Python and its libraries are set up goes there with a cell, and comes back from it."""
+
+import decimal
+import importlib
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from bulletin.state import settings
+
+from .notebook import Notebook
+
+#: set up by one side, seen by the other
+ROWS: dict[str, tuple[str, str]] = {
+    "warnings": (
+        "import warnings\nwarnings.filterwarnings('ignore', 'mind', FutureWarning, module='m')",
+"import warnings\nstr(warnings.filters[0])",
+    ),
+    "the level of a log": (
+        "import logging\nlogging.getLogger().setLevel(15)\nlogging.getLogger('far.away').setLevel(5)",
+        "import logging\nlogging.getLogger().level, logging.getLogger('far.away').level",
+    ),
+    "a folder of modules": (
+        "import sys\nsys.path.insert(0, '/first')\nsys.path.append('/last')",
+        "import sys\n'/first' in sys.path[:2], sys.path[-1]",
+    ),
+    "recursion": ("import sys\nsys.setrecursionlimit(4321)", "import sys\nsys.getrecursionlimit()"),
+    "time zone": (
+        "import os, time\nos.environ['TZ'] = 'Asia/Tokyo'\ntime.tzset()",
+        "import time\ntime.localtime(0).tm_hour",
+    ),
+    "decimal": ("import decimal\ndecimal.getcontext().prec = 5", "import decimal\ndecimal.Decimal(1) / 3"),
+}
+LIBRARY_ROWS: dict[str, tuple[str, str]] = {
+    "numpy": (
+        "import numpy as np\nnp.set_printoptions(precision=2)\nnp.seterr(divide='ignore')",
+        "import numpy as np\nstr(np.array([1.2345])), np.geterr()['divide']",
+    ),
+    "pandas": (
+        "import pandas as pd\npd.set_option('display.max_rows', 4, 'display.precision', 1)",
+        "import pandas as pd\npd.get_option('display.max_rows'), pd.get_option('display.precision')",
+    ),
+    "matplotlib": (
+        "import matplotlib as mpl\nmpl.rcParams['figure.figsize'] = (3, 2)\nmpl.rcParams['axes.grid'] = True",
+        "import matplotlib as mpl\nlist(mpl.rcParams['figure.figsize']), mpl.rcParams['axes.grid']",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    before = settings.read()
+    with warnings.catch_warnings(), decimal.localcontext():
+        yield
+    monkeypatch.undo()
+    time.tzset()
+    settings.write(before, is_whole=True)
+    logging.getLogger("far.away").setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize("row", [*ROWS, *LIBRARY_ROWS])
+def test_what_the_notebook_has_set_up_holds_in_the_cell(row: str, notebook: Notebook) -> None:
+    setup, question = {**ROWS, **LIBRARY_ROWS}[row]
+    if row in LIBRARY_ROWS:
+        pytest.importorskip(row)
+    notebook.local(setup)
+    assert notebook.gpu(question).extra["result"] == notebook.local(question)
+
+
+@pytest.mark.parametrize("row", [*ROWS, *LIBRARY_ROWS])
+def test_what_a_cell_has_set_up_holds_in_the_notebook(row: str, notebook: Notebook) -> None:
+    setup, question = {**ROWS, **LIBRARY_ROWS}[row]
+    if row in LIBRARY_ROWS:
+        pytest.importorskip(row)
+    before = notebook.local(question)
+    there = notebook.gpu(f"{setup}\n{question}").extra["result"]
+    assert notebook.local(question) == there != before
+
+
+def test_what_the_notebook_sets_back_is_set_back_in_the_cell(notebook: Notebook) -> None:
+    pytest.importorskip("pandas")
+    notebook.local("import pandas as pd\npd.set_option('display.max_rows', 4)")
+    assert notebook.gpu("pd.get_option('display.max_rows')").extra["result"] == 4
+    notebook.local("pd.reset_option('display.max_rows')")
+    assert notebook.gpu("pd.get_option('display.max_rows')").extra["result"] == 60
+
+
+def test_a_cell_that_sets_up_nothing_sends_no_settings_back(notebook: Notebook) -> None:
+    notebook.gpu("x = 1")
+    before = settings.read()
+    assert settings.difference(before, settings.read()) == {}
+
+
+def test_a_log_that_prints_prints_there_too(notebook: Notebook) -> None:
+    logging.getLogger().handlers, kept = [], logging.getLogger().handlers
+    try:
+        notebook.local("import logging\nlogging.basicConfig(format='%(levelname)s|%(message)s')")
+        question = "import logging\n[(type(h).__name__, h.formatter._fmt) for h in logging.getLogger().handlers]"
+        assert notebook.gpu(question).extra["result"] == [("StreamHandler", "%(levelname)s|%(message)s")]
+    finally:
+        logging.getLogger().handlers = kept
+
+
+def test_a_filter_for_warnings_of_a_library_that_is_not_here_is_left_out() -> None:
+    value = settings._read_filters(None)
+    missing = ("ignore", None, ("no_such_library", "Warn"), None, 0)
+    settings._write_filters(None, [missing, *value])
+    assert settings._read_filters(None) == value
+
+
+def test_a_setting_that_cannot_be_read_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    decimal_now = importlib.import_module("pickle").dumps((7, "ROUND_UP", -9, 9, 1, 0, [], []))
+    settings.write({"warnings": b"no pickle", "decimal": decimal_now}, is_whole=False)
+    assert decimal.getcontext().prec == 7
