@@ -138,9 +138,7 @@ def _common(arrived: Ambient | None = None) -> Ambient:
 
 def _cell_numbers() -> dict[str, int]:
     """IPython's own, by file. Without IPython nobody asks."""
-    module: Any = sys.modules.get("IPython.core.interactiveshell")
-    shell = module.InteractiveShell._instance if module is not None else None
-    return getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return getattr(getattr(settings.shell(), "compile", None), "_filename_map", {})
 
 
 def _folder() -> str | None:

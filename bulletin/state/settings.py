@@ -79,6 +79,12 @@ def write(found: Settings, *, is_whole: bool) -> None:
                 kind.write(module, value)
 
 
+def shell() -> Any:
+    """IPython's, where it runs."""
+    module: Any = sys.modules.get("IPython.core.interactiveshell")
+    return module.InteractiveShell._instance if module is not None else None
+
+
 # --- Python itself
 
 
@@ -230,25 +236,25 @@ def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
     dict.update(matplotlib.rcParams, value)
 
 
-def _read_figures(inline: Any) -> dict[str, Any]:
-    """`%config InlineBackend`: as what figures are sent. Plain containers, where IPython has some that watch."""
-    if not inline.InlineBackend.initialized():
+def _read_figures(_: Any) -> dict[str, Any]:
+    """`%config InlineBackend`: as what figures are sent. IPython keeps it for the first figure if there was none."""
+    if "matplotlib_inline.config" not in sys.modules and not getattr(shell(), "config", {}).get("InlineBackend"):
         return {}
-    config = inline.InlineBackend.instance()
+    inline = importlib.import_module("matplotlib_inline.config").InlineBackend
+    config = inline.instance(parent=shell())
     found = {
-        "figure_formats": set(config.figure_formats),
+        "figure_formats": set(config.figure_formats),  # plain containers, where IPython has some that watch
         "print_figure_kwargs": dict(config.print_figure_kwargs),
         "close_figures": bool(config.close_figures),
     }
     return {} if found == _FIGURES else found
 
 
-def _write_figures(inline: Any, value: Mapping[str, Any]) -> None:
-    importlib.import_module("matplotlib_inline.backend_inline")
-    if inline.InlineBackend.initialized():
-        config = inline.InlineBackend.instance()
-        for name, wanted in (value or _FIGURES).items():
-            setattr(config, name, wanted)
+def _write_figures(_: Any, value: Mapping[str, Any]) -> None:
+    config = importlib.import_module("matplotlib_inline.config").InlineBackend.instance(parent=shell())
+    config.shell = shell()
+    for name, wanted in (value or _FIGURES).items():
+        setattr(config, name, wanted)
 
 
 #: As IPython has it.
@@ -265,5 +271,5 @@ _KINDS = {
     "errors": _Kind("numpy", lambda numpy: numpy.geterr(), _write_errors),
     "options": _Kind("pandas", _read_options, _write_options, default={}),
     "style": _Kind("matplotlib", _read_style, _write_style, default={}),
-    "figures": _Kind("matplotlib_inline.config", _read_figures, _write_figures, default={}),
+    "figures": _Kind("IPython.core.interactiveshell", _read_figures, _write_figures, default={}),
 }

@@ -50,3 +50,8 @@ def test_what_with_open_leaves_over_is_a_closed_file_and_no_note(notebook: Noteb
     assert notebook.value("(file.closed, file.name, file.mode, open('w.txt').read())") == (
         "(True, 'w.txt', 'w', 'hello')"
     )
+
+
+def test_cd_says_where_the_notebook_is(notebook: Notebook) -> None:
+    folder = notebook.value("__import__('os').getcwd()").strip("'")
+    assert notebook.run("%%gpu\n%cd no_such_folder").stream().endswith(f"{folder}\n")

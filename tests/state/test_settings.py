@@ -18,7 +18,7 @@ from .notebook import Notebook
 ROWS: dict[str, tuple[str, str]] = {
     "warnings": (
         "import warnings\nwarnings.filterwarnings('ignore', 'mind', FutureWarning, module='m')",
-"import warnings\nstr(warnings.filters[0])",
+        "import warnings\nstr(warnings.filters[0])",
     ),
     "the level of a log": (
         "import logging\nlogging.getLogger().setLevel(15)\nlogging.getLogger('far.away').setLevel(5)",

@@ -1,0 +1,41 @@
+"""Golden frames: what a released version has said, every later one reads. A change here is a new protocol."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bulletin.wire import frames
+from bulletin.wire import messages as wire
+
+FILE = Path(__file__).with_name("golden.json")
+UNIONS = {
+    "FromKernel": wire.FromKernel,
+    "ToKernel": wire.ToKernel,
+    "FromAgent": wire.FromAgent,
+    "ToAgent": wire.ToAgent,
+    "KernelToAgent": wire.KernelToAgent,
+    "AgentToKernel": wire.AgentToKernel,
+    "ToExecutor": wire.ToExecutor,
+    "FromExecutor": wire.FromExecutor,
+    "ToZygote": wire.ToZygote,
+    "FromZygote": wire.FromZygote,
+}
+GOLDEN = json.loads(FILE.read_text())
+
+
+@pytest.mark.parametrize("link", list(UNIONS))
+def test_every_golden_frame_is_still_read_and_means_the_same(link: str) -> None:
+    unpacker: frames.Unpacker[wire.Message] = frames.Unpacker(UNIONS[link])
+    for entry in GOLDEN[link]:
+        message, _ = unpacker.unpack([bytes.fromhex(entry["mark"]), bytes.fromhex(entry["frame"])])
+        said = json.loads(msgspec.json.encode(message))
+        assert {name: said.get(name) for name in entry["fields"]} == entry["fields"]
+
+
+@pytest.mark.parametrize("link", list(UNIONS))
+def test_every_kind_of_message_has_a_golden_frame(link: str) -> None:
+    union = UNIONS[link]
+    kinds = {kind.__struct_config__.tag for kind in getattr(union, "__args__", (union,))}
+    assert kinds == {entry["kind"] for entry in GOLDEN[link]}
