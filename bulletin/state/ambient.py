@@ -40,12 +40,13 @@ def snapshot(arrived: Ambient | None = None) -> Ambient:
     """What `changed_since` compares with; what has just been settled from `arrived` need not be asked for."""
     found = _common(arrived)
     found["environ"] = environ()
-    found["settings"] = settings.read()
+    found["settings"] = settings.current()
     return found
 
 
 def changed_since(before: Ambient) -> Ambient:
     """What a cell has changed. What the notebook does not take over is taken back when the next cell comes."""
+    settings.end_cell()
     now = snapshot()
     differs = {kind: value for kind, value in now.items() if value != before.get(kind)}
     changed = {kind: value for kind, value in differs.items() if kind not in {"environ", "settings"}}

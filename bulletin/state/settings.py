@@ -22,6 +22,10 @@ Settings: TypeAlias = dict[str, bytes]
 
 #: Filters of warnings that an executor had before its first cell.
 _brought: list[tuple[Any, ...]] = []
+#: In an executor, how it is set up between two cells, when nobody changes it: reading it takes longer than many cells.
+_current: Settings | None = None
+#: And what the notebook's filters of warnings were then; with those that were brought along, they read differently.
+_filters_came: bytes | None = None
 #: matplotlib's way to the screen, which each side has of its own.
 _OF_THIS_SIDE = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 
@@ -48,6 +52,18 @@ def read() -> Settings:
     return found
 
 
+def current() -> Settings:
+    """The settings of an executor that was just set up by `write`."""
+    return read() if _current is None else _current
+
+
+def end_cell() -> Settings:
+    """Read them, and remember them until the next cell."""
+    global _current
+    _current = read()
+    return _current
+
+
 def difference(before: Settings, now: Settings) -> Settings:
     """Kinds that were set since; one that was set back is there as its default."""
     changed = {name: value for name, value in now.items() if before.get(name) != value}
@@ -61,9 +77,22 @@ def write(found: Settings, *, is_whole: bool) -> None:
     With `is_whole`, of the executor's side, kinds that are missing are at their default, and the filters of warnings
     that its libraries brought along stay behind those that came.
     """
-    if is_whole and not _brought:
-        _brought.extend(_read_filters(warnings))
+    global _current, _filters_came
+    now: Settings = {}
+    if is_whole:
+        if not _brought:
+            _brought.extend(_read_filters(warnings))
+        now = current()
+        if _filters_came is not None and _filters_came == found.get("warnings"):
+            found = {**found, "warnings": now["warnings"]}
+        else:
+            _filters_came = found.get("warnings")
+        if {name: now.get(name) for name in found} == found and not _beyond(found, now):
+            _current = now
+            return
     for name, kind in _KINDS.items():
+        if is_whole and name in found and now.get(name) == found[name]:
+            continue
         is_here, has_default = kind.module in sys.modules, kind.default is not None
         if name not in found and not (is_whole and is_here and has_default):
             continue
@@ -77,6 +106,13 @@ def write(found: Settings, *, is_whole: bool) -> None:
             module = importlib.import_module(kind.module)
             if kind.read(module) != value:
                 kind.write(module, value)
+    if is_whole:
+        _current = read()
+
+
+def _beyond(found: Settings, now: Settings) -> bool:
+    """Whether something is set here that the notebook has at its default."""
+    return any(_KINDS[name].default is not None for name in now.keys() - found.keys())
 
 
 def shell() -> Any:

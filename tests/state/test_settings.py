@@ -61,7 +61,9 @@ def _put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     monkeypatch.undo()
     time.tzset()
+    settings._current = settings._filters_came = None  # what an executor remembers; this process is a notebook
     settings.write(before, is_whole=True)
+    settings._current = settings._filters_came = None
     logging.getLogger("far.away").setLevel(logging.NOTSET)
 
 
