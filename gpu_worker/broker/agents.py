@@ -19,6 +19,8 @@ from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
+#: Cells that end within this time are written together. Their agents keep them until they are written.
+_GATHER_S = 0.1
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -102,6 +104,7 @@ class Agents:
         """Write finished cells to the ledger, all that have come meanwhile at once; their agents then hear of it."""
         while True:
             batch = [await self._unwritten.get()]
+            await asyncio.sleep(_GATHER_S)
             while not self._unwritten.empty():
                 batch.append(self._unwritten.get_nowait())
             rows = [row for _, row in batch]
