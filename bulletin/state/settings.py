@@ -22,6 +22,10 @@ Settings: TypeAlias = dict[str, bytes]
 
 #: Filters of warnings that an executor had before its first cell.
 _brought: list[tuple[Any, ...]] = []
+#: Each kind's value when it was pickled last, and the pickle.
+_pickles: dict[str, tuple[Any, bytes]] = {}
+#: What a library with hundreds of options had when it was asked last, and which of them were not at their default.
+_seen: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 #: In an executor, how it is set up between two cells, when nobody changes it: reading it takes longer than many cells.
 _current: Settings | None = None
 #: And what the notebook's filters of warnings were then; with those that were brought along, they read differently.
@@ -48,8 +52,16 @@ def read() -> Settings:
         with contextlib.suppress(Exception):  # a library of another version, or half imported; a value of any kind
             value = kind.read(module)
             if value != kind.default:
-                found[name] = pickle.dumps(value, protocol=5)
+                found[name] = _pickled(name, value)
     return found
+
+
+def _pickled(name: str, value: Any) -> bytes:
+    """The value pickled; as it was pickled last time where nothing has changed."""
+    known = _pickles.get(name)
+    if known is None or known[0] != value:
+        known = _pickles[name] = value, pickle.dumps(value, protocol=5)
+    return known[1]
 
 
 def current() -> Settings:
@@ -237,7 +249,10 @@ def _write_errors(numpy: Any, value: Mapping[str, Any]) -> None:
 
 def _read_options(_: Any) -> dict[str, Any]:
     """Options that are not as pandas has them. Asked one by one they would take 10 ms."""
-    config = importlib.import_module("pandas._config.config")
+    config: Any = sys.modules.get("pandas._config.config") or importlib.import_module("pandas._config.config")
+    seen = _seen.get("options")
+    if seen is not None and seen[0] == config._global_config:
+        return seen[1]
     found: dict[str, Any] = {}
     for key, option in config._registered_options.items():
         at: Any = config._global_config
@@ -245,7 +260,16 @@ def _read_options(_: Any) -> dict[str, Any]:
             at = at[part]
         if key not in config._deprecated_options and at is not option.defval and at != option.defval:
             found[key] = at
+    _seen["options"] = _copied(config._global_config), found
     return found
+
+
+def _copied(options: dict[str, Any]) -> dict[str, Any]:
+    """A copy that does not change with the original: the containers in it are copied too."""
+    copy: dict[str, Any] = {}
+    for key, value in dict.items(options):  # matplotlib's own way would warn
+        copy[key] = _copied(value) if isinstance(value, dict) else list(value) if isinstance(value, list) else value
+    return copy
 
 
 def _write_options(pandas: Any, value: Mapping[str, Any]) -> None:
@@ -258,12 +282,17 @@ def _write_options(pandas: Any, value: Mapping[str, Any]) -> None:
 
 
 def _read_style(matplotlib: Any) -> dict[str, Any]:
+    seen = _seen.get("style")
+    if seen is not None and dict.__eq__(matplotlib.rcParams, seen[0]):
+        return seen[1]
     defaults = matplotlib.rcParamsDefault
-    return {
+    found = {
         key: value
         for key, value in dict.items(matplotlib.rcParams)  # its own way would warn, and choose a backend
         if key not in _OF_THIS_SIDE and value != dict.get(defaults, key)
     }
+    _seen["style"] = _copied(matplotlib.rcParams), _copied(found)
+    return _seen["style"][1]
 
 
 def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
