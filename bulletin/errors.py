@@ -46,6 +46,25 @@ _ADVICE = {
 }
 
 
+#: Types whose names say little to those who never made one.
+_PLAIN_WORDS = {
+    "_io.TextIOWrapper": "an open file",
+    "_io.BufferedReader": "an open file",
+    "_io.BufferedWriter": "an open file",
+    "_io.BufferedRandom": "an open file",
+    "_io.FileIO": "an open file",
+    "_thread.lock": "a lock",
+    "_thread.RLock": "a lock",
+    "_queue.SimpleQueue": "a queue between threads",
+    "socket.socket": "a network connection",
+}
+
+
+def name_kind(kind: str) -> str:
+    """A type with its article, as a person says it: "a sqlite3.Connection", "an open file"."""
+    return _PLAIN_WORDS.get(kind) or f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
 class CannotSend(BulletinError):
     """A variable that the cell needs cannot leave the notebook. Nothing has run."""
 
@@ -59,9 +78,8 @@ class CannotSend(BulletinError):
         family = next((known for known in _ADVICE if self.kind.startswith(known)), None)
         advice = _ADVICE[family] if family else "Create it inside the cell, or take it out of {name!r}."
         what = f"{self.path} is" if self.path != self.name else "it is"
-        article = "an" if self.kind[:1].lower() in "aeiou" else "a"
         return (
-            f"%%gpu cannot send {self.name!r}: {what} {article} {self.kind}. "
+            f"%%gpu cannot send {self.name!r}: {what} {name_kind(self.kind)}. "
             f"Nothing was run; your variables are unchanged. {advice.format(name=self.name)}"
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import WalltimeReached
+from bulletin.errors import WalltimeReached, name_kind
 from bulletin.units import show_duration
 from bulletin.wire.messages import ErrorText
 from bulletin_magic.display import show_note
@@ -58,8 +58,7 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
 
 def describe_stayed(name: str, kind: str) -> str:
     """One sentence about a variable that could not come back."""
-    article = "an" if kind[:1].lower() in "aeiou" else "a"
-    return f"{name!r} stayed behind: {article} {kind} cannot come to the notebook."
+    return f"{name!r} stayed behind: {name_kind(kind)} cannot come to the notebook."
 
 
 def error_to_raise(finished: Finished, travelled: object) -> BaseException:

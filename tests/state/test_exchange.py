@@ -411,3 +411,14 @@ def test_a_random_graph_of_shared_values_comes_back_in_the_same_shape(seed: int,
         plain.local(cell)
         assert notebook.gpu(cell).extra.get("error") is None
         assert shape([notebook[name] for name in "abcde"]) == shape([plain[name] for name in "abcde"])
+
+
+def test_an_array_in_a_file_stays_in_its_file(notebook: Notebook, tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    path = tmp_path / "array.bin"
+    notebook.local(f"import numpy as np\nmm = np.memmap({str(path)!r}, dtype='f8', mode='w+', shape=(4,))\nmm[0] = 1")
+    applied = notebook.gpu("mm[1] = mm[0] + 1\nmm.flush()\nkind = type(mm).__name__")
+    assert notebook["kind"] == "memmap"
+    assert notebook["mm"].tolist() == [1, 2, 0, 0]
+    assert np.fromfile(path).tolist() == [1, 2, 0, 0]
+    assert "mm" not in applied.bound

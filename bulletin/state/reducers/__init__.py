@@ -29,6 +29,8 @@ def of_family(kind: type) -> Reducer | None:
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and kind is numpy.ndarray:
         return arrays.reduce_array
+    if numpy is not None and kind is numpy.memmap:
+        return arrays.reduce_memmap
     if torch is not None and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
     if frames.is_family(kind):

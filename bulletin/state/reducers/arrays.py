@@ -1,5 +1,6 @@
 """Arrays of numpy: as numpy has it, unless several of them look at the same memory, which then travels once."""
 
+import importlib
 import itertools
 import sys
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,23 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
         region = encoder.regions[id(owner)] = _window(numpy, array, *span)
     start = array.__array_interface__["data"][0] - span[0]
     return make_view, (region, array.dtype, array.shape, array.strides, start, array.flags.writeable)
+
+
+def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
+    """An array in a file is that file: a change belongs there, and both sides see it. A part of one is a value."""
+    numpy = sys.modules["numpy"]
+    if array.filename is None or array.mode == "c" or isinstance(array.base, numpy.ndarray):
+        return NotImplemented
+    if array.mode != "r":
+        array.flush()
+    mode = "r+" if array.mode == "w+" else array.mode  # w+ would empty it
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    return open_memmap, (str(array.filename), array.dtype, mode, array.offset, array.shape, order)
+
+
+def open_memmap(filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any) -> Any:
+    """The array in the file. Raises FileNotFoundError where the file is not."""
+    return importlib.import_module("numpy").memmap(filename, dtype, mode, offset, shape, order)
 
 
 def owner_of(array: Any) -> Any:
