@@ -94,7 +94,10 @@ def make_venv() -> None:
         say("making .venv")
         shutil.rmtree(VENV, ignore_errors=True)
         python = find_python()
-        if works(python, "-c", "import ensurepip, venv") is not None:
+        makes_venv = (python, "-c", "import ensurepip, venv")
+        if works(*makes_venv) is None and python.startswith("/usr/bin/") and may_apt():
+            apt("python3-venv")  # Debian's Python comes without
+        if works(*makes_venv) is not None:
             do(python, "-m", "venv", VENV)
         elif shutil.which("uv"):
             do("uv", "venv", "--quiet", "--seed", "--python", python, VENV)
@@ -162,17 +165,27 @@ def install_chromium() -> None:
     if shutil.which("chromium"):
         return
     strict = bool(os.environ.get("CI"))
-    if os.getuid() == 0 and shutil.which("apt-get"):
-        say("installing chromium with apt-get")
-        quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]
-        if subprocess.run(command, check=False, **quiet).returncode:  # type: ignore[call-overload]
-            do("apt-get", "update", "-qq", **quiet)
-            do(*command, **quiet)
+    if may_apt():
+        apt("chromium")
     elif strict:
         raise Problem("CI runs every test, and the browser tests need chromium on PATH. Install Debian's chromium.")
     else:
         say("no chromium on PATH: browser tests will be skipped. On Debian: apt install chromium")
+
+
+def may_apt() -> bool:
+    """Whether Debian's packages can be installed from here."""
+    return os.getuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt(package: str) -> None:
+    """Install a Debian package."""
+    say(f"installing {package} with apt-get")
+    quiet = {"stdout": subprocess.DEVNULL, "env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}}
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package]
+    if subprocess.run(command, check=False, **quiet).returncode:  # type: ignore[call-overload]
+        do("apt-get", "update", "-qq", **quiet)
+        do(*command, **quiet)
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
