@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from bulletin.wire import messages as wire
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 BROKEN = """
@@ -143,12 +144,14 @@ def test_nothing_is_left_of_a_kernel_that_ends(pool: PoolProcess, open_notebook:
 
 
 def test_the_ledger_has_each_cell_once_with_its_outcome(pool: PoolProcess, notebook: Notebook) -> None:
-    recent = pool.picture().recent
+    known = {cell.cell for cell in pool.picture().recent}
     notebook.run("%%gpu --label ledger\nprint(1)")
     notebook.run("%%gpu --label ledger\n1 / 0")
 
-    def new() -> list[str]:
-        known = {cell.cell for cell in recent}
-        return [cell.outcome for cell in pool.picture().recent if cell.cell not in known]
+    def newest() -> list[wire.CellPicture]:
+        recent = [cell for cell in pool.picture().recent if cell.cell not in known]
+        return recent if [cell.outcome for cell in recent[:2]] == ["raised", "returned"] else []
 
-    assert until(lambda: len(new()) >= 2 and new(), "the ledger")[:2] == ["raised", "returned"]
+    cells = until(newest, "the ledger to have both cells")
+    assert len({cell.cell for cell in cells}) == len(cells)
+    assert all(cell.ran_ms >= 0 and cell.gpu_ms == 0 for cell in cells)
