@@ -48,6 +48,8 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
     applied = state.apply(finished.parts[0], finished.parts[1:], shell.user_ns, sent=sent)
     remember_result(shell, applied.extra.get("result"))
     for stayed in applied.stayed:
+        if stayed.name == "_":  # the cell's value was shown; nobody has given it a name
+            continue
         show_note(shell, describe_stayed(stayed.name, stayed.kind))
     usage = finished.ended.usage
     if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
@@ -66,9 +68,13 @@ def error_to_raise(finished: Finished, travelled: object) -> BaseException:
     text = finished.ended.error
     if isinstance(travelled, SystemExit):
         return travelled  # IPython has its own words for it
-    # A SyntaxError of the cell does not go as itself: IPython would show it among frames of ours, asking nobody.
-    is_syntax = isinstance(travelled, SyntaxError) and text is not None
-    if isinstance(travelled, BaseException) and not is_syntax and (text is None or _show_with(travelled, text)):
+    # These do not go as themselves: IPython would show them in its own way, among frames of ours, asking nobody.
+    is_shown_otherwise = isinstance(travelled, SyntaxError | BaseExceptionGroup) and text is not None
+    if (
+        isinstance(travelled, BaseException)
+        and not is_shown_otherwise
+        and (text is None or _show_with(travelled, text))
+    ):
         return travelled
     if finished.ended.outcome == "interrupted":
         error: BaseException = KeyboardInterrupt()

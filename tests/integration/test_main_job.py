@@ -81,6 +81,21 @@ def test_a_variable_that_cannot_travel_is_refused_before_anything_runs(notebook:
     assert notebook.value("z") == "1"
 
 
+def test_a_group_of_exceptions_is_shown_once_and_without_frames_of_ours(notebook: Notebook) -> None:
+    output = notebook.run("%%gpu\nraise ExceptionGroup('both', [ValueError('a'), TypeError('b')])")
+    assert output.error is not None
+    assert output.error["ename"] == "ExceptionGroup"
+    assert output.shown.count("ValueError: a") == 1
+    assert "bulletin" not in output.shown
+
+
+def test_what_has_no_name_stays_behind_without_a_word(notebook: Notebook) -> None:
+    output = notebook.run("%%gpu\n(n for n in [1])")
+    assert output.error is None
+    assert "stayed behind" not in output.shown
+    assert "'g' stayed behind: a generator" in notebook.run("%%gpu\ng = (n for n in [1])").shown
+
+
 def test_functions_and_classes_of_the_notebook_work_there_and_stay_themselves(notebook: Notebook) -> None:
     notebook.run(
         "count = 0\ndef bump():\n    global count\n    count += 1\n    return count\n"
