@@ -8,19 +8,33 @@ from typing import Any
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
 from bulletin.units import parse_duration_ms
+from bulletin.wire.messages import TEXT_LIMIT
 from bulletin_magic.facts import Wish
+
+_DIGITS = 4
+_YEARS_MS = 3_650 * 86_400_000
 
 
 def _gpus(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{text!r} is not a whole number of GPUs, as in '2'.")
+    if len(text) > _DIGITS:
+        raise ValueError(f"{text!r} is more GPUs than anybody has.")
     return int(text)
+
+
+def _text(text: str) -> str:
+    if len(text) > TEXT_LIMIT:
+        raise ValueError(f"{len(text)} characters are too many; {TEXT_LIMIT} fit.")
+    return text
 
 
 def _time(text: str) -> int:
     walltime_ms = parse_duration_ms(text)
     if walltime_ms == 0:
         raise ValueError("a cell needs some time, as in '30 min'.")
+    if walltime_ms > _YEARS_MS:
+        raise ValueError("no cell runs for ten years.")
     return walltime_ms
 
 
@@ -28,10 +42,10 @@ def _time(text: str) -> int:
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--gpus": ("gpus", _gpus),
     "--time": ("walltime_ms", _time),
-    "--qos": ("qos", str),
-    "--project": ("project", ProjectId),
-    "--label": ("label", str),
-    "--environment": ("environment", EnvironmentId),
+    "--qos": ("qos", _text),
+    "--project": ("project", lambda text: ProjectId(_text(text))),
+    "--label": ("label", _text),
+    "--environment": ("environment", lambda text: EnvironmentId(_text(text))),
 }
 
 

@@ -12,7 +12,7 @@ something else, and a removal is a new `PROTOCOL`, which the handshake refuses w
 What a cell says and carries (source, state, output) is opaque to broker and agent.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -31,6 +31,13 @@ from bulletin.ids import (
 
 #: Grows when two versions can no longer understand each other.
 PROTOCOL = 1
+
+#: What people and programs may write into a control message: it is short, and numbers are of this world.
+TEXT_LIMIT = 256
+Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
+Secret = Annotated[str, msgspec.Meta(max_length=4096)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
+Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * 86_400_000)]  # ms; ten years
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
@@ -68,10 +75,10 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     """The first message of a kernel, and of a status client."""
 
     protocol: int
-    version: str
+    version: Name
     #: The hub's API token of the notebook's server, or the token of a connection file.
-    token: str
-    kernel: KernelId
+    token: Secret
+    kernel: Annotated[KernelId, msgspec.Meta(max_length=TEXT_LIMIT)]
 
 
 class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
@@ -94,19 +101,19 @@ class Refused(Message, frozen=True, kw_only=True, tag="refused"):
 class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     """Ask for a lease for this kernel's next cell."""
 
-    request: RequestId
-    qos: str = "interactive"
-    gpus: int = 1
-    walltime_ms: int | None = None
-    project: ProjectId | None = None
-    environment: EnvironmentId | None = None
-    label: str = ""
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    qos: Name = "interactive"
+    gpus: Count = 1
+    walltime_ms: Duration | None = None
+    project: Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
+    environment: Annotated[EnvironmentId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
+    label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] = ""
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):
     """The request is no longer wanted."""
 
-    request: RequestId
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
 
 
 class Queued(Message, frozen=True, kw_only=True, tag="queued"):
@@ -349,8 +356,8 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     """The ticket of a lease: from now on this connection is its session."""
 
     protocol: int
-    lease: LeaseId
-    ticket: str
+    lease: Annotated[LeaseId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    ticket: Secret
     #: After a lost connection: the last output of this cell that arrived. The agent sends what came after.
     cell: CellId | None = None
     seen: int = 0
@@ -373,7 +380,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 class Run(Message, frozen=True, kw_only=True, tag="run"):
     """Run this cell with this state."""
 
-    cell: CellId
+    cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
     source: str
     #: The notebook's execution count, so that tracebacks say "Cell In[5]".
     number: int

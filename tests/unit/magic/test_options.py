@@ -47,3 +47,12 @@ def test_what_is_not_understood_is_named_in_one_sentence(line: str, words: list[
     assert all(word in str(caught.value) for word in words)
     assert str(caught.value).endswith("Nothing was run. `%%gpu?` shows the options.")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("--gpus 99999999999", "anybody has"), ("--time 99999d", "ten years"), (f"--label {'x' * 300}", "256 fit")],
+)
+def test_what_the_wire_would_not_carry_is_refused_here_in_words(line: str, words: str) -> None:
+    with pytest.raises(BadOption, match=words):
+        parse(line)
