@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from bulletin.errors import MalformedMessage
-from bulletin.wire.frames import BLOB_COUNT_LIMIT, BLOB_LIMIT, Blob
+from bulletin.wire.frames import BLOB_COUNT_LIMIT, BLOB_LIMIT, MESSAGE_LIMIT, Blob
 
 _COUNT = struct.Struct("<I")
 #: As many pieces as one sendmsg call takes on Linux (IOV_MAX is 1024).
@@ -22,8 +22,8 @@ def _head(frames: Sequence[Blob]) -> bytes:
 
 def _sizes(raw: bytes) -> tuple[int, ...]:
     sizes = struct.unpack(f"<{len(raw) // 8}Q", raw)
-    if any(size > BLOB_LIMIT for size in sizes):
-        raise MalformedMessage(f"a frame of {max(sizes)} bytes on a pipe, at most {BLOB_LIMIT} allowed")
+    if sum(sizes) > BLOB_LIMIT + MESSAGE_LIMIT:
+        raise MalformedMessage(f"a packet of {sum(sizes)} bytes on a pipe, at most {BLOB_LIMIT} and a message allowed")
     return sizes
 
 

@@ -8,6 +8,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -198,31 +199,45 @@ class Agent:
             if session.is_ready:
                 await self._tell_broker(wire.Prepared(lease=message.lease))
             return
-        session = Session(message, self.settings, self.inventory, self._to_kernel, self._tell_broker)
+        try:
+            session = Session(message, self.settings, self.inventory, self._to_kernel, self._tell_broker)
+        except OSError as error:
+            await self._cannot_start(message.lease, error)
+            return
         self.sessions[message.lease] = session
         assert self._tasks is not None
         self._tasks.create_task(self._keep(session))
 
+    async def _cannot_start(self, lease: LeaseId, error: Exception) -> None:
+        sentence = f"The pool could not start a process for your cell: {error}."
+        await self._tell_broker(wire.LeaseOver(lease=lease, code="cannot-start", sentence=sentence))
+
     async def _keep(self, session: Session) -> None:
-        """A session from its start to its end."""
-        prepare = session.prepare
-        code, sentence = "session-over", ""
+        """A session from its start to its end. Whatever happens to it happens to it alone."""
+        lease = session.prepare.lease
+        problem: Exception | None = None
+        sentence = ""
         try:
-            await self._fork(session)
-        except (OSError, LookupError) as error:
-            session.log.warning("an executor could not be started", problem=str(error))
-            code = "cannot-start"
-            sentence = f"The pool could not start a process for your cell: {error}."
-            session.discard()
-        else:
-            sentence = await session.run()
-        if session.executor is None and code != "cannot-start" and session.end is None:
-            code, sentence = "cannot-start", "The pool could not start a process for your cell: its zygote ended."
-        self.sessions.pop(prepare.lease, None)
+            if session.end is None:
+                await self._fork(session)
+                sentence = await session.run()
+            if session.executor is None and session.end is None:
+                problem = ChildProcessError("its zygote ended")
+        except Exception as error:  # noqa: BLE001  an error of one session must not end the others
+            problem = error
+            session.log.warning("a session failed", problem=repr(error))
+            if session.executor is not None:
+                session.executor.sweep()
+        session.discard()
+        self.sessions.pop(lease, None)
         for route in [route for route, known in self.routes.items() if known is session]:
             del self.routes[route]
-        session.log.info("lease over", code=session.end.value if session.end else code)
-        await self._tell_broker(wire.LeaseOver(lease=prepare.lease, code=code, sentence=sentence))
+        code = session.end.value if session.end else "session-over"
+        session.log.info("lease over", code="failed" if problem else code)
+        if problem is not None:
+            await self._cannot_start(lease, problem)
+        else:
+            await self._tell_broker(wire.LeaseOver(lease=lease, code=code, sentence=sentence))
 
     async def _evict(self, message: wire.Evict) -> None:
         session = self.sessions.get(message.lease)
@@ -244,7 +259,7 @@ class Agent:
                 known = ", ".join([_DEFAULT, *self.settings.environments])
                 raise LookupError(f"there is no environment {environment!r} here; there are: {known}")
             zygote = self._zygotes[environment] = Zygote(
-                python, self.id, self.settings.preload, self._from_zygote, self._orphaned
+                python, self.id, self.settings.preload, self._from_zygote, partial(self._orphaned, environment)
             )
             assert self._tasks is not None
             self._tasks.create_task(zygote.run())
@@ -283,17 +298,18 @@ class Agent:
                 session = self.sessions.get(message.lease)
                 if session is not None:
                     session.executor = Executor(message.pid)
-                else:
+                if session is None or session.end is not None:  # it was given up meanwhile
                     Executor(message.pid).sweep()
             case wire.Exited():
                 for session in self.sessions.values():
                     if session.executor is not None and session.executor.pid == message.pid:
                         session.exited(message.status)
 
-    def _orphaned(self) -> None:
+    def _orphaned(self, environment: str) -> None:
         """A zygote is gone, and its executors with it: nobody will tell their status."""
         for session in self.sessions.values():
-            if session.executor is not None and not session.gone.is_set():
+            is_its = (session.prepare.environment or _DEFAULT) == environment
+            if is_its and session.executor is not None and not session.gone.is_set():
                 session.executor.sweep()
                 session.exited(-9)
 

@@ -43,14 +43,17 @@ class Executor(msgspec.Struct):
 
     async def end(self, gone: asyncio.Event, *, at_once: bool) -> None:
         """End the executor and all below it; returns when the executor is gone."""
-        family = _descendants(self.pid)
-        if not at_once:
-            _signal(self.pid, signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_TERM_S):
-                    await gone.wait()
-        family |= _descendants(self.pid)
-        self.sweep()
+        family: set[int] = set()
+        try:
+            family |= await asyncio.to_thread(_descendants, self.pid)
+            if not at_once:
+                _signal(self.pid, signal.SIGTERM)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_TERM_S):
+                        await gone.wait()
+            family |= await asyncio.to_thread(_descendants, self.pid)
+        finally:
+            self.sweep()
         for pid in family:  # those that made a group of their own
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -67,15 +70,18 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 
 def _descendants(pid: int) -> set[int]:
+    """All processes below one. They come and go meanwhile."""
     found: set[int] = set()
     waiting = [pid]
     while waiting:
         parent = waiting.pop()
-        for listing in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                children = {int(word) for word in listing.read_text().split()} - found
-                found |= children
-                waiting += children
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208  Path.iterdir fails in the middle
+                with contextlib.suppress(OSError):
+                    listing = Path(f"/proc/{parent}/task/{thread}/children").read_text()
+                    children = {int(word) for word in listing.split()} - found
+                    found |= children
+                    waiting += children
     return found
 
 
@@ -110,6 +116,7 @@ class Zygote:
         self._socket: socket.socket | None = None
         self._up = asyncio.Event()
         self._is_warm = False
+        self._problem: OSError | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     async def run(self) -> None:
@@ -119,7 +126,14 @@ class Zygote:
             while True:
                 began = asyncio.get_running_loop().time()
                 gone = asyncio.Event()
-                self._start(gone)
+                try:
+                    self._start(gone)
+                except OSError as error:  # the environment's python is gone, say; it may come back
+                    self._problem = error
+                    self._log.warning("a zygote cannot be started", problem=str(error))
+                    await asyncio.sleep(_LONGEST_WAIT_S)
+                    continue
+                self._problem = None
                 await gone.wait()
                 assert self._process is not None
                 status = await asyncio.to_thread(self._process.wait)
@@ -173,8 +187,13 @@ class Zygote:
 
     async def fork(self, lease: LeaseId, environ: dict[str, str], who: "Who", descriptors: list[int]) -> None:
         """Ask for an executor; Forked follows. Raises OSError (TimeoutError too) if there is no zygote to ask."""
-        async with asyncio.timeout(_UP_S):
-            await self._up.wait()
+        if self._problem is not None:
+            raise self._problem
+        try:
+            async with asyncio.timeout(_UP_S):
+                await self._up.wait()
+        except TimeoutError:
+            raise TimeoutError("the process that starts them is not up") from None
         assert self._socket is not None
         socket.send_fds(self._socket, [b"F"], descriptors)
         message = wire.Fork(

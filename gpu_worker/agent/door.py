@@ -13,7 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 _TICKET_BYTES = 256
-_PATIENCE_S = 5.0
+_PATIENCE_S = 2.0
+_REST_S = 0.1
+#: At once. Who knocks and says nothing takes a place for as long as the patience lasts.
+_VISITORS = 64
 #: Addresses of Unix sockets are short (sun_path holds 108 bytes).
 _PATH_BYTES = 100
 
@@ -26,6 +29,7 @@ class Door:
 
     def __init__(self, folder: Path, find_rings: FindRings) -> None:
         self._find = find_rings
+        self._room = asyncio.Semaphore(_VISITORS)
         path = folder / "door"
         if len(os.fsencode(path)) > _PATH_BYTES:
             path = Path(tempfile.mkdtemp(prefix="bulletin-")) / "door"
@@ -42,8 +46,14 @@ class Door:
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as visits:
             while True:
-                visitor, _ = await loop.sock_accept(self._socket)
-                visits.create_task(self._visit(visitor))
+                await self._room.acquire()
+                try:
+                    visitor, _ = await loop.sock_accept(self._socket)
+                except OSError:  # no descriptor is free
+                    self._room.release()
+                    await asyncio.sleep(_REST_S)
+                    continue
+                visits.create_task(self._visit(visitor)).add_done_callback(lambda _: self._room.release())
 
     async def _visit(self, visitor: socket.socket) -> None:
         with visitor, contextlib.suppress(OSError, TimeoutError):  # a visitor who leaves, or says nothing

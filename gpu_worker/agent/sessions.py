@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from bulletin.errors import MalformedMessage
+from bulletin.ids import CellId
 from bulletin.wire import blobs as bulk
 from bulletin.wire import frames, pipe
 from bulletin.wire import messages as wire
@@ -75,6 +76,8 @@ class Session:
         self.last: Cell | None = None  #: the cell before, until its kernel has all of it
         self.executor: Executor | None = None
         self.is_ready = False
+        self._is_over = False
+        self._used: set[CellId] = set()
         self.is_wanted = False  #: somebody waits for its place: it goes after this cell
         self.end: End | None = None
         self.gone = asyncio.Event()  #: the executor's process is gone
@@ -107,6 +110,8 @@ class Session:
     async def run(self) -> str:
         """Pass on what the executor says until it is gone and its slots are empty. The reason, in words."""
         reader, self._writer = await asyncio.open_unix_connection(sock=self._ours, limit=_PIPE_BUFFER)
+        if self.end is not None:  # it was evicted before there was anything to end
+            self._writer.close()
         unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
         try:
             while True:
@@ -142,6 +147,7 @@ class Session:
             await self._tell(message, blobs)
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        bulk.check(message.parcel, self._settings.parcel_limit_bytes)  # the user's code can reach the pipe
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
         cell.ended, cell.ended_blobs = msgspec.structs.replace(message, usage=usage), blobs
@@ -181,7 +187,7 @@ class Session:
         held_ms = now_ms() - cell.began_ms
         return wire.CellUsage(
             outcome=outcome,
-            ran_ms=ended.ran_ms if ended is not None else held_ms,
+            ran_ms=min(max(0, ended.ran_ms), held_ms) if ended is not None else held_ms,
             held_ms=held_ms,
             peak_memory_bytes=cell.load.peak_memory_bytes,
             mean_utilization=cell.load.mean_utilization,
@@ -244,10 +250,12 @@ class Session:
         except MalformedMessage as error:
             await self._tell(wire.Lost(cell=message.cell, code="too-large", sentence=_not_accepted(error)))
             return
-        if self.end is not None or self.cell is not None:
-            sentence = "The session is ending." if self.end is not None else "The session runs another cell."
+        is_ending = self.end is not None or self._is_over
+        if is_ending or self.cell is not None or message.cell in self._used:
+            sentence = "The session is ending." if is_ending else "The session runs another cell."
             await self._tell(wire.Gone(code="not-free", sentence=sentence))
             return
+        self._used.add(message.cell)  # each is counted once, so each is new
         cell = self.cell = Cell(message)
         self._to_executor(message, blobs)
         later = asyncio.get_running_loop().call_later
@@ -308,14 +316,14 @@ class Session:
 
     def finish_soon(self, end: End) -> None:
         """`finish`, from a place that cannot wait."""
-        if self._finishing is None:
+        if self._finishing is None or self._finishing.done():
             self._finishing = asyncio.create_task(self.finish(end))
 
     async def finish(self, end: End) -> None:
         """End the executor, the whole of its process group. `run` then comes to its end."""
-        if self.end is not None:
+        self.end = self.end or end
+        if self.gone.is_set():
             return
-        self.end = end
         if self.cell is not None:
             self.cell.journal.release()
         if self.executor is not None:
@@ -328,7 +336,7 @@ class Session:
 
     async def _bury(self) -> str:
         """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
-        executor = self.executor
+        executor, self._is_over = self.executor, True
         if executor is not None:
             with contextlib.suppress(TimeoutError):  # it may have closed its pipe and live on
                 async with asyncio.timeout(_STATUS_WAIT_S):

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 import structlog
+from sqlalchemy.exc import DataError
 
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
@@ -21,6 +22,7 @@ from gpu_worker.scheduler import events
 _SILENCE_MS = 10_000
 #: Cells that end within this time are written together. Their agents keep them until they are written.
 _GATHER_S = 0.1
+_BATCH = 500
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -105,13 +107,24 @@ class Agents:
         while True:
             batch = [await self._unwritten.get()]
             await asyncio.sleep(_GATHER_S)
-            while not self._unwritten.empty():
+            while not self._unwritten.empty() and len(batch) < _BATCH:
                 batch.append(self._unwritten.get_nowait())
             rows = [row for _, row in batch]
-            for row in await asyncio.to_thread(self._ledger.record_cells, rows, time.time_ns() // 1_000_000):
+            for row in await asyncio.to_thread(self._record, rows):
                 self._log.info("cell", cell=row.cell, lease=row.lease, user=row.user, outcome=row.outcome)
             for route, row in batch:
                 await self._send(route, wire.Recorded(cell=row.cell))
+
+    def _record(self, rows: list[CellRecord]) -> list[CellRecord]:
+        """Write rows; one that the database will not have is logged in full, and harms no other."""
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            return self._ledger.record_cells(rows, now_ms)
+        except (DataError, OverflowError, ValueError) as error:
+            if len(rows) > 1:
+                return [row for one in rows for row in self._record([one])]
+            self._log.error("the ledger refuses a cell", row=msgspec.to_builtins(rows[0]), problem=str(error))
+            return []
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         problem = ""

@@ -30,6 +30,8 @@ from gpu_worker.scheduler import events, projects
 from gpu_worker.scheduler.machine import Scheduler
 
 _TICK_S = 1.0
+#: What a kernel says to a broker is short.
+_KERNEL_LIMIT = 64 * 1024
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
 Said = TypeVar("Said")
@@ -45,7 +47,7 @@ class Broker:
         self._is_announced = False
         self._log = structlog.get_logger("broker")
         self._context = zmq.asyncio.Context()
-        self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT)
+        self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT)
         self._agent_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT)
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         identity = Identity(files.token, hub, settings.hub_scope)

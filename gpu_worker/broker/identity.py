@@ -1,6 +1,7 @@
 """Who speaks: the hub's word about a token, or the token of the pool's own connection file. Never the client's word."""
 
 import asyncio
+import http.client
 import json
 import os
 import pwd
@@ -130,7 +131,7 @@ class Identity:
             raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException):
             raise HubSilent(
                 "The hub could not be asked who you are: it does not answer. Try again in a moment."
             ) from None

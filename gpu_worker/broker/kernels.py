@@ -99,11 +99,14 @@ class Kernels:
             if kernel is None or now_ms - kernel.heard_ms > _SILENCE_MS:
                 await self.leases.withdraw(request)
         for route in [route for route, kernel in self._known.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
-            kernel = self._known.pop(route)
-            if self._routes.get(kernel.session) == route:
-                del self._routes[kernel.session]
-                if all(deal.session != kernel.session for deal in self.leases.deals.values()):
-                    self._sessions.pop((kernel.person.user, kernel.kernel), None)
+            self._forget(self._known[route])
+
+    def _forget(self, kernel: Kernel) -> None:
+        self._known.pop(kernel.route, None)
+        if self._routes.get(kernel.session) == kernel.route:
+            del self._routes[kernel.session]
+            if all(deal.session != kernel.session for deal in self.leases.deals.values()):
+                self._sessions.pop((kernel.person.user, kernel.kernel), None)
 
     async def close(self) -> None:
         """Ask the hub nothing more."""
@@ -128,6 +131,9 @@ class Kernels:
             await self._send(route, wire.Refused(code=error.code, sentence=sentence))
             return
         session = self._sessions.setdefault((person.user, message.kernel), SessionId(f"s-{keys.make_id()}"))
+        other = self._known.get(route)
+        if other is not None and other.session != session:  # one connection is one kernel
+            self._forget(other)
         earlier = self._routes.get(session)
         if earlier is not None and earlier != route:  # its kernel has connected anew
             self._known.pop(earlier, None)

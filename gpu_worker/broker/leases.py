@@ -76,6 +76,8 @@ class Leases:
         lease = LeaseId(f"l-{keys.make_id()}")
         person = wish.person
         await self.step(translate.submitted(wish.message, request, lease, wish.session, person.user, wish.project))
+        if request not in self.scheduler.state.pending:  # said again after its cell began
+            self.wishes.pop(request, None)
         await self.tell_queue(everybody=False)
 
     async def withdraw(self, request: RequestId) -> None:

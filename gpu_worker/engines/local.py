@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from gpu_worker.config import Settings
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 10.0
 _HEALTHY_S = 10.0
 _TERM_S = 5.0
+_HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
+_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY")
 #: How a child says that it will never run, or that it has had enough: it is not started again.
 BAD_CONFIG, IDLE = 78, 0  # 78 is EX_CONFIG of sysexits.h
 
@@ -46,7 +49,7 @@ class LocalPool:
         self._over.set()
 
     async def _keep(self, part: str) -> None:
-        wait_s = _FIRST_WAIT_S
+        wait_s, was_healthy = _FIRST_WAIT_S, False
         loop = asyncio.get_running_loop()
         if part == "agent":
             await self._broker_files()
@@ -68,12 +71,13 @@ class LocalPool:
             except asyncio.CancelledError:
                 await _end(process)
                 raise
-            if status in (BAD_CONFIG, IDLE):
+            is_bad = status == BAD_CONFIG and not was_healthy  # later, something has gone that may come back
+            if is_bad or status == IDLE:
                 self._status = status
                 self._over.set()
                 return
             if loop.time() - began > _HEALTHY_S:
-                wait_s = _FIRST_WAIT_S
+                wait_s, was_healthy = _FIRST_WAIT_S, True
             self._log.warning("a part of the pool ended and is started again", part=part, status=status)
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
@@ -88,9 +92,19 @@ class LocalPool:
 
     @staticmethod
     def _environ(part: str) -> dict[str, str]:
-        """Only the broker talks to the hub: no other process of the pool has the hub's token."""
-        hub = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
-        return {name: value for name, value in os.environ.items() if part == "broker" or not name.startswith(hub)}
+        """Only the broker talks to the hub and to the database: no other process of the pool has their secrets.
+
+        A hub's own environment is its operator's: what looks like a secret there is no user's business. A pool of
+        one's own has its user's environment, and cells see it as local cells do.
+        """
+        if part == "broker":
+            return dict(os.environ)
+        is_of_hub = "JUPYTERHUB_API_TOKEN" in os.environ
+        return {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_HUB) and not (is_of_hub and _SECRET.search(name))
+        }
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

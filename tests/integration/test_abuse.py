@@ -1,0 +1,74 @@
+"""What one user does, on purpose or by chance, harms no other."""
+
+import socket
+from collections.abc import Callable
+
+from bulletin.wire import messages as wire
+from tests.integration.conftest import Client, Notebook, PoolProcess, until
+
+
+def test_asking_and_leaving_in_one_breath_leaks_no_slot(start_pool: Callable[..., PoolProcess]) -> None:
+    pool = start_pool("--slots", "1")
+    client = Client(pool.connection)
+    client.hello(pool.connection.token)
+    for number in range(10):
+        client.send(wire.Submit(request=f"r{number}"))  # type: ignore[arg-type]
+        client.send(wire.Withdraw(request=f"r{number}"))  # type: ignore[arg-type]
+        until(lambda: pool.picture().slots[0].state == "free" and not pool.picture().waiting, "the slot to be free")
+    client.close()
+
+
+FORGED = """%%gpu
+import gc
+from bulletin.wire.messages import Ended, Parcel
+relay = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Relay")
+relay.send(Ended(cell=relay.cell, outcome="returned", parcel=Parcel(sizes={sizes}, inline={inline}), ran_ms={ran_ms}))
+"""
+
+
+def test_a_cell_that_forges_its_own_end_harms_only_itself(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "2")
+    honest, forger = open_notebook(pool), open_notebook(pool)
+    honest.run("%%gpu\nx = 1")
+    pids = [pool.part(part).pid for part in ("broker", "agent")]
+    lost = forger.run(FORGED.format(sizes=(2**64 - 1, 2**64 - 1), inline=False, ran_ms=1))
+    assert lost.error is not None
+    assert lost.error["ename"] == "CellLost"
+    forger.run(FORGED.format(sizes=(), inline=True, ran_ms=2**63))
+    assert honest.run("%%gpu\nx += 1\nprint('unharmed')").stream() == "unharmed\n"
+    until(lambda: len(pool.picture().recent) >= 4, "all four cells in the ledger")
+    assert [pool.part(part).pid for part in ("broker", "agent")] == pids
+
+
+def test_an_environment_that_does_not_start_harms_only_who_asks_for_it(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "2", "--Pool.environments=broken=/bin/false")
+    honest, other = open_notebook(pool), open_notebook(pool)
+    honest.run("%%gpu\nimport os\nfirst = os.getpid()")
+    refused = other.run("%%gpu --environment broken\nprint(1)")
+    assert refused.error is not None
+    again = honest.run("%%gpu\nsecond = os.getpid()")
+    assert again.error is None, again.shown
+    assert honest.value("first == second") == "True"
+
+
+def test_a_crowd_at_the_door_does_not_end_the_agent(pool: PoolProcess, notebook: Notebook) -> None:
+    agent = pool.part("agent").pid
+    crowd = []
+    for _ in range(300):
+        visitor = socket.socket(socket.AF_UNIX)
+        visitor.setblocking(False)
+        try:
+            visitor.connect(str(pool.folder / "door"))
+        except BlockingIOError:  # the line before the door is full
+            visitor.close()
+            continue
+        crowd.append(visitor)
+    assert len(crowd) >= 64
+    assert notebook.run("%%gpu\nprint('inside')").stream() == "inside\n"
+    assert pool.part("agent").pid == agent
+    for visitor in crowd:
+        visitor.close()
