@@ -4,6 +4,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 ├── the user
 │   ├── CannotSend            a variable that the cell needs cannot leave the notebook
 │   ├── CannotReturn          what the cell made cannot be loaded in the notebook
+│   ├── StayedBehind          a value was touched that is on the other side and cannot travel
 │   ├── BadOption             an option of %%gpu is not understood
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
@@ -96,6 +97,19 @@ class CannotReturn(BulletinError):
     def __str__(self) -> str:
         what = f"{self.name!r}" if self.name else "The result of the cell"
         return f"{what} could not be loaded in the notebook: {self.problem}. Your variables are as before the cell."
+
+
+class StayedBehind(BulletinError):
+    """A value was touched that is on the other side, and cannot travel from there. `where` says what became of it."""
+
+    code = "stayed-behind"
+
+    def __init__(self, path: str, kind: str, where: str) -> None:
+        super().__init__(path, kind, where)
+        self.path, self.kind, self.where = path, kind, where
+
+    def __str__(self) -> str:
+        return f"{self.path} is {name_kind(self.kind)} and {self.where}."
 
 
 class BadOption(BulletinError):

@@ -18,6 +18,7 @@ from bulletin_magic.facts import (
     Finished,
     LeaveAsked,
     Left,
+    Moved,
     Note,
     Pictured,
     Printed,
@@ -71,7 +72,7 @@ class Conversation:
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
-    def hold(self, asked: Asked) -> Finished | Pictured | Left:
+    def hold(self, asked: Asked) -> Finished | Moved | Pictured | Left:
         """Ask, and show what comes until the answer is there.
 
         Raises
@@ -85,7 +86,7 @@ class Conversation:
             try:
                 while True:
                     delivery = self._next(deliveries)
-                    is_over = isinstance(delivery, Finished | Pictured | Left | Failed | BaseException)
+                    is_over = isinstance(delivery, Finished | Moved | Pictured | Left | Failed | BaseException)
                     answer = self._take(delivery)
                     if answer is not None:
                         return answer
@@ -104,7 +105,7 @@ class Conversation:
             except queue.Empty:
                 self._line.show_now()
 
-    def _take(self, delivery: Delivery | BaseException) -> Finished | Pictured | Left | None:
+    def _take(self, delivery: Delivery | BaseException) -> Finished | Moved | Pictured | Left | None:
         match delivery:
             case Printed(type=kind, content=content):
                 self._outputs.show(kind, content)
@@ -117,7 +118,7 @@ class Conversation:
             case Question():
                 self._outputs.flush()
                 self._answer(delivery)
-            case Finished() | Pictured() | Left():
+            case Finished() | Moved() | Pictured() | Left():
                 return delivery
             case Failed(error=error):
                 raise error

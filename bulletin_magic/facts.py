@@ -47,13 +47,17 @@ class Where(Fact, frozen=True, kw_only=True):
 
 
 class CellAsked(Fact, frozen=True, kw_only=True):
-    """The user ran a cell; its state is captured. One cell at a time."""
+    """The user ran a cell; its state is captured. One cell at a time.
+
+    `parts` are of use to the executor of `lease` only; without one, to any.
+    """
 
     cell: CellId
     request: RequestId
     source: str
     number: int
     parts: tuple[Blob, ...]
+    lease: LeaseId | None = None
     wish: Wish = Wish()
 
 
@@ -161,7 +165,7 @@ class Note(Fact, frozen=True):
 
 
 class Finished(Fact, frozen=True, kw_only=True):
-    """The cell ran to its end, its error, or its interrupt. `parts` are the stream and its buffers."""
+    """The cell ran to its end, its error, or its interrupt. `parts` are the state that it changed, if any."""
 
     ended: Ended
     parts: tuple[Blob, ...]
@@ -169,6 +173,12 @@ class Finished(Fact, frozen=True, kw_only=True):
     waited_ms: int
     sent_bytes: int
     returned_bytes: int
+
+
+class Moved(Fact, frozen=True):
+    """Another lease is held than the one that the captured state is for: ask again with all of the state."""
+
+    waited_ms: int
 
 
 class Failed(Fact, frozen=True):
@@ -190,7 +200,7 @@ class Left(Fact, frozen=True):
     where: Where | None
 
 
-Delivery = Waiting | Began | Printed | Question | Note | Finished | Failed | Pictured | Left
+Delivery = Waiting | Began | Printed | Question | Note | Finished | Moved | Failed | Pictured | Left
 
 
 # --- actions --------------------------------------------------------------------------------------------------------

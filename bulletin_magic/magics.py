@@ -8,6 +8,7 @@ from secrets import token_hex
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from msgspec import structs
 from traitlets import Bool
 
 from bulletin import state
@@ -17,12 +18,13 @@ from bulletin_magic import discovery
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.display import StatusLine, cell_text, show_note
-from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, PictureAsked, Pictured
+from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
 from bulletin_magic.link import Link
 from bulletin_magic.options import parse
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
 from bulletin_magic.receipts import describe_place, receipt
+from bulletin_magic.shared import SharedState
 from bulletin_magic.status import describe_pool
 
 _HOLDS_NONE = "This notebook holds no GPU."
@@ -44,6 +46,7 @@ class BulletinMagics(Magics):
         self._place: discovery.Place | None = None
         self._link: Link | None = None
         self._is_busy, self._pid = False, os.getpid()
+        self._shared = SharedState()
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
         self._kernel = discovery.kernel_id(file)
@@ -77,21 +80,9 @@ class BulletinMagics(Magics):
         if not cell.strip():
             show_note(self._shell, "The cell is empty: nothing was run.")
             return
-        plan = state.needs(cell, self._shell.user_ns)
-        captured = state.capture(self._shell.user_ns, plan)
-        name = token_hex(16)
-        asked = CellAsked(
-            cell=CellId(name),
-            request=RequestId(name),
-            source=cell,
-            number=cell_number(self._shell),
-            parts=(captured.stream, *captured.buffers),
-            wish=wish,
-        )
-        answer, input_error = self._converse(asked)
-        assert isinstance(answer, Finished)
+        answer, captured, input_error = self._run(cell, wish)
         try:
-            land(answer, captured, self._shell)
+            land(answer, captured, self._shared, self._shell)
         except KeyboardInterrupt:
             if input_error is not None:
                 raise input_error from None
@@ -99,6 +90,30 @@ class BulletinMagics(Magics):
         finally:
             if self.receipts and (text := receipt(answer)):
                 show_note(self._shell, text)
+
+    def _run(self, cell: str, wish: Wish) -> tuple[Finished, state.Captured, Exception | None]:
+        """Send the cell with what its executor does not have yet, and wait for its end."""
+        plan = state.needs(cell, self._shell.user_ns)
+        waited_ms = 0
+        while True:
+            captured = self._shared.capture(self._shell.user_ns, plan)
+            name = token_hex(16)
+            asked = CellAsked(
+                cell=CellId(name),
+                request=RequestId(name),
+                source=cell,
+                number=cell_number(self._shell),
+                parts=tuple(captured.parts),
+                lease=self._shared.lease,
+                wish=wish,
+            )
+            answer, input_error = self._converse(asked)
+            if isinstance(answer, Finished):
+                answer = structs.replace(answer, waited_ms=answer.waited_ms + waited_ms)
+                return answer, captured, input_error
+            assert isinstance(answer, Moved)
+            waited_ms += answer.waited_ms
+            self._shared.forget()
 
     @line_magic("gpu")  # type: ignore[arg-type]  # see above
     def line(self, line: str) -> None:
@@ -151,7 +166,7 @@ class BulletinMagics(Magics):
 
     def _converse(
         self, asked: CellAsked | PictureAsked | LeaveAsked
-    ) -> tuple[Finished | Pictured | Left, Exception | None]:
+    ) -> tuple[Finished | Moved | Pictured | Left, Exception | None]:
         if os.getpid() != self._pid:
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
         if self._is_busy:

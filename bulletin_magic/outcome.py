@@ -11,6 +11,7 @@ from bulletin.wire.messages import ErrorText
 from bulletin_magic.display import show_note
 from bulletin_magic.facts import Finished
 from bulletin_magic.outputs import remember_result
+from bulletin_magic.shared import SharedState
 
 
 class RemoteTraceback:
@@ -35,7 +36,7 @@ class RemoteError(Exception):
         return self.value
 
 
-def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> None:
+def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: InteractiveShell) -> None:
     """Bring the cell's state into the notebook, all of it or nothing, then raise what the cell raised.
 
     Raises
@@ -45,7 +46,10 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
     BaseException
         What the cell raised, of the user's own class, with its traceback as it was there.
     """
-    applied = state.apply(finished.parts[0], finished.parts[1:], shell.user_ns, sent=sent)
+    if not finished.parts:
+        shared.forget()
+        raise error_to_raise(finished, None)
+    applied = shared.apply(finished.parts, shell.user_ns, sent, finished.where.lease)
     remember_result(shell, applied.extra.get("result"))
     for stayed in applied.stayed:
         if stayed.name == "_":  # the cell's value was shown; nobody has given it a name
@@ -60,7 +64,10 @@ def land(finished: Finished, sent: state.Captured, shell: InteractiveShell) -> N
 
 def describe_stayed(name: str, kind: str) -> str:
     """One sentence about a variable that could not come back."""
-    return f"{name!r} stayed behind: {name_kind(kind)} cannot come to the notebook."
+    return (
+        f"{name!r} is {name_kind(kind)}, which cannot come to the notebook. "
+        "It stays on the pool, for %%gpu cells to use."
+    )
 
 
 def error_to_raise(finished: Finished, travelled: object) -> BaseException:

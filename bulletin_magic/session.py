@@ -27,6 +27,7 @@ from bulletin_magic.facts import (
     Garbled,
     LeaveAsked,
     Left,
+    Moved,
     PictureAsked,
     Pictured,
     StopPressed,
@@ -188,6 +189,11 @@ class Session:
     def _ship(self, trip: Trip) -> None:
         where = self.where
         assert where is not None
+        if trip.asked.lease not in {None, where.lease}:
+            self._deliver(Moved(trip.waited_ms(self._now_ms)))
+            self._agent.rest(self._now_ms)
+            self._end_trip()
+            return
         trip.ship(where, self._agent.rings, self._now_ms)
 
     def _attached(self, trip: Trip, cell: CellId | None) -> None:

@@ -114,6 +114,10 @@ class Trip:
             label=wish.label,
         )
 
+    def waited_ms(self, now_ms: int) -> int:
+        """For how long it has been asking for a lease."""
+        return now_ms - self._asked_ms
+
     def again(self) -> None:
         """The lease came to nothing before the cell ran: it needs another."""
         self.tries += 1

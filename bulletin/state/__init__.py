@@ -1,12 +1,18 @@
 """A notebook's state on its way to a cell and back: `needs`, `capture`, `restore`, `changes`, `apply`, in that order.
 
-The notebook's kernel calls the first two and the last, the executor the others. Nothing here opens a socket or a file.
+The notebook's kernel calls the first two and the last, the executor the others. Each side keeps its half of a `Table`,
+which says what the other has already. Nothing here opens a socket or a file.
 """
 
 from .capture import Captured, capture
-from .changes import Baseline, changes
+from .changes import Baseline, Changed, changes
+from .handles import Handle
 from .needs import Needs, needs
 from .report import Stayed
 from .restore import Applied, apply, restore
+from .table import Table
 
-__all__ = ["Applied", "Baseline", "Captured", "Needs", "Stayed", "apply", "capture", "changes", "needs", "restore"]
+__all__ = [
+    "Applied", "Baseline", "Captured", "Changed", "Handle", "Needs", "Stayed", "Table",
+    "apply", "capture", "changes", "needs", "restore",
+]  # fmt: skip

@@ -1,161 +1,125 @@
-"""The notebook's side before a cell: what the cell needs, in one stream."""
+"""The notebook's side before a cell: what the cell needs and the executor does not have."""
 
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
 from typing import Any
 
 from bulletin.errors import CannotSend
 
 from . import ambient, names
-from .codec import Encoder, Writer
+from .handles import LOST, Handle, parts
+from .memory import Region
 from .needs import Needs
-from .reducers import arrays
-from .report import Stayed, locate
+from .parcel import Buffer, Parcel
+from .report import Stayed
+from .survey import Survey, attempt
+from .table import ABSENT, Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Captured:
-    """Values on their way: a stream, the large buffers beside it, and what was left behind.
+    """Values on their way: their parts, and what was left behind. The large parts are the values' own memory.
 
-    The buffers are the values' own memory. Whoever waits for an answer keeps the whole: the answer refers to it.
-    `remote`, of `changes` only, is what the executor keeps for its next `restore`: name -> value that cannot travel.
+    Whoever waits for an answer keeps the whole: the answer refers to it.
     """
 
-    stream: bytes
-    buffers: list[memoryview]
+    parts: list[Buffer]
+    #: Each name that goes, with its size in bytes; 0 where the executor has it.
     names: dict[str, int]
     stayed: list[Stayed]
-    values: Mapping[str, object] = field(default_factory=dict, repr=False)
-    definitions: Mapping[str, object] = field(default_factory=dict, repr=False)
-    remote: Mapping[str, object] = field(default_factory=dict, repr=False)
+    survey: Survey = field(repr=False)
+    parcel: Parcel = field(repr=False)
+
+    @property
+    def table(self) -> Table:
+        """The half that it was captured against."""
+        return self.survey.table
+
+    def commit(self) -> None:
+        """The executor has it."""
+        self.survey.commit(self.parcel)
 
 
-def capture(namespace: dict[str, Any], needs: Needs, *, wanted: Collection[str] = ()) -> Captured:
+def capture(
+    namespace: dict[str, Any], needs: Needs, *, table: Table | None = None, wanted: Collection[str] = ()
+) -> Captured:
     """What the cell needs, with all that its functions and classes look up in their turn.
 
     Parameters
     ----------
     namespace, needs
         The notebook's, and what `needs` says of the cell.
+    table
+        The notebook's half of the table that it shares with the executor. Without one the executor has nothing.
     wanted
         Names to send as well, as if the cell read them.
 
     Returns
     -------
     Captured
-        `names` has each name with its size in bytes. `stayed` has names that only a function or a dynamic look-up might
-        ask for, and that cannot travel.
+        `stayed` has values that the executor gets a handle for, and names that only a function or a dynamic look-up
+        might ask for and that cannot travel at all.
 
     Raises
     ------
     CannotSend
-        If a name that the cell reads itself cannot travel.
+        If a name that the cell reads itself holds what cannot travel.
     """
     direct = [name for name in dict.fromkeys((*needs.reads, *wanted)) if name in namespace and name not in names.FIXED]
-    plan = _Plan(namespace, frozenset(name for name in direct if not names.is_history(name)))
-    plan.add(direct)
+    table = Table() if table is None else table
+    captured: Captured = attempt(lambda wide: _attempt(namespace, needs, direct, table, wide))
+    return captured
+
+
+def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: Table, wide: list[Region]) -> Captured:
+    survey = Survey(namespace, table, wide=wide)
+    survey.add(direct)
     if needs.everything:
-        plan.add(names.users(namespace))
-    while True:
-        captured = plan.attempt()
-        if captured is not None:
-            return captured
+        survey.add(names.users(namespace))
+    survey.run(follow=True)
+    required = frozenset(name for name in direct if not names.is_history(name))
+    for name in required:
+        _check(survey, name)
+    parcel = survey.pack([name for name in survey.names if name not in survey.lost])
+    parcel.dropped = _dropped(namespace, survey)
+    parcel.tail = {
+        "ambient": ambient.out(),
+        "sources": ambient.sources(survey.files),
+        "reached": list(survey.definitions),
+    }
+    stayed = [stayed for stayed, _ in survey.stayed] + list(survey.lost.values())
+    return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel)
 
 
-class _Plan:
-    """Names to send, refined by trying: an attempt finds names that are needed too, or cannot go, or share memory."""
-
-    def __init__(self, namespace: dict[str, Any], direct: frozenset[str]) -> None:
-        self._namespace = namespace
-        self._direct = direct
-        self._names: dict[str, None] = {}
-        self._stayed: dict[str, Stayed] = {}
-        self._shared: dict[int, tuple[int, int]] = {}
-
-    def add(self, found: Iterable[str]) -> None:
-        """Send these as well. The class of a value goes before it."""
-        for name in found:
-            value = self._namespace[name]
-            cls = type(value).__name__
-            if type(value).__module__ == "__main__" and self._namespace.get(cls) is type(value):
-                self._names[cls] = None
-            self._names[name] = None
-
-    def attempt(self) -> Captured | None:
-        """The stream; or None, with the plan improved. Each None adds a name, a loss or a window, so attempts end."""
-        writer = Writer(self._namespace, shared=self._shared)
-        encoder = writer.encoder
-        sizes: dict[str, int] = {}
-        queue = deque(sorted(self._names, key=lambda name: not is_definition(self._namespace[name])))
-        is_late = False
-        while queue:
-            name = queue.popleft()
-            if name in sizes or name in self._stayed:
-                continue
-            value = self._namespace[name]
-            writer.write(("name", name))
-            try:
-                sizes[name] = writer.write(value)
-            except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-                self._leave(name, value, problem)
-                return None
-            found = names.users(self._namespace) if encoder.is_dynamic else list(encoder.names)
-            before = len(self._names)
-            self.add(other for other in found if other not in self._names and other not in names.FIXED)
-            new = list(self._names)[before:]
-            queue.extendleft(
-                sorted(new, key=lambda name: is_definition(self._namespace[name]))
-            )  # so definitions come first
-            is_late |= bool(new) and not is_definition(value)
-        overlaps = arrays.overlaps(encoder.owners)
-        if is_late or overlaps.keys() - self._shared.keys():
-            self._shared = overlaps
-            return None
-        writer.write(None)
-        writer.write(
-            {"ambient": ambient.out(), "sources": ambient.sources(encoder.files), "buffers": len(writer.buffers)}
-        )
-        values = {name: self._namespace[name] for name in sizes}
-        return Captured(writer.close(), writer.buffers, sizes, list(self._stayed.values()), values, encoder.definitions)
-
-    def _leave(self, name: str, value: object, problem: Exception) -> None:
-        """Leave out a name that cannot travel, and at once all others of which the same is true."""
-        stayed = explain(self._namespace, name, value, problem)
-        if name in self._direct:
-            raise CannotSend(name, stayed.path, stayed.kind) from problem
-        self._stayed[name] = stayed
-        for other in self._names:
-            held = self._namespace[other]
-            if (
-                other not in self._stayed
-                and other not in self._direct
-                and (why := problem_of(self._namespace, held)) is not None
-            ):
-                self._stayed[other] = explain(self._namespace, other, held, TypeError(why))
+def _check(survey: Survey, name: str) -> None:
+    """Raise CannotSend if a name holds what cannot travel."""
+    value = survey.names[name]
+    if name in survey.lost:
+        lost = survey.lost[name]
+        raise CannotSend(name, lost.path, lost.kind)
+    if isinstance(value, Handle) and survey.table.oid_of(value) == ABSENT:
+        kind, _, _ = parts(value)
+        raise CannotSend(name, name, f"{kind} that {LOST}")
+    for stayed, held in survey.stayed:
+        if held is value:
+            raise CannotSend(name, name, stayed.kind)
 
 
-def is_definition(value: object) -> bool:
-    """True for what goes first: other values may need it while they are made."""
-    return isinstance(value, ModuleType | FunctionType | type)
+def _dropped(namespace: dict[str, Any], survey: Survey) -> list[int]:
+    """Roots that no name holds any more. The executor may forget them."""
+    held = {id(value) for value in namespace.values()}
+    table = survey.table
+    return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in survey.units]
 
 
-class _Nowhere:
-    def write(self, data: bytes, /) -> None:
-        """Forget the bytes: only whether they can be made is asked."""
-
-
-def problem_of(namespace: Mapping[str, object], value: object) -> str | None:
-    """Why a value cannot be pickled; None if it can."""
-    try:
-        Encoder(namespace, _Nowhere(), lambda _: None).dump(value)
-    except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-        return str(problem) or type(problem).__name__
-    return None
-
-
-def explain(namespace: Mapping[str, object], name: str, value: object, problem: Exception) -> Stayed:
-    """Where the offender is."""
-    found = locate(name, value, lambda part: problem_of(namespace, part))
-    return found if found.why else Stayed(found.name, found.kind, found.path, str(problem))
+def _sizes(survey: Survey) -> dict[str, int]:
+    changed = {id(unit.root): unit for unit in survey.changed_units()}
+    definitions = survey.changed_definitions()
+    by_root = {id(unit.root): len(unit.data) for uid, unit in survey.definitions.items() if uid in definitions}
+    found = {}
+    for name, value in survey.names.items():
+        unit = changed.get(id(value))
+        found[name] = by_root.get(id(value), 0)
+        if unit is not None:
+            found[name] = len(unit.data) + sum(region.size for region in unit.regions)
+    return found

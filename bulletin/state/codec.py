@@ -1,40 +1,43 @@
-"""The one pickler and unpickler: records in one stream that share a memo, large buffers beside it, a seal in front.
+"""The one pickler and the fast unpickler. A stream is a pickle of one value, with a preamble for what each side has.
 
-A stream is a seal (xxh3_128 of the rest), a preamble that gives the first memo places to what each side has already
-(the namespace, the landing, values that both sides hold under a name), then one pickle per record.
+Both sides give the first places of the memo to their own namespace and to the landing, so that functions find their
+globals, and the functions that make values find what the receiver lends them.
 """
 
 import copyreg
 import io
 import pickle
-import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
-from typing import Any, Protocol, TypeAlias
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType
+from typing import Any, TypeAlias
 
 import cloudpickle
 import xxhash
 
 from . import reducers
-from .landing import HERE, Namespace, Reduced, refuse
+from .handles import Handle
+from .landing import HERE, Landing, Namespace, Reduced, refuse
+from .memory import Finder, Region
+from .report import Stayed, kind_of, path_to
+from .table import Unit
 
-Buffer: TypeAlias = bytes | bytearray | memoryview
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
-#: Smaller buffers stay in the stream: a frame of their own would cost more than it saves.
-OUT_OF_BAND_BYTES = 4096
-_SEAL_BYTES = 16
-
-
-class Damaged(Exception):
-    """The bytes are not those that the other side wrote."""
-
-
-class Sink(Protocol):
-    """Where a pickler writes."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take the bytes."""
+#: Puts the namespace and the landing into the first two places of the memo.
+PREAMBLE = (
+    pickle.PROTO
+    + b"\x05"
+    + b"".join(pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in (0, 1))
+)
+_FIRST = 2
+#: Equal wherever they are, or known by their name: never in the table.
+_ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented))
+_NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType, CodeType, MethodDescriptorType, GetSetDescriptorType)
+#: As deep as a value may be nested: more than Python's own limit, with a stack of its own.
+_DEEP_LIMIT, _DEEP_STACK_BYTES = 400_000, 1 << 29
+_MANY_STAYED = 16
 
 
 class Encoder(pickle.Pickler):
@@ -44,63 +47,148 @@ class Encoder(pickle.Pickler):
     ----------
     namespace
         Whose functions and classes these are. It is never copied: the receiver's own namespace takes its place.
-    sink
-        Where the bytes go. `Writer` and `digest` are the two users.
-    keep_out
-        Called with each large contiguous buffer, which then stays out of the stream.
-    known
-        Ids of functions and classes that the receiver has in this very state: sent as a reference.
-    held
-        Name -> value that the receiver holds under the same name: sent as a reference wherever it is met.
-    by_token
-        For digests only: definitions other than the root, and code, are written as tokens.
-    shared
-        Memory (by its owner's id) of which several arrays are sent; see `reducers.arrays`.
+    finder
+        Where memory is found.
+
+    `encode` takes one value after another; each gives a stream of its own.
     """
 
-    def __init__(
-        self,
-        namespace: Mapping[str, object],
-        sink: Sink,
-        keep_out: Callable[[memoryview], None],
-        *,
-        known: frozenset[str] = frozenset(),
-        held: Mapping[str, object] | None = None,
-        by_token: bool = False,
-        shared: Mapping[int, tuple[int, int]] | None = None,
-    ) -> None:
-        def take(buffer: pickle.PickleBuffer) -> bool:
-            raw = buffer.raw()
-            if raw.nbytes < OUT_OF_BAND_BYTES:
-                return True
-            keep_out(raw)
-            return False
-
-        super().__init__(sink, protocol=5, buffer_callback=take)
+    def __init__(self, namespace: Mapping[str, object], finder: Finder) -> None:
+        self._file = io.BytesIO()
+        super().__init__(self._file, protocol=5)
         self.dispatch_table = {**_DISPATCH, **copyreg.dispatch_table}
         self.namespace = namespace
-        self.known = known
-        self.by_token = by_token
-        self.shared = shared or {}
-        self.root: object = None  # the one definition that a digest writes in full
+        self.finder = finder
+        self.inline: frozenset[str] = frozenset()  # ids of definitions to write in full; others are referred to
+        self.is_digest = False  # code as a token: only this side reads the stream
+        self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.frames`
+        self.guards: dict[int, Region] = {}
+        self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
+        self._privates: dict[int, dict[str, Any]] = {}
+        self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
+        self._ground: dict[int, tuple[int, object]] = {id(namespace): (0, namespace), id(HERE): (1, HERE)}
+        self._begin("", None)
+
+    def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
+        self._name, self._root, self._is_ours = name, root, is_ours
         self.definitions: dict[str, object] = {}  # every definition met, by id
         self.names: dict[str, None] = {}  # names of the namespace that functions and classes met here look up
         self.is_dynamic = False  # one of them may look up any name
         self.files: dict[str, None] = {}  # where their code came from
-        self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
-        self.cell_homes: dict[int, tuple[str, int]] = {}
-        self.owners: dict[
-            int, list[tuple[int, int, int]]
-        ] = {}  # owner's id -> (array's id, first byte, end) of arrays met
-        self.guarded: set[int] = set()  # arrays and owners that copy-on-write keeps apart; see `reducers.frames`
-        self.regions: dict[int, Any] = {}
-        self._privates: dict[int, dict[str, Any]] = {}
+        self.regions: list[Region] = []  # in the order of their numbers in the stream
+        self.stayed: list[tuple[Stayed, object]] = []  # what a handle stands for
+        self._numbers: dict[int, int] = {}
+        self._users: list[list[int]] = []  # of each region, the ids of what looks at it
         self.alive: list[object] = []  # temporaries whose ids are in use
-        self._reducers: dict[type, Reducer | None] = dict(reducers.EXACT)
-        memo: dict[int, tuple[int, object]] = {id(namespace): (0, namespace), id(HERE): (1, HERE)}
-        for value in (held or {}).values():
-            memo.setdefault(id(value), (len(memo), value))
-        self.memo = memo
+
+    def encode(
+        self,
+        root: object,
+        name: str = "",
+        *,
+        inline: frozenset[str] = frozenset(),
+        uid: str = "",
+        is_ours: bool = False,
+    ) -> Unit:
+        """The value as a unit with its stream.
+
+        Parameters
+        ----------
+        root, name
+            The value, and what it is called in messages.
+        inline
+            Definitions to write in full, besides the root where it is one.
+        uid
+            The id of the root where it is a definition.
+        is_ours
+            The root is a container of this package's, and not a value.
+        """
+        self._begin(name, root, is_ours=is_ours)
+        self.inline = inline | {uid} if uid else inline
+        self._file.seek(0)
+        self._file.truncate()
+        self.memo = self._ground
+        try:
+            self.dump(root)
+        except RecursionError:
+            self._dump_deep(root)
+        data = self._file.getvalue()
+        nodes = self._nodes(root)
+        self.clear_memo()
+        if is_ours:
+            nodes[_FIRST] = None
+        if self.regions:
+            held = set(map(id, nodes))
+            for region, users in zip(self.regions, self._users, strict=True):
+                region.is_held = region.is_held or not held.isdisjoint(users)
+        seal = xxhash.xxh3_128(data)
+        for region in self.regions:
+            seal.update(region.digests())
+        return Unit(root, seal.digest(), nodes, self.regions, uid, data=PREAMBLE + data)
+
+    def _dump_deep(self, root: object) -> None:
+        """Once more, where the stack is large. Raises RecursionError if that is not enough either."""
+        self._begin(self._name, root, is_ours=self._is_ours)
+        self._file.seek(0)
+        self._file.truncate()
+        self.memo = self._ground
+        problems: list[BaseException] = []
+
+        def dump() -> None:
+            try:
+                self.dump(root)
+            except BaseException as problem:  # noqa: BLE001  raised again in the caller's thread
+                problems.append(problem)
+
+        limit, size = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK_BYTES)
+        sys.setrecursionlimit(_DEEP_LIMIT)
+        try:
+            thread = threading.Thread(target=dump, name="bulletin-deep")
+            thread.start()
+            thread.join()
+        finally:
+            threading.stack_size(size)
+            sys.setrecursionlimit(limit)
+        if problems:
+            raise problems[0]
+
+    def _nodes(self, root: object) -> list[object]:
+        """The objects of the stream by their place, without atoms, and without what only the stream holds."""
+        found = self.memo.copy()
+        nodes: list[object] = [None] * len(found)
+        for place, value in found.values():
+            if type(value) not in _SKIPPED:
+                nodes[place] = value
+        nodes[0] = nodes[1] = None
+        found.clear()
+        value = None
+        inside: dict[int, int] = {}
+        count_of = sys.getrefcount
+        for place in range(len(nodes) - 1, _FIRST - 1, -1):
+            value = nodes[place]
+            if value is None:
+                continue
+            kind = type(value)
+            if isinstance(value, _NAMED) or kind in _SINGLE:
+                nodes[place] = None
+            elif count_of(value) - inside.get(id(value), 0) <= _TEMPORARY and value is not root:
+                nodes[place] = None
+                if kind is dict or kind is tuple or kind is list:
+                    held: Any = value
+                    for part in held.values() if kind is dict else held:
+                        inside[id(part)] = inside.get(id(part), 0) + 1
+                    part = held = None
+        return nodes
+
+    def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
+        """The number of a region in this stream, and the place of an address in it. `user` is what looks at it."""
+        number = self._numbers.get(id(region))
+        if number is None:
+            number = self._numbers[id(region)] = len(self.regions)
+            self.regions.append(region)
+            self._users.append([])
+        self._users[number].append(id(user))
+        return number, address - region.address
 
     def private(self, spoken: dict[str, Any]) -> dict[str, Any]:
         """Globals that belong to no module, as one dict for all functions that share them."""
@@ -112,127 +200,117 @@ class Encoder(pickle.Pickler):
         """Pickle asks here about everything but plain numbers, strings and containers."""
         kind = type(value)
         try:
-            reducer = self._reducers[kind]
+            reducer = self._kinds[kind]
         except KeyError:
-            reducer = self._reducers[kind] = reducers.of_family(kind)
-        return NotImplemented if reducer is None else reducer(self, value)
+            reducer = self._kinds[kind] = reducers.of_family(kind) or (None if _is_plain(kind) else _reduce_generic)
+        if reducer is None:
+            return NotImplemented
+        try:
+            found = reducer(self, value)
+            if found is NotImplemented:
+                found = _reduce_generic(self, value)
+        except Exception as problem:
+            if isinstance(problem, RecursionError | MemoryError):
+                raise
+            return self._stay(value, problem)
+        return found
+
+    def _stay(self, value: object, problem: Exception) -> Reduced:
+        """A handle in its place."""
+        path = self._name
+        if value is not self._root:
+            path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
+        stayed = Stayed(self._name, kind_of(value), path, " ".join(str(problem).split()) or kind_of(problem))
+        self.stayed.append((stayed, value))
+        return Handle.make, (HERE, stayed.kind, path, False)
+
+    def _path_to(self, value: object) -> str:
+        """How a person writes the way to a value in the root, or in one of the values of a root of ours."""
+        root = self._root
+        if not self._is_ours:
+            return path_to(self._name, root, value) or f"a value inside {self._name}"
+        held = root.items() if isinstance(root, dict) else [(self.called(part), part) for part in root]  # type: ignore[attr-defined]
+        return next((path for name, part in held if (path := path_to(name, part, value))), self._name)
+
+    def called(self, definition: object) -> str:
+        """The name by which the notebook knows a function or class."""
+        own = getattr(definition, "__name__", self._name)
+        if self.namespace.get(own) is definition:
+            return str(own)
+        return next((name for name, held in list(self.namespace.items()) if held is definition), str(own))
 
 
-class Writer:
-    """A stream in the making. `write` one record after another, then `close`."""
+def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
+    """As pickle would, so that what fails fails here."""
+    kind = type(value)
+    by_type = encoder.dispatch_table.get(kind)
+    if by_type is not None:
+        return by_type(value)
+    if issubclass(kind, type) or kind is FunctionType:
+        return NotImplemented
+    return value.__reduce_ex__(5)
 
-    def __init__(self, namespace: Mapping[str, object], **options: Any) -> None:
-        self._file = io.BytesIO()
-        self._file.write(bytes(_SEAL_BYTES))
-        self._file.write(_preamble(options.get("held") or {}))
-        self.buffers: list[memoryview] = []
-        self.encoder = Encoder(namespace, self._file, self.buffers.append, **options)
 
-    def write(self, record: object) -> int:
-        """Append one record; its size in bytes, buffers included."""
-        start, known = self._file.tell(), len(self.buffers)
-        self.encoder.dump(record)
-        return self._file.tell() - start + sum(buffer.nbytes for buffer in self.buffers[known:])
+def _is_plain(kind: type) -> bool:
+    """Whether pickle's own way with instances of this class cannot fail: nothing of theirs is asked."""
+    return (
+        getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
+        and getattr(kind, "__reduce__", None) is object.__reduce__
+        and getattr(kind, "__getstate__", None) in {None, getattr(object, "__getstate__", None)}
+        and not hasattr(kind, "__getnewargs_ex__")
+        and not hasattr(kind, "__getnewargs__")
+        and all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
+        and kind.__basicsize__ <= object.__basicsize__ + 8 * (2 + _slot_count(kind))
+        and kind not in copyreg.dispatch_table
+        and kind not in _DISPATCH
+    )
 
-    def close(self) -> bytes:
-        """The stream, sealed."""
-        view = self._file.getbuffer()
-        view[:_SEAL_BYTES] = xxhash.xxh3_128_digest(view[_SEAL_BYTES:])
-        view.release()
-        return self._file.getvalue()
+
+def _slot_count(kind: type) -> int:
+    return sum(
+        1 if isinstance(slots, str) else len(slots)
+        for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
+        if hasattr(slots, "__len__")
+    )
+
+
+_HEAP_TYPE = 1 << 9
+_SKIPPED = frozenset({*_ATOMS, FunctionType, BuiltinFunctionType, ModuleType, CodeType, type})
+#: Singletons that come back by their name.
+_SINGLE: set[type] = set()
+_DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}
+
+
+def _count_alone() -> int:
+    """The reference count, in a loop like that of `_nodes`, of what only the list of nodes holds."""
+    nodes = [object()]
+    count_of = sys.getrefcount
+    for place in range(1):
+        value = nodes[place]
+        found = count_of(value)
+    return found
+
+
+#: The memo holds it as well.
+_TEMPORARY = _count_alone() + 1
 
 
 class Reader(pickle.Unpickler):
-    """Loads the records of a stream one by one.
+    """Loads a stream of which this side has nothing yet."""
 
-    Raises
-    ------
-    Damaged
-        If the seal does not fit; nothing has been loaded.
-    """
+    def __init__(self, data: bytes, namespace: Namespace, landing: Landing) -> None:
+        super().__init__(io.BytesIO(data))
+        self._ground = (namespace, landing)
 
-    def __init__(
-        self,
-        stream: Buffer,
-        buffers: Sequence[Buffer],
-        namespace: Namespace,
-        landing: object,
-        held: Mapping[str, object],
-    ) -> None:
-        whole = memoryview(stream)
-        if whole.nbytes <= _SEAL_BYTES or xxhash.xxh3_128_digest(whole[_SEAL_BYTES:]) != bytes(whole[:_SEAL_BYTES]):
-            raise Damaged("the stream is damaged or incomplete")
-        file = io.BytesIO(stream)
-        file.seek(_SEAL_BYTES)
-        super().__init__(file, buffers=_writable(buffers))
-        self._shared_ground: dict[object, object] = {0: namespace, 1: landing}
-        self._held = held
-        self.read()  # the preamble
-
-    def persistent_load(self, pid: object) -> object:
+    def persistent_load(self, pid: Any) -> object:
         """What this side has in place of the sender's."""
-        if isinstance(pid, int):
-            return self._shared_ground[pid]
-        return self._held[str(pid)]
+        return self._ground[pid]
 
-    def read(self) -> Any:
-        """The next record."""
-        return self.load()
-
-
-class Digest:
-    """What a value holds, as a number: of its pickle, and of each large buffer."""
-
-    def __init__(self, namespace: Mapping[str, object], seen: dict[int, tuple[object, int, bytes]]) -> None:
-        self._stream = xxhash.xxh3_128()
-        self._buffers: list[bytes] = []
-        self.encoder = Encoder(namespace, _HashSink(self._stream), _hasher(seen, self._buffers), by_token=True)
-
-    def of(self, value: object) -> bytes:
-        """Sixteen bytes, and sixteen more for each large buffer."""
-        self.encoder.dump(value)
-        return b"".join([self._stream.digest(), *self._buffers])
-
-
-def _hasher(seen: dict[int, tuple[object, int, bytes]], found: list[bytes]) -> Callable[[memoryview], None]:
-    """Hashes each buffer once. A function and not a method: a cycle with the encoder would keep large memos alive."""
-
-    def take(buffer: memoryview) -> None:
-        owner, size_bytes, digest = seen.get(id(buffer.obj), (None, -1, b""))
-        if owner is not buffer.obj or size_bytes != buffer.nbytes:
-            digest = xxhash.xxh3_128_digest(buffer)
-            seen[id(buffer.obj)] = (buffer.obj, buffer.nbytes, digest)
-        found.append(digest)
-
-    return take
-
-
-class _HashSink:
-    """Lets a pickler write into a hash."""
-
-    def __init__(self, stream: Any) -> None:
-        self.write: Callable[[bytes], object] = stream.update
-
-
-def _writable(buffers: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Buffers become the memory of arrays, so a read-only one is copied; pickle marks again what was read-only."""
-    for buffer in buffers:
-        yield bytearray(buffer) if memoryview(buffer).readonly else buffer
-
-
-def _preamble(held: Mapping[str, object]) -> bytes:
-    """Opcodes that put what the receiver has into the first memo places: the C unpickler takes no memo from outside."""
-    parts: list[bytes] = [pickle.PROTO + b"\x05"]
-    places: dict[int, None] = {}
-    pids: list[bytes] = [pickle.BININT1 + b"\x00", pickle.BININT1 + b"\x01"]
-    for name, value in held.items():
-        if id(value) not in places:
-            places[id(value)] = None
-            encoded = name.encode()
-            pids.append(pickle.BINUNICODE + struct.pack("<I", len(encoded)) + encoded)
-    for pid in pids:
-        parts += [pid, pickle.BINPERSID, pickle.MEMOIZE, pickle.POP]
-    return b"".join([*parts, pickle.NONE, pickle.STOP])
-
-
-_DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}
+    def read(self) -> tuple[Any, list[object]]:
+        """The value, and the objects of the stream by their place."""
+        value = self.load()
+        found = self.memo.copy()
+        made: list[object] = [None] * len(found)
+        for place, part in found.items():
+            made[place] = part
+        return value, made

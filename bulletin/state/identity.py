@@ -36,3 +36,9 @@ def track(uid: str, definition: object) -> None:
     reference = weakref.ref(definition, forget)
     _ids[key] = (uid, reference)
     _objects[uid] = reference
+
+
+def forget() -> None:
+    """Nothing is known any more: the other side begins anew."""
+    _ids.clear()
+    _objects.clear()

@@ -1,7 +1,11 @@
-"""What the receiving side lends to values while they are made: its namespace, its definitions, an undo for changes."""
+"""What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
+
+from .memory import Region
+from .table import Table
 
 Namespace: TypeAlias = dict[str, Any]
 #: What `__reduce_ex__` may return, or NotImplemented.
@@ -24,40 +28,84 @@ HERE = _Here()
 
 
 class Landing:
-    """One arrival of values: owned by `restore` or `apply`, used by the functions that pickle calls to make values.
+    """One arrival of values: owned by `Arrival`, used by the functions that pickle calls to make values.
 
-    What this side has already is not touched while records load. `later` collects the changes to it and `commit` makes
-    them, all or none.
+    Old objects are changed as the streams load, and every change notes how it is undone. Functions, classes and memory
+    that this side had are changed at the end, by `commit`: user code may run while values load, and reads them.
     """
 
-    def __init__(self, namespace: Namespace, remote: Mapping[str, object] | None = None) -> None:
-        self.namespace = namespace
-        self.remote = remote or {}
+    def __init__(self, namespace: Namespace, table: Table, far: str) -> None:
+        """`far` says of a value that did not come what became of it: "stayed in the notebook"."""
+        self.namespace, self.table, self.far = namespace, table, far
+        self.regions: Sequence[Region] = ()  # of the stream that is being loaded
+        self.twin: Any = None  # what this side has in place of the object that is being made
         self.old: set[int] = set()  # ids of definitions and cells that were here before
         self.fresh: set[int] = set()  # ids of definitions that this landing made
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
+        self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self._undo: list[tuple[Any, ...]] = []
+
+    def take_twin(self) -> Any:
+        """The old object, for a function that knows what to do with it; None where there is none."""
+        twin, self.twin = self.twin, None
+        return twin
 
     def made(self, definition: object) -> None:
         """A new function, class or cache: it is filled at once, and kept so that its id stays its own."""
         self.fresh.add(id(definition))
         self.alive.append(definition)
 
+    def undoable(self, undo: Callable[..., object], *args: Any) -> None:
+        """Something is about to change at once; this call changes it back."""
+        self._undo.append((undo, args))
+
     def later(self, change: Callable[[], None], undo: Callable[[], None]) -> None:
-        """Note a change to something that this side had before."""
+        """Note a change to be made by `commit`."""
         self._changes.append((change, undo))
 
     def commit(self) -> None:
-        """Make the noted changes; if one fails, unmake those made."""
-        done: list[Callable[[], None]] = []
-        try:
-            for change, undo in self._changes:
-                done.append(undo)
-                change()
-        except BaseException:
-            for undo in reversed(done):
-                undo()
-            raise
+        """Make the noted changes."""
+        for change, undo in self._changes:
+            self._undo.append((undo, ()))
+            change()
+        self._changes.clear()
+
+    def become(self) -> None:
+        """Put what replaced an old object wherever the old one is held: in containers, instances and closures.
+
+        A frame that runs, and containers of C code, keep the old one.
+        """
+        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if old is not fresh}
+        if not replaced:
+            return
+        own = {id(self.replaced), id(replaced), *map(id, replaced.values()), *map(id, self.replaced)}
+        own |= {id(part) for part in (self.alive, self._undo, self.table.objects)}
+        for holder in gc.get_referrers(*(old for old, _ in replaced.values())):
+            if id(holder) not in own:
+                self._exchange(holder, replaced)
+
+    def _exchange(self, holder: Any, replaced: dict[int, tuple[object, object]]) -> None:
+        kind = type(holder)
+        if kind is list:
+            for place, value in enumerate(holder):
+                if id(value) in replaced:
+                    self.undoable(holder.__setitem__, place, value)
+                    holder[place] = replaced[id(value)][1]
+        elif kind is dict:
+            for key, value in list(holder.items()):
+                if id(value) in replaced:
+                    self.undoable(holder.__setitem__, key, value)
+                    holder[key] = replaced[id(value)][1]
+        elif kind.__name__ == "cell":
+            self.undoable(setattr, holder, "cell_contents", holder.cell_contents)
+            holder.cell_contents = replaced[id(holder.cell_contents)][1]
+
+    def undo(self) -> None:
+        """Change everything back, the last first."""
+        while self._undo:
+            undo, args = self._undo.pop()
+            undo(*args)
         self._changes.clear()
 
 

@@ -1,9 +1,10 @@
-"""Why a value cannot travel: the path from its name to the offender. Searched only once something has failed."""
+"""Where a value is that cannot travel: the path from its name. Searched only once something has failed."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .reducers.classes import attributes
@@ -19,30 +20,30 @@ class Stayed:
     why: str
 
 
-def locate(name: str, value: object, problem_of: Callable[[object], str | None]) -> Stayed:
-    """Follow failing parts down from `value` until one fails that has no failing part.
+def path_to(name: str, root: object, target: object) -> str | None:
+    """How a person writes the way from a name to a value inside what it holds: `cfg['db'].conn`.
 
-    Parameters
-    ----------
-    name, value
-        Where to begin.
-    problem_of
-        Why a value cannot be pickled, None if it can.
+    The nearest way; None where none is found by looking at no more than some thousand values.
     """
-    path, why, visited = name, problem_of(value) or "", {id(value)}
-    if _TOO_DEEP in why:
-        return Stayed(name, f"{kind_of(value)} that is nested too deeply", path, why)
-    while True:
+    if root is target:
+        return name
+    queue: deque[tuple[str, object]] = deque([(name, root)])
+    visited = {id(root)}
+    alive: list[object] = []  # temporaries whose ids are in `visited`
+    while queue and len(visited) < _MANY:
+        path, value = queue.popleft()
         for accessor, part in _parts(value):
-            if id(part) not in visited and (found := problem_of(part)) is not None:
+            if part is target:
+                return accessor(path)
+            if id(part) not in visited and not isinstance(part, _LEAVES):
                 visited.add(id(part))
-                path, value, why = accessor(path), part, found
-                break
-        else:
-            return Stayed(name, kind_of(value), path, why)
+                alive.append(part)
+                queue.append((accessor(path), part))
+    return None
 
 
-_TOO_DEEP = "recursion"
+_MANY = 20_000
+_LEAVES = (str, bytes, int, float, complex, ModuleType, type(None))
 
 
 def kind_of(value: object) -> str:

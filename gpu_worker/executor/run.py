@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 from bulletin.errors import CannotSend, MalformedMessage
 from bulletin.ids import CellId
-from bulletin.state import Baseline, changes, restore
+from bulletin.state import Baseline, Table, changes, restore
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker
 from bulletin.wire.messages import (
@@ -62,8 +62,7 @@ class Executor:
         self._sender: blobs.Sender | None = None
         self._sender_cell = CellId("")
         self._sending = threading.Lock()
-        #: Values that could not travel to the notebook, by name.
-        self._remote: Mapping[str, object] = {}
+        self._table = Table()
         self._context = contextvars.copy_context()
         self._pid = os.getpid()
 
@@ -189,16 +188,14 @@ class Executor:
         """Bring the namespace up to date. A cell without state runs in what is there, and hands nothing back."""
         if not parts:
             return None
-        return restore(parts[0], parts[1:], self._shell.user_ns, keep=self._own_names, remote=self._remote)
+        return restore(parts, self._shell.user_ns, self._table, keep=self._own_names)
 
     def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> list[Blob]:
         if baseline is None:
             return []
         namespace = self._shell.user_ns
         given = {name: value for name, value in extra.items() if value is not None}
-        captured = changes(namespace, baseline, extra=given)
-        self._remote = captured.remote
-        return [captured.stream, *captured.buffers]
+        return changes(namespace, baseline, extra=given).parts
 
     def _run_cell(self, run: Run) -> tuple[object, BaseException | None]:
         """The cell's value and its error, whatever happens in it."""

@@ -273,17 +273,19 @@ class Notebook(dict[str, Any]):
 
     def __init__(self, **names: Any) -> None:
         super().__init__(names)
+        self._table = state.Table()
         self._sent: state.Captured | None = None
 
     def capture(self, source: str) -> list[Blob]:
         """The parcel that goes out with a cell."""
-        self._sent = state.capture(self, state.needs(source, self))
-        return [self._sent.stream, *self._sent.buffers]
+        self._sent = state.capture(self, state.needs(source, self), table=self._table)
+        return list(self._sent.parts)
 
     def run(self, session: Session, source: str, **how: Any) -> Ran:
         """Run a cell with what it needs of the notebook, and take its changes in."""
         result = session.run(source, self.capture(source), **how)
-        if not result.parts:
+        if not result.parts or self._sent is None:
+            self._table.clear()
             return Ran(result, {})
-        applied = state.apply(result.parts[0], result.parts[1:], self, sent=self._sent)
+        applied = state.apply(result.parts, self, sent=self._sent)
         return Ran(result, applied.extra)

@@ -92,8 +92,9 @@ def test_a_group_of_exceptions_is_shown_once_and_without_frames_of_ours(notebook
 def test_what_has_no_name_stays_behind_without_a_word(notebook: Notebook) -> None:
     output = notebook.run("%%gpu\n(n for n in [1])")
     assert output.error is None
-    assert "stayed behind" not in output.shown
-    assert "'g' stayed behind: a generator" in notebook.run("%%gpu\ng = (n for n in [1])").shown
+    assert "stays on the pool" not in output.shown
+    shown = notebook.run("%%gpu\ng = (n for n in [1])").shown
+    assert "'g' is a generator, which cannot come to the notebook. It stays on the pool" in shown
 
 
 def test_functions_and_classes_of_the_notebook_work_there_and_stay_themselves(notebook: Notebook) -> None:

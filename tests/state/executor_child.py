@@ -26,24 +26,19 @@ def main() -> None:
     sys.stdout = io.StringIO()
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
-    namespace, remote = module.__dict__, {}
+    namespace, table = module.__dict__, state.Table()
     while head := requests.read(8):
-        source, stream, buffers = pickle.loads(requests.read(struct.unpack("<Q", head)[0]))
+        source, parts = pickle.loads(requests.read(struct.unpack("<Q", head)[0]))
         answer: dict[str, Any] = {}
         try:
-            baseline = state.restore(stream, buffers, namespace, remote=remote)
+            baseline = state.restore(parts, namespace, table)
             extra: dict[str, object] = {}
             try:
                 extra["result"] = run_cell(source, namespace)
             except BaseException as error:  # noqa: BLE001  it is the cell's, and travels
                 extra["error"] = error
-            captured = state.changes(namespace, baseline, extra=extra)
-            remote = captured.remote
-            answer = {
-                "stream": captured.stream,
-                "buffers": [bytes(part) for part in captured.buffers],
-                "names": captured.names,
-            }
+            changed = state.changes(namespace, baseline, extra=extra)
+            answer = {"parts": [bytearray(part) for part in changed.parts], "names": changed.names}
         except BaseException:  # noqa: BLE001  told to the test
             answer = {"failed": traceback.format_exc()}
         body = pickle.dumps(answer)

@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ class Executor:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}
         )
 
-    def ask(self, source: str, stream: bytes, buffers: list[Any]) -> dict[str, Any]:
+    def ask(self, source: str, parts: Sequence[Any]) -> dict[str, Any]:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
-        body = pickle.dumps((source, stream, [bytes(buffer) for buffer in buffers]))
+        body = pickle.dumps((source, [bytearray(part) for part in parts]))
         self._child.stdin.write(struct.pack("<Q", len(body)) + body)
         self._child.stdin.flush()
         (size,) = struct.unpack("<Q", self._child.stdout.read(8))
@@ -56,6 +57,7 @@ class Notebook:
         self.module = types.ModuleType("__main__")
         self.ns: dict[str, Any] = self.module.__dict__
         self.executor = executor
+        self.table = state.Table()
         self.captured: state.Captured | None = None
         self.answer: dict[str, Any] = {}
 
@@ -63,11 +65,12 @@ class Notebook:
         return run_cell(source, self.ns, "<local>")
 
     def gpu(self, source: str) -> state.Applied:
-        self.captured = captured = state.capture(self.ns, state.needs(source, self.ns))
-        self.answer = answer = self.executor.ask(source, captured.stream, captured.buffers)
+        self.captured = captured = state.capture(self.ns, state.needs(source, self.ns), table=self.table)
+        self.answer = answer = self.executor.ask(source, captured.parts)
         if "failed" in answer:
+            self.table.clear()
             raise RuntimeError(answer["failed"])
-        return state.apply(answer["stream"], answer["buffers"], self.ns, sent=captured)
+        return state.apply(answer["parts"], self.ns, sent=captured)
 
     def __getitem__(self, name: str) -> Any:
         return self.ns[name]

@@ -262,7 +262,6 @@ def test_a_numeric_cell_leaves_the_notebook_as_if_it_had_run_there(
     assert through_two_processes(*NUMERIC_ROWS[row], notebook) == plainly(*NUMERIC_ROWS[row], monkeypatch)
 
 
-@pytest.mark.xfail(strict=True, reason="values are replaced whole; the next step updates them in place")
 @pytest.mark.parametrize("row", LATER_ROWS)
 def test_a_value_that_the_cell_does_not_name_sees_a_change_to_what_it_shares(
     row: str, notebook: Notebook, monkeypatch: pytest.MonkeyPatch

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from bulletin.state.handles import Handle, reduce_handle
 from bulletin.state.landing import Reduced
 
 from . import arrays, builtins, classes, exceptions, frames, functions, tensors
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
-EXACT: dict[type, Reducer] = {**functions.EXACT, **builtins.EXACT, type: classes.reduce_class}
+EXACT: dict[type, Reducer] = {**functions.EXACT, **builtins.EXACT, type: classes.reduce_class, Handle: reduce_handle}
 
 
 def of_family(kind: type) -> Reducer | None:
@@ -31,7 +32,9 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_array
     if numpy is not None and kind is numpy.memmap:
         return arrays.reduce_memmap
-    if torch is not None and issubclass(kind, torch.Tensor):
+    if numpy is not None and kind in {numpy.recarray, numpy.matrix}:
+        return arrays.reduce_kind
+    if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
     if frames.is_family(kind):
         return frames.reduce_frame

@@ -1,35 +1,265 @@
-"""Arrays of numpy: as numpy has it, unless several of them look at the same memory, which then travels once."""
+"""Arrays of numpy: a shape on a region of memory, which travels once for all that look at it."""
 
 import importlib
-import itertools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import Reduced
+from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.memory import Region
 
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
 
+#: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
+_OWN_BYTES = 16 << 20
+#: Of an owner that nobody asked for, at most so many times what is seen through its view.
+_OWNER_FACTOR, _SMALL_BYTES = 4, 1 << 20
+
 
 def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
-    """Note whose memory it is; write it as a window where the encoder knows that others look there too."""
-    if array.dtype.hasobject or array.size == 0:
-        return NotImplemented
-    numpy = sys.modules["numpy"]
+    """An array that owns its memory, a view of one, or a window on memory of another kind."""
+    flags = array.flags
+    layout = (array.dtype, array.shape, array.strides)
+    if array.dtype.hasobject:
+        return _reduce_objects(array)
+    if id(array) in encoder.guarded:
+        return own_array, (HERE, *_guarded(encoder, array), *_dense(array), flags.writeable)
+    if array.nbytes == 0:
+        return own_array, (HERE, -1, 0, *layout, flags.writeable)
+    if array.base is None:
+        start = _address(array)
+        region = encoder.finder.find(array, start, array.nbytes)
+        return own_array, (HERE, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
-    low, high = numpy.lib.array_utils.byte_bounds(array)
-    encoder.alive.append(owner)
-    if id(array) in encoder.guarded or id(owner) in encoder.guarded:
-        return NotImplemented
-    encoder.owners.setdefault(id(owner), []).append((id(array), low, high))
-    span = encoder.shared.get(id(owner))
-    if span is None:
-        return NotImplemented
-    region = encoder.regions.get(id(owner))
+    start = _address(array)
+    if type(owner) is type(array) and (owner.nbytes <= _SMALL_BYTES or owner.nbytes <= _OWNER_FACTOR * array.nbytes):
+        return view_array, (HERE, owner, start - _address(owner), *layout, flags.writeable)
+    low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
+    if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
+        return view_array, (HERE, owner, start - base, *layout, flags.writeable)
+    region = encoder.finder.find(owner, low, high - low)
+    return own_array, (HERE, *encoder.region(region, start, array), *layout, flags.writeable)
+
+
+def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
+    """A region of its own: what else looks at this memory does not count."""
+    region = encoder.guards.get(id(array))
     if region is None:
-        region = encoder.regions[id(owner)] = _window(numpy, array, *span)
-    start = array.__array_interface__["data"][0] - span[0]
-    return make_view, (region, array.dtype, array.shape, array.strides, start, array.flags.writeable)
+        dense = array
+        if array.size and not (array.flags.c_contiguous or array.flags.f_contiguous):
+            dense = array.copy(order="K")
+        region = Region(dense, _address(dense), array.nbytes, is_guarded=True)
+        encoder.guards[id(array)] = region
+    return encoder.region(region, region.address, array)
+
+
+def _dense(array: Any) -> tuple[Any, Any, Any]:
+    """The layout of the copy that a guarded array travels as."""
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        return array.dtype, array.shape, array.strides
+    return array.dtype, array.shape, array.copy(order="K").strides
+
+
+def _address(array: Any) -> int:
+    start: int = array.__array_interface__["data"][0]
+    return start
+
+
+def _bytes_address(owner: bytearray) -> int:
+    return _address(sys.modules["numpy"].frombuffer(owner, "u1")) if owner else 0
+
+
+def own_array(landing: Landing, number: int, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+    """An array that looks at a region; one that owns it, if it is the first and not large."""
+    numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+    old = landing.take_twin()
+    if number < 0:
+        if type(old) is numpy.ndarray and (old.dtype, old.shape, old.strides) == (dtype, shape, strides):
+            return _marked(landing, old, writeable)
+        return _settle(landing, old, _marked(landing, _empty_like(numpy, dtype, shape, strides), writeable))
+    region = landing.regions[number]
+    if type(old) is numpy.ndarray and region.address and _relaid(landing, old, region, offset, dtype, shape, strides):
+        return _marked(landing, old, writeable)
+    array = None
+    if not region.address and offset == 0 and region.size <= _OWN_BYTES:
+        array = _empty_like(numpy, dtype, shape, strides)
+        if array.nbytes == region.size and array.strides == strides:
+            region.land(array, _address(array))
+        else:
+            array = None
+    if array is None:
+        array = numpy.ndarray(shape, dtype, buffer=bytes_of(numpy, region), offset=offset, strides=strides)
+    return _settle(landing, None if region.is_guarded else old, _marked(landing, array, writeable))
+
+
+def view_array(landing: Landing, owner: Any, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+    """A view of an array, or of a bytearray."""
+    numpy = sys.modules["numpy"]
+    old = landing.take_twin()
+    start = (_bytes_address(owner) if isinstance(owner, bytearray) else _address(owner)) + offset
+    is_view = type(old) is numpy.ndarray and old.base is not None
+    if is_view and _is_laid_out(old, start, dtype, shape, strides):
+        return _marked(landing, old, writeable)
+    carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
+    is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
+    if is_locked:
+        owner.flags.writeable = True
+    array = numpy.ndarray(shape, dtype, buffer=carrier, offset=offset, strides=strides)
+    if is_locked:
+        owner.flags.writeable = False
+    return _settle(landing, old, _marked(landing, array, writeable))
+
+
+def _in_order(array: Any) -> Any:
+    """The array with its axes as they lie in memory: only so does it lend its memory as a whole."""
+    if array.flags.c_contiguous:
+        return array
+    return array.transpose(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
+
+
+class _Interface:
+    """Memory by its address, in numpy's own protocol."""
+
+    def __init__(self, start: int, size: int, owner: object) -> None:
+        self.__array_interface__ = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
+        self._owner = owner
+
+
+def bytes_of(numpy: Any, region: Region) -> Any:
+    """A region's bytes as an array that keeps them."""
+    region.land()
+    return numpy.asarray(_Interface(region.address, region.size, region.owner))
+
+
+def _is_laid_out(array: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
+    return bool(_address(array) == start and array.shape == shape and array.strides == strides and array.dtype == dtype)
+
+
+def _relaid(landing: Landing, old: Any, region: Region, offset: int, dtype: Any, shape: Any, strides: Any) -> bool:
+    """Give an array of the same memory this layout, as `array.shape = ...` does. False where that is not enough."""
+    if _address(old) != region.address + offset:
+        return False
+    if _is_laid_out(old, region.address + offset, dtype, shape, strides):
+        return True
+    before = old.dtype, old.shape, old.strides
+    try:
+        _lay_out(old, dtype, shape, strides)
+    except (ValueError, AttributeError, TypeError):
+        _lay_out(old, *before)
+        return False
+    landing.undoable(_lay_out, old, *before)
+    return True
+
+
+def _lay_out(array: Any, dtype: Any, shape: Any, strides: Any) -> None:
+    if array.dtype != dtype:
+        array.dtype = dtype
+    if array.shape != shape:
+        array.shape = shape
+    if array.strides != strides:
+        array.strides = strides
+
+
+def _marked(landing: Landing, array: Any, writeable: bool) -> Any:
+    if array.flags.writeable != writeable:
+        landing.undoable(_mark, array, array.flags.writeable)
+        _mark(array, writeable)
+    return array
+
+
+def _mark(array: Any, writeable: bool) -> None:
+    array.flags.writeable = writeable
+
+
+def _settle(landing: Landing, old: Any, array: Any) -> Any:
+    if old is not None:
+        landing.replaced.append((old, array))
+    return array
+
+
+def _empty_like(numpy: Any, dtype: Any, shape: Any, strides: Any) -> Any:
+    """An array of its own memory in the same order; the prototype is never read."""
+    plain = numpy.empty(shape, dtype)
+    if plain.strides == strides:
+        return plain
+    prototype = numpy.lib.stride_tricks.as_strided(numpy.empty(1, dtype), shape, strides)
+    return numpy.empty_like(prototype, order="K", subok=False)
+
+
+def owner_of(array: Any) -> Any:
+    """The object at the end of the chain of bases: arrays with the same one may overlap."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+# --- arrays of objects, arrays in files, and kinds of arrays
+
+
+def _reduce_objects(array: Any) -> Reduced:
+    """The objects one by one. A view of such an array looks at the same ones."""
+    owner = owner_of(array)
+    if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
+        offset = _address(array) - _address(owner)
+        return view_objects, (HERE, owner, offset, array.shape, array.strides, array.flags.writeable)
+    if array.dtype.names or array.dtype.subdtype:
+        return NotImplemented
+    items = list(array.ravel(order="K"))
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    if order == "C" and not array.flags.c_contiguous:
+        items = list(array.ravel(order="C"))
+    return make_objects, (HERE, array.shape, order), (items, array.flags.writeable), None, None, fill_objects
+
+
+def make_objects(landing: Landing, shape: Any, order: str) -> Any:
+    """An array of objects that are not there yet."""
+    numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+    old = landing.take_twin()
+    if type(old) is numpy.ndarray and old.dtype.hasobject and old.base is None:
+        if old.shape != shape and old.size == _size(shape):
+            landing.undoable(_lay_out, old, old.dtype, old.shape, old.strides)
+            old.shape = shape
+        if old.shape == shape:
+            landing.undoable(_put, old, list(old.ravel(order="C")), old.flags.writeable)
+            return old
+    return _settle(landing, old, numpy.empty(shape, dtype=object, order=order))
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def fill_objects(array: Any, state: tuple[list[Any], bool]) -> None:
+    """Put the objects into their places."""
+    items, writeable = state
+    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    _put(array, items, writeable, order)
+
+
+def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> None:
+    numpy = sys.modules["numpy"]
+    flat = numpy.empty(len(items), dtype=object)
+    flat[:] = items or flat
+    for place, item in enumerate(items):
+        flat[place] = item  # one by one: numpy would take a list of lists apart
+    array.flags.writeable = True
+    array[...] = flat.reshape(array.shape, order=order)
+    array.flags.writeable = writeable
+
+
+def view_objects(landing: Landing, owner: Any, offset: int, shape: Any, strides: Any, writeable: bool) -> Any:
+    """A view of an array of objects."""
+    numpy = sys.modules["numpy"]
+    old = landing.take_twin()
+    start = _address(owner) + offset
+    if type(old) is numpy.ndarray and old.base is not None and _is_laid_out(old, start, owner.dtype, shape, strides):
+        return _marked(landing, old, writeable)
+    flat = owner.ravel(order="K") if owner.size else owner
+    array = numpy.lib.stride_tricks.as_strided(flat[offset // 8 :], shape, strides, writeable=writeable)
+    return _settle(landing, old, array)
 
 
 def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
@@ -41,49 +271,34 @@ def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
         array.flush()
     mode = "r+" if array.mode == "w+" else array.mode  # w+ would empty it
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    return open_memmap, (str(array.filename), array.dtype, mode, array.offset, array.shape, order)
+    return open_memmap, (HERE, str(array.filename), array.dtype, mode, array.offset, array.shape, order)
 
 
-def open_memmap(filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any) -> Any:
+def open_memmap(landing: Landing, filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any) -> Any:
     """The array in the file. Raises FileNotFoundError where the file is not."""
-    return importlib.import_module("numpy").memmap(filename, dtype, mode, offset, shape, order)
+    numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+    old = landing.take_twin()
+    if type(old) is numpy.memmap and str(old.filename) == filename and (old.dtype, old.shape) == (dtype, shape):
+        return old
+    return _settle(landing, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
 
 
-def owner_of(array: Any) -> Any:
-    """The object at the end of the chain of bases: arrays with the same one may overlap."""
-    while array.base is not None:
-        array = array.base
-        if not hasattr(array, "base"):
-            break
-    return array
+def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
+    """A recarray or a matrix: a plain array, seen as that kind."""
+    numpy = sys.modules["numpy"]
+    if array.dtype.hasobject:
+        return NotImplemented
+    plain = array.view(numpy.ndarray)
+    encoder.alive.append(plain)
+    return see_as, (HERE, plain, type(array), array.dtype), dict(array.__dict__) or None
 
 
-class _Interface:
-    """Memory by its address, in numpy's own protocol."""
-
-    def __init__(self, low: int, size: int, owner: object) -> None:
-        self.__array_interface__ = {"data": (low, False), "shape": (size,), "typestr": "|u1", "version": 3}
-        self._owner = owner
-
-
-def _window(numpy: Any, array: Any, low: int, high: int) -> Any:
-    """The bytes from `low` to `high`, as an array that the reducer lets pass."""
-    return numpy.asarray(_Interface(low, high - low, owner_of(array)))
-
-
-def make_view(region: Any, dtype: Any, shape: Any, strides: Any, start: int, writeable: Any) -> Any:
-    """An array that looks at a window of memory."""
-    array = sys.modules["numpy"].ndarray(shape, dtype, buffer=region, offset=start, strides=strides)
-    if not writeable:
-        array.flags.writeable = False
-    return array
-
-
-def overlaps(owners: dict[int, list[tuple[int, int, int]]]) -> dict[int, tuple[int, int]]:
-    """Owner -> window, for memory at which more than one array looks, in places that overlap."""
-    found: dict[int, tuple[int, int]] = {}
-    for owner, uses in owners.items():
-        ordered = sorted({(low, high, which) for which, low, high in uses})
-        if any(later[0] < earlier[1] for earlier, later in itertools.pairwise(ordered)):
-            found[owner] = (ordered[0][0], max(high for _, high, _ in ordered))
-    return found
+def see_as(landing: Landing, plain: Any, kind: Any, dtype: Any) -> Any:
+    """The array as that kind."""
+    old = landing.take_twin()
+    array = plain.view(kind)
+    if array.dtype != dtype:
+        array.dtype = dtype
+    if type(old) is kind and _is_laid_out(old, _address(array), array.dtype, array.shape, array.strides):
+        return old
+    return _settle(landing, old, array)

@@ -73,7 +73,7 @@ def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
     """By name, if importing that name gives it; modules of the notebook's folder branch off in `travels_by_name`."""
     if travels_by_name(module):
         return import_module, (module.__name__,)
-    if encoder.by_token:
+    if encoder.is_digest:
         state = {name: value for name, value in vars(module).items() if name != "__builtins__"}
         return ModuleType, (module.__name__,), state
     return make_module, (module.__name__, module.__doc__), encoder.private(vars(module)), None, None, fill_module

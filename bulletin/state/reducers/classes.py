@@ -37,7 +37,7 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
     if cls in _NAMELESS:
         return getattr, (types, _NAMELESS[cls])
     uid = meet(encoder, cls)
-    if is_reference(encoder, cls, uid):
+    if is_reference(encoder, uid):
         return known, (HERE, uid)
     slots = [name for name, value in vars(cls).items() if _is_slot(cls, value)]
     if "__slots__" in vars(cls):

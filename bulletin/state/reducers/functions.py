@@ -7,6 +7,7 @@ from types import CellType, CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state import identity, lookups
+from bulletin.state.inplace import set_cell
 from bulletin.state.landing import HERE, Landing, NotHere, Reduced
 
 if TYPE_CHECKING:
@@ -32,12 +33,10 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
     if is_importable(function):
         return NotImplemented
     uid = meet(encoder, function)
-    if is_reference(encoder, function, uid):
+    if is_reference(encoder, uid):
         return known, (HERE, uid)
     note_look_ups(encoder, function)
     cells = function.__closure__ or ()
-    for place, cell in enumerate(cells):
-        encoder.cell_homes.setdefault(id(cell), (uid, place))
     contents = [(cell, _content(cell)) for cell in cells]
     slots = [getattr(function, slot) for slot in _SLOTS]
     slots[-1] = dict(slots[-1])
@@ -62,9 +61,9 @@ def meet(encoder: "Encoder", definition: Any) -> str:
     return uid
 
 
-def is_reference(encoder: "Encoder", definition: object, uid: str) -> bool:
+def is_reference(encoder: "Encoder", uid: str) -> bool:
     """True where the id alone is written."""
-    return uid in encoder.known or (encoder.by_token and definition is not encoder.root)
+    return uid not in encoder.inline
 
 
 def known(_: Landing, uid: str) -> object:
@@ -126,7 +125,7 @@ def fill_function(
     """Give a function its state: now if it is new, at the end of the landing if this side had it."""
     landing, code, slots, attributes, contents = state
     for cell, content in contents:
-        _fill_cell(landing, cell, content)
+        set_cell(landing, cell, content)
     if id(function) not in landing.old:
         _set_state(function, code, slots, attributes)
         return
@@ -146,49 +145,25 @@ def _set_state(function: FunctionType, code: CodeType, slots: list[Any], attribu
     function.__dict__.update(attributes)
 
 
-def reduce_cell(encoder: "Encoder", cell: CellType) -> Reduced:
+def reduce_cell(_: "Encoder", cell: CellType) -> Reduced:
     """A closure's variable. The functions that share it write its content, so that it exists before what it holds."""
-    home = encoder.cell_homes.get(id(cell))
-    if home is not None:
-        return make_cell, (HERE, *home)
-    return make_cell, (HERE, "", 0), (HERE, _content(cell)), None, None, fill_cell
+    return make_cell, (HERE,), (HERE, _content(cell)), None, None, fill_cell
 
 
-def make_cell(landing: Landing, uid: str, place: int) -> CellType:
-    """The cell of this side's own function, or a new one."""
-    function = identity.find(uid) if uid else None
-    closure = getattr(function, "__closure__", None) or ()
-    if place < len(closure):
-        cell: CellType = closure[place]
-        if id(function) not in landing.fresh:
-            landing.old.add(id(cell))
-        return cell
-    return CellType()
+def make_cell(landing: Landing) -> CellType:
+    """The old cell, or a new one."""
+    cell: CellType | None = landing.take_twin()
+    return CellType() if cell is None else cell
 
 
 def fill_cell(cell: CellType, state: tuple[Landing, tuple[object, ...]]) -> None:
-    """Put a value into a cell that no function wrote."""
-    _fill_cell(state[0], cell, state[1])
-
-
-def _fill_cell(landing: Landing, cell: CellType, content: tuple[object, ...]) -> None:
-    if id(cell) not in landing.old:
-        _set_content(cell, content)
-        return
-    before = _content(cell)
-    landing.later(lambda: _set_content(cell, content), lambda: _set_content(cell, before))
-
-
-def _set_content(cell: CellType, content: tuple[object, ...]) -> None:
-    if content:
-        cell.cell_contents = content[0]
-    elif _content(cell):
-        del cell.cell_contents
+    """Put a value into a cell."""
+    set_cell(state[0], cell, state[1])
 
 
 def reduce_code(encoder: "Encoder", code: CodeType) -> Reduced:
     """Code never changes, so a digest takes its place in memory; cloudpickle knows how to write it."""
-    if not encoder.by_token:
+    if not encoder.is_digest:
         return NotImplemented
     encoder.codes.append(code)
     return int, (id(code),)
@@ -202,15 +177,13 @@ def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
     if is_importable(cached):
         return NotImplemented
     uid = meet(encoder, cached)
-    if is_reference(encoder, cached, uid):
+    if is_reference(encoder, uid):
         return known, (HERE, uid)
     behind = cached.__wrapped__
     skeleton: Any = (behind,)
     if type(behind) is FunctionType and not is_importable(behind):
         # The function may know its cache through a closure, so the cache is made around a function that is still empty.
         inner, cells = identity.uid_of(behind), behind.__closure__ or ()
-        for place, cell in enumerate(cells):
-            encoder.cell_homes.setdefault(id(cell), (inner, place))
         skeleton = (inner, behind.__code__, _globals_of(encoder, behind), cells)
     settings = cached.cache_parameters()
     state = (HERE, behind, {key: value for key, value in vars(cached).items() if key != "__wrapped__"})

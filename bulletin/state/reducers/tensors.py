@@ -1,70 +1,185 @@
-"""Tensors of torch: memory travels once for all tensors that share it, through buffers, and always lands on the CPU."""
+"""Tensors of torch: a shape on a storage, whose memory travels once for all that look at it.
 
+A tensor of a device lands in the notebook as a CPU tensor that remembers its device, and goes back there by itself.
+"""
+
+import importlib
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import Reduced
+from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.memory import Region
+
+from .arrays import bytes_of
 
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
+
+#: Tensors that are here in place of one on a device, by id, and the device.
+_homes: dict[int, tuple[Any, str]] = {}
 
 
 def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
     """A window on a storage, its gradient and its attributes; a non-leaf travels without its graph."""
     torch = sys.modules["torch"]
-    if tensor.layout != torch.strided or tensor.is_quantized or type(tensor) not in {torch.Tensor, torch.nn.Parameter}:
+    is_usual = type(tensor) in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
+    if (
+        not is_usual
+        or tensor.layout != torch.strided
+        or tensor.is_quantized
+        or tensor.device.type not in {"cpu", "cuda"}
+    ):
         return NotImplemented
     storage = tensor.untyped_storage()
-    key = storage._cdata
-    region = encoder.regions.get(key)
-    if region is None:
-        flat = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-        region = encoder.regions[key] = _Region(flat.cpu().numpy())
-        encoder.alive.append(storage)
-    address = storage.data_ptr()
-    encoder.owners.setdefault(key, []).append((id(tensor), address, address + storage.nbytes()))
+    device = _Cuda if tensor.device.type == "cuda" else None
+    place: tuple[int, int] = (-1, 0)
+    if storage.nbytes():
+        start = storage.data_ptr()
+        place = encoder.region(encoder.finder.find(storage, start, storage.nbytes(), device), start, tensor)
     window = (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-    marks = (tensor.is_conj(), tensor.is_neg())
     is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
+    marks = (tensor.is_conj(), tensor.is_neg(), is_leaf_with_grad, home_of(tensor))
     grad = tensor.grad if is_leaf_with_grad else None
-    args = (type(tensor) is torch.nn.Parameter, region, *window, *marks, is_leaf_with_grad)
-    return make_tensor, args, (grad, dict(tensor.__dict__)), None, None, fill_tensor
+    kind = type(tensor).__name__
+    return (
+        make_tensor,
+        (HERE, kind, *place, *window, *marks),
+        (HERE, grad, dict(tensor.__dict__)),
+        None,
+        None,
+        fill_tensor,
+    )
 
 
-class _Region:
-    """The bytes of a storage."""
-
-    def __init__(self, flat: Any) -> None:
-        self.flat = flat
-
-    def __reduce__(self) -> Any:
-        return load_storage, (self.flat,)
+def home_of(tensor: Any) -> str:
+    """The device of a tensor, or the one that it will go back to; empty for the CPU."""
+    if tensor.device.type != "cpu":
+        return str(tensor.device)
+    known = _homes.get(id(tensor))
+    return known[1] if known is not None and known[0]() is tensor else ""
 
 
-def load_storage(flat: Any) -> Any:
-    """A storage that looks at the bytes of an array."""
-    import importlib
+def _remember(tensor: Any, home: str) -> None:
+    key = id(tensor)
+    if home and tensor.device.type == "cpu":
+        _homes[key] = weakref.ref(tensor, lambda _: _homes.pop(key, None)), home
+    else:
+        _homes.pop(key, None)
 
-    torch = importlib.import_module("torch")
-    return torch.from_numpy(flat).untyped_storage()
+
+class _Cuda:
+    """Reaches the memory of a storage on a GPU."""
+
+    @staticmethod
+    def read(owner: Any) -> memoryview:
+        """A copy of all of it."""
+        found: memoryview = _flat(owner).cpu().numpy().data
+        return found.cast("B")
+
+    @staticmethod
+    def write(owner: Any, offset: int, data: Any) -> None:
+        """Put bytes into it."""
+        torch = sys.modules["torch"]
+        came = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        _flat(owner)[offset : offset + came.numel()].copy_(came)
+
+
+def _flat(storage: Any) -> Any:
+    torch = sys.modules["torch"]
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
 
 
 def make_tensor(
-    is_parameter: Any, storage: Any, dtype: str, shape: Any, stride: Any, start: int, conj: Any, neg: Any, grads: Any
+    landing: Landing,
+    kind: str,
+    number: int,
+    offset: int,
+    dtype: str,
+    shape: Any,
+    stride: Any,
+    start: int,
+    is_conj: bool,
+    is_neg: bool,
+    grads: bool,
+    home: str,
 ) -> Any:
-    """A tensor on the CPU."""
-    torch = sys.modules["torch"]
-    tensor = torch.empty(0, dtype=getattr(torch, dtype)).set_(storage, start, shape, stride)
-    tensor = torch._conj(tensor) if conj else tensor
-    tensor = torch._neg_view(tensor) if neg else tensor
-    if is_parameter:
-        return torch.nn.Parameter(tensor, requires_grad=bool(grads))
-    return tensor.requires_grad_(bool(grads))
+    """A tensor where it belongs: on the device that it comes from, or on the CPU of a side that has none."""
+    torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
+    old = landing.take_twin()
+    cls = {"Parameter": torch.nn.Parameter, "Buffer": torch.nn.Buffer}.get(kind, torch.Tensor)
+    with torch.no_grad():
+        storage, before = _storage(torch, landing, number, home, old)
+        element = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
+        tensor = element.set_(storage, offset // element.element_size() + start, shape, stride)
+        tensor = torch._conj(tensor) if is_conj else tensor
+        tensor = torch._neg_view(tensor) if is_neg else tensor
+        if type(old) is cls and old.layout == torch.strided:
+            if not (before and _is_laid_out(old, tensor)):
+                landing.undoable(_set_data, old, old.data)
+                _set_data(old, tensor)
+            tensor = old
+        elif old is not None:
+            landing.replaced.append((old, tensor))
+    if tensor is not old and cls is not torch.Tensor:
+        fresh = cls(tensor) if cls is torch.nn.Buffer else cls(tensor, requires_grad=grads)
+        landing.replaced[-1:] = [(old, fresh)] if old is not None else landing.replaced[-1:]
+        tensor = fresh
+    if tensor.is_leaf and tensor.requires_grad != grads:
+        landing.undoable(tensor.requires_grad_, tensor.requires_grad)
+        tensor.requires_grad_(grads)
+    _remember(tensor, home)
+    return tensor
 
 
-def fill_tensor(tensor: Any, state: tuple[Any, dict[str, Any]]) -> None:
+def _storage(torch: Any, landing: Landing, number: int, home: str, old: Any) -> tuple[Any, bool]:
+    """The storage of a region; True where the old tensor looks at it already."""
+    if number < 0:
+        return torch.empty(0, dtype=torch.uint8).untyped_storage(), False
+    region: Region = landing.regions[number]
+    if not region.address:
+        if home.startswith("cuda") and torch.cuda.is_available():
+            index = torch.device(home).index or 0
+            device = torch.device("cuda", index if index < torch.cuda.device_count() else 0)
+            storage = torch.empty(region.size, dtype=torch.uint8, device=device).untyped_storage()
+            region.land(storage, storage.data_ptr(), _Cuda)
+        else:
+            storage = torch.empty(region.size, dtype=torch.uint8).untyped_storage()
+            region.land(storage, storage.data_ptr())
+        return storage, False
+    if old is not None and old.layout == torch.strided:
+        storage = old.untyped_storage()
+        if storage.data_ptr() <= region.address < storage.data_ptr() + max(storage.nbytes(), 1):
+            return storage, storage.data_ptr() == region.address
+    if hasattr(region.owner, "data_ptr") and region.owner.data_ptr() == region.address:
+        return region.owner, False
+    return torch.from_numpy(bytes_of(importlib.import_module("numpy"), region)).untyped_storage(), False
+
+
+def _is_laid_out(old: Any, new: Any) -> bool:
+    return bool(
+        old.data_ptr() == new.data_ptr()
+        and old.dtype == new.dtype
+        and old.shape == new.shape
+        and old.stride() == new.stride()
+        and old.is_conj() == new.is_conj()
+        and old.is_neg() == new.is_neg()
+    )
+
+
+def _set_data(tensor: Any, data: Any) -> None:
+    with sys.modules["torch"].no_grad():
+        tensor.data = data
+
+
+def fill_tensor(tensor: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None:
     """Its gradient, and what the user has put on it."""
-    grad, attributes = state
-    if grad is not None:
+    landing, grad, attributes = state
+    if tensor.is_leaf and tensor.requires_grad and tensor.grad is not grad:
+        landing.undoable(setattr, tensor, "grad", tensor.grad)
         tensor.grad = grad
-    tensor.__dict__.update(attributes)
+    if tensor.__dict__ or attributes:
+        landing.undoable(tensor.__dict__.update, dict(tensor.__dict__))
+        landing.undoable(tensor.__dict__.clear)
+        tensor.__dict__.clear()
+        tensor.__dict__.update(attributes)

@@ -1,0 +1,77 @@
+"""What stands for a value that could not travel: it keeps the value's place, and says so when it is touched."""
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bulletin.errors import StayedBehind, name_kind
+
+if TYPE_CHECKING:
+    from .landing import Landing
+
+#: What is said of a value where there is only its handle.
+IN_NOTEBOOK, ON_WORKER = "stayed in the notebook", "stayed on the pool"
+LOST = "was lost with the process that held it"
+#: IPython asks every value for these before it shows it.
+_ASKED_BY_FRONT_ENDS = ("_repr_", "_ipython_", "_mime_")
+
+
+class Handle:
+    """A value of the other side. Everything but its name, its type's name and its identity is refused."""
+
+    __slots__ = ("__weakref__", "_kind", "_path", "_where")
+
+    def __init__(self, kind: str, path: str, where: str) -> None:
+        set_own = object.__setattr__
+        set_own(self, "_kind", kind)
+        set_own(self, "_path", path)
+        set_own(self, "_where", where)
+
+    @staticmethod
+    def make(landing: "Landing", kind: str, path: str, is_back: bool) -> Any:
+        """The value itself, where this is the side that has it; else a handle. `is_back`: a handle has come back."""
+        own = landing.take_twin()
+        return own if own is not None else Handle(kind, path, LOST if is_back else landing.far)
+
+    def __repr__(self) -> str:
+        kind, path, where = parts(self)
+        return f"<{path} is {name_kind(kind)} and {where}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith(_ASKED_BY_FRONT_ENDS):
+            raise AttributeError(name)
+        _refuse(self)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        _refuse(self)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        _refuse(self)
+
+
+def parts(handle: Handle) -> tuple[str, str, str]:
+    """The type of the value, its path, and what became of it."""
+    own = object.__getattribute__
+    return own(handle, "_kind"), own(handle, "_path"), own(handle, "_where")
+
+
+def _refuse(handle: Handle, *_: object, **__: object) -> NoReturn:
+    kind, path, where = parts(handle)
+    raise StayedBehind(path, kind, where)
+
+
+#: Python looks these up on the class. Comparing by identity, hashing and printing go on as for any object.
+_OPERATIONS = """
+    call iter next len bool contains getitem setitem delitem enter exit aenter aexit await aiter anext
+    add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and
+    or xor rand ror rxor lshift rshift neg pos abs invert int float complex index round lt le gt ge
+    array
+"""
+for _name in _OPERATIONS.split():
+    setattr(Handle, f"__{_name}__", _refuse)
+
+
+def reduce_handle(_: Any, handle: Handle) -> Any:
+    """The place of the value; the other side puts its own there if it still has it."""
+    from .landing import HERE
+
+    kind, path, _where = parts(handle)
+    return Handle.make, (HERE, kind, path, True)

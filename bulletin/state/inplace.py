@@ -1,0 +1,263 @@
+"""How an old object takes the state of a new one: emptied before pickle fills it, or given what a new one holds.
+
+Every change notes its undo with the landing. The user's own methods are not asked: `dict.clear`, not `value.clear`.
+"""
+
+import _thread
+import datetime as dt
+import decimal
+import fractions
+import pathlib
+import re
+import uuid
+from collections import OrderedDict, defaultdict, deque
+from functools import lru_cache
+from types import CellType, MappingProxyType, MemberDescriptorType, MethodType
+from typing import Any
+
+from .landing import Landing
+
+#: What they are never changes, so an old one is as good as the new one.
+_STEADY: tuple[type, ...] = (
+    dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction, uuid.UUID,
+    pathlib.PurePath, range, slice, re.Pattern, frozenset, complex, int, float, str, bytes, MappingProxyType,
+    _thread.LockType, _thread.RLock, BaseException,
+)  # fmt: skip
+_UNSET = object()
+
+
+def empty(landing: Landing, value: Any) -> None:
+    """Take away what pickle will put there: items, attributes, slots."""
+    if isinstance(value, dict):
+        _empty_dict(landing, value)
+    elif isinstance(value, list):
+        landing.undoable(_fill_list, value, list.copy(value))
+        list.clear(value)
+    elif isinstance(value, set):
+        landing.undoable(_fill_set, value, set.copy(value))
+        set.clear(value)
+    elif isinstance(value, deque):
+        landing.undoable(_fill_deque, value, list(deque.__iter__(value)))
+        deque.clear(value)
+    elif isinstance(value, bytearray):
+        landing.undoable(bytearray.__setitem__, value, slice(None), bytes(value))
+        bytearray.clear(value)
+    empty_attributes(landing, value)
+
+
+def _empty_dict(landing: Landing, value: Any) -> None:
+    kind = OrderedDict if isinstance(value, OrderedDict) else dict
+    landing.undoable(_fill_dict, value, list(kind.items(value)))
+    kind.clear(value)
+
+
+def empty_attributes(landing: Landing, value: Any) -> None:
+    """Take away attributes and slots."""
+    attributes = attributes_of(value)
+    if attributes:
+        landing.undoable(_fill_dict, attributes, list(attributes.items()))
+        attributes.clear()
+    elif attributes is not None:
+        landing.undoable(attributes.clear)
+    for slot in _slots_of(value):
+        held = _slot(slot, value)
+        landing.undoable(_set_slot, slot, value, held)
+        if held is not _UNSET:
+            slot.__delete__(value)
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """An instance's own dict."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found if type(found) is dict else None
+
+
+@lru_cache(maxsize=1024)
+def slots_of(kind: Any) -> tuple[Any, ...]:
+    """The writable slots of a class that was written in Python."""
+    return tuple(
+        held
+        for base in kind.__mro__
+        if "__slots__" in vars(base)
+        for held in vars(base).values()
+        if isinstance(held, MemberDescriptorType) and held.__objclass__ is base
+    )
+
+
+def _slots_of(value: Any) -> tuple[Any, ...]:
+    kind: Any = type(value)
+    return slots_of(kind)
+
+
+def _slot(slot: Any, value: Any) -> Any:
+    try:
+        return slot.__get__(value, type(value))
+    except AttributeError:
+        return _UNSET
+
+
+def _set_slot(slot: Any, value: Any, held: Any) -> None:
+    if held is not _UNSET:
+        slot.__set__(value, held)
+    elif _slot(slot, value) is not _UNSET:
+        slot.__delete__(value)
+
+
+def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tuple[Any, ...]) -> Any:
+    """Give the old object what a newly made one holds. The old one, or the new one where that cannot be done.
+
+    Parameters
+    ----------
+    landing, old, fresh
+        The two are of any type.
+    made_by, args
+        The function that made the new one, and what it was called with: pickle's `__reduce__`.
+    """
+    kind = type(fresh)
+    if old is fresh:
+        return old
+    if type(old) is not kind:
+        return _replace(landing, old, fresh)
+    if isinstance(old, _STEADY):
+        empty_attributes(landing, old)
+        _copy_attributes(old, fresh)
+        return old
+    if kind is MethodType:
+        is_same = old.__self__ is fresh.__self__ and old.__func__ is fresh.__func__
+        return old if is_same else _replace(landing, old, fresh)
+    if isinstance(old, tuple):
+        is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))
+        if is_same:
+            empty_attributes(landing, old)
+            _copy_attributes(old, fresh)
+        return old if is_same else _replace(landing, old, fresh)
+    is_container = isinstance(old, dict | list | set | deque | bytearray)
+    if is_container and not (isinstance(old, deque) and old.maxlen != fresh.maxlen):
+        empty(landing, old)
+        _copy_items(landing, old, fresh)
+        _copy_attributes(old, fresh)
+        return old
+    if not is_container and _is_all_attributes(kind):
+        empty_attributes(landing, old)
+        _copy_attributes(old, fresh)
+        return old
+    if _made_alike(landing, old, made_by, args):
+        if attributes_of(old) is not None:
+            empty_attributes(landing, old)
+            _copy_attributes(old, fresh)
+        return old
+    return _replace(landing, old, fresh)
+
+
+def _replace(landing: Landing, old: Any, fresh: Any) -> Any:
+    landing.replaced.append((old, fresh))
+    return fresh
+
+
+def _is_all_attributes(kind: type) -> bool:
+    """Whether instances hold nothing but attributes and slots of Python's."""
+    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__) and not any(
+        isinstance(held, MemberDescriptorType) and "__slots__" not in vars(base)
+        for base in kind.__mro__
+        for held in vars(base).values()
+    ) and kind.__basicsize__ <= object.__basicsize__ + 8 * (2 + len(slots_of(kind)))  # fmt: skip
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def _made_alike(landing: Landing, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
+    """Whether the old object would be made by the same call, so that only its state, if any, can differ."""
+    try:
+        reduced = old.__reduce_ex__(4)
+    except Exception:  # noqa: BLE001  a value's own code; then the new one takes its place
+        return False
+    if not isinstance(reduced, tuple) or reduced[0] is not made_by or not _same(reduced[1], args):
+        return False
+    if len(reduced) > 2 and reduced[2] is not None and hasattr(old, "__setstate__"):
+        landing.undoable(old.__setstate__, reduced[2])
+    return True
+
+
+def _same(one: object, other: object) -> bool:
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, str | bytes | int | float | complex) and one == other
+
+
+def _copy_items(landing: Landing, old: Any, fresh: Any) -> None:
+    if isinstance(old, dict):
+        _fill_dict(old, list(dict.items(fresh)))
+    elif isinstance(old, list):
+        _fill_list(old, fresh)
+    elif isinstance(old, set):
+        _fill_set(old, fresh)
+    elif isinstance(old, deque):
+        _fill_deque(old, list(fresh))
+    else:
+        bytearray.__setitem__(old, slice(None), fresh)
+    if isinstance(old, defaultdict):
+        landing.undoable(setattr, old, "default_factory", old.default_factory)
+        old.default_factory = fresh.default_factory
+
+
+def _copy_attributes(old: Any, fresh: Any) -> None:
+    attributes = attributes_of(fresh)
+    own = attributes_of(old)
+    if attributes and own is not None:
+        own.update(attributes)
+    for slot in _slots_of(fresh):
+        held = _slot(slot, fresh)
+        if held is not _UNSET:
+            slot.__set__(old, held)
+
+
+def _fill_dict(value: Any, items: list[tuple[Any, Any]]) -> None:
+    kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
+    kind.clear(value)
+    if kind is dict:
+        dict.update(value, items)
+    else:
+        for key, held in items:
+            OrderedDict.__setitem__(value, key, held)
+
+
+def _fill_list(value: Any, items: Any) -> None:
+    list.__setitem__(value, slice(None), items)
+
+
+def _fill_set(value: Any, items: Any) -> None:
+    set.clear(value)
+    set.update(value, items)
+
+
+def _fill_deque(value: Any, items: list[Any]) -> None:
+    deque.clear(value)
+    deque.extend(value, items)
+
+
+def set_cell(landing: Landing, cell: CellType, content: tuple[object, ...]) -> None:
+    """Put a value into a closure's variable, or take it away."""
+    try:
+        before: tuple[object, ...] = (cell.cell_contents,)
+    except ValueError:
+        before = ()
+    landing.undoable(_set_cell, cell, before)
+    _set_cell(cell, content)
+
+
+def _set_cell(cell: CellType, content: tuple[object, ...]) -> None:
+    if content:
+        cell.cell_contents = content[0]
+    else:
+        try:
+            del cell.cell_contents
+        except ValueError:
+            return  # it is empty already

@@ -1,0 +1,202 @@
+"""Memory that arrays look at, as regions: known on both sides by one number, compared and sent in blocks.
+
+A region is a range of addresses and the object that owns them. Several arrays, tensors or buffers may look at one; it
+travels once, and only blocks that the other side does not have.
+"""
+
+import ctypes
+import sys
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import xxhash
+
+BLOCK_BYTES = 1 << 20
+DIGEST_BYTES = 16
+
+_view_of: Callable[[int, int, int], memoryview] = ctypes.pythonapi.PyMemoryView_FromMemory
+_view_of.restype = ctypes.py_object  # type: ignore[attr-defined]
+_view_of.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)  # type: ignore[attr-defined]
+_WRITABLE = 0x200
+
+
+class Widen(Exception):
+    """Two ranges overlap that were taken for apart; with `region` known from the start they are one."""
+
+    def __init__(self, region: "Region") -> None:
+        super().__init__(region)
+        self.region = region
+
+
+class Device(Protocol):
+    """How to reach memory that the processor cannot."""
+
+    def read(self, owner: Any) -> memoryview:
+        """A copy of all of it."""
+
+    def write(self, owner: Any, offset: int, data: Any) -> None:
+        """Put bytes into it."""
+
+
+class Region:
+    """A range of this side's memory.
+
+    `agreed` are the digests of its blocks as both sides last had them; None while only this side knows it. A guarded
+    region is never written in place: copy-on-write may show it to others (see `reducers.frames`).
+    """
+
+    __slots__ = ("_content", "_now", "address", "agreed", "device", "is_guarded", "is_held", "owner", "rid", "size")
+
+    def __init__(
+        self,
+        owner: object,
+        address: int,
+        size: int,
+        *,
+        rid: int = -1,
+        is_guarded: bool = False,
+        device: Device | None = None,
+    ) -> None:
+        self.owner, self.address, self.size = owner, address, size
+        self.rid, self.is_guarded, self.device = rid, is_guarded, device
+        #: Whether somebody else than a stream holds what looks at it.
+        self.is_held = rid >= 0
+        self.agreed: bytes | None = None
+        self._now: bytes | None = None
+        self._content: Any = None
+
+    @classmethod
+    def arriving(cls, content: Any, *, rid: int, is_guarded: bool) -> "Region":
+        """One that is not yet anywhere: its first user decides where it `land`s."""
+        region = cls(None, 0, memoryview(content).nbytes, rid=rid, is_guarded=is_guarded)
+        region._content = content
+        return region
+
+    def land(self, owner: object = None, address: int = 0, device: Device | None = None) -> None:
+        """Put the content into the memory of `owner`; without one, the bytes that came become the memory."""
+        if self.address:
+            return
+        content, self._content = self._content, None
+        if owner is not None:
+            self.owner, self.address, self.device = owner, address, device
+            self.write(0, content)
+            return
+        if memoryview(content).readonly or not isinstance(content, bytearray):
+            content = bytearray(content)
+        self.owner, self.address = content, ctypes.addressof(ctypes.c_char.from_buffer(content))
+
+    def read(self) -> memoryview:
+        """Its bytes; of a device, a copy."""
+        if self.device is not None:
+            return self.device.read(self.owner)
+        return _view_of(self.address, self.size, _WRITABLE)
+
+    def write(self, offset: int, data: Any) -> None:
+        """Put bytes into it."""
+        if self.device is not None:
+            self.device.write(self.owner, offset, data)
+        else:
+            self.read()[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
+
+    def digests(self) -> bytes:
+        """Of each block as it is now: read once per exchange, then remembered."""
+        if self._now is None:
+            self._now = digests_of(self.read())
+        return self._now
+
+    def forget(self) -> None:
+        """The memory may have been written: `digests` reads it again."""
+        self._now = None
+
+    def is_there(self) -> bool:
+        """Whether the owner still has its memory here: arrays and storages can be resized."""
+        owner: Any = self.owner
+        if hasattr(owner, "data_ptr"):
+            start = owner.data_ptr()
+            return bool(start <= self.address and self.end <= start + owner.nbytes())
+        if hasattr(owner, "__array_interface__") and hasattr(owner, "nbytes"):
+            start = owner.__array_interface__["data"][0]
+            return bool(start <= self.address and self.end <= start + owner.nbytes) or owner.base is not None
+        return True
+
+    @property
+    def end(self) -> int:
+        """The address behind it."""
+        return self.address + self.size
+
+
+def digests_of(view: memoryview) -> bytes:
+    """Sixteen bytes for each block: xxh3_128, which finds accidents and trusts the peer."""
+    return b"".join(
+        xxhash.xxh3_128_digest(view[start : start + BLOCK_BYTES]) for start in range(0, view.nbytes, BLOCK_BYTES)
+    )
+
+
+def changed_runs(before: bytes, now: bytes, size: int) -> list[tuple[int, int]]:
+    """First and last byte of each run of blocks whose digests differ."""
+    runs: list[tuple[int, int]] = []
+    if before == now:
+        return runs
+    for number in range(len(now) // DIGEST_BYTES):
+        place = slice(number * DIGEST_BYTES, (number + 1) * DIGEST_BYTES)
+        if before[place] != now[place]:
+            start, end = number * BLOCK_BYTES, min((number + 1) * BLOCK_BYTES, size)
+            if runs and runs[-1][1] == start:
+                runs[-1] = (runs[-1][0], end)
+            else:
+                runs.append((start, end))
+    return runs
+
+
+class Finder:
+    """Finds the region of an address, for one exchange; makes a new one where none is known. Regions never overlap."""
+
+    def __init__(self, known: Iterable[Region], wide: Iterable[Region] = ()) -> None:
+        self._exact: dict[tuple[int, int], Region] = {}
+        self._sorted: list[tuple[int, int]] = []
+        wide = list(wide)
+        for region in wide:
+            self._add(region)
+        for region in known:
+            region.forget()
+            if not any(over.address <= region.address and region.end <= over.end for over in wide):
+                self._add(region)
+
+    def _add(self, region: Region) -> None:
+        if region.size and not region.is_guarded and (region.address, region.size) not in self._exact:
+            self._exact[region.address, region.size] = region
+            insort(self._sorted, (region.address, region.size))
+
+    def find(self, owner: object, address: int, size: int, device: Device | None = None) -> Region:
+        """The region around a range.
+
+        Raises
+        ------
+        Widen
+            If the range overlaps one that is known and does not lie inside it.
+        """
+        while True:
+            found = self._exact.get((address, size)) or self._around(address, size)
+            if found is None:
+                found = Region(owner, address, size, device=device)
+                self._add(found)
+                return found
+            if found.is_there():
+                return found
+            del self._exact[found.address, found.size]
+            self._sorted.remove((found.address, found.size))
+
+    def _around(self, address: int, size: int) -> Region | None:
+        place = bisect_right(self._sorted, (address, sys.maxsize))
+        if place:
+            before = self._exact[self._sorted[place - 1]]
+            if before.end >= address + size:
+                return before
+            if before.end > address:
+                raise Widen(Region(before.owner, before.address, address + size - before.address))
+        if place < len(self._sorted):
+            after = self._exact[self._sorted[place]]
+            if after.address < address + size:
+                raise Widen(Region(after.owner, address, max(address + size, after.end) - address))
+        return None

@@ -1,0 +1,114 @@
+"""One exchange as bytes: a sealed manifest in the first part, large pieces in the others."""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import xxhash
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+#: Smaller pieces stay in the manifest: a part of their own would cost more than it saves.
+APART_BYTES = 1 << 16
+_SEAL_BYTES = 16
+
+
+class Damaged(Exception):
+    """The bytes are not those that the other side wrote."""
+
+
+@dataclass(slots=True)
+class Stream:
+    """A pickle and what its places mean. `kind` is "definitions", "plain", "unit", "orphans" or "extra"."""
+
+    kind: str
+    data: Any
+    #: The numbers of its objects by their place, four bytes each; the regions that it uses, in order.
+    oids: Any
+    rids: list[int]
+    #: Of a unit: the number of its root.
+    root: int = -1
+
+
+@dataclass(slots=True)
+class Memory:
+    """A region's content, or the runs of it that changed, as (first byte, bytes); and the digests of all its blocks."""
+
+    rid: int
+    size: int
+    is_whole: bool
+    is_guarded: bool
+    runs: list[tuple[int, Any]]
+    digests: bytes
+
+
+@dataclass(slots=True)
+class Parcel:
+    """What goes over in one exchange. `base` is the version of the table that it builds upon; 0 is an empty one."""
+
+    base: int
+    next_oid: int
+    next_rid: int
+    dropped: list[int] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    memory: list[Memory] = field(default_factory=list)
+    #: Names of values in the table.
+    bound: dict[str, int] = field(default_factory=dict)
+    #: What else is said.
+    tail: dict[str, Any] = field(default_factory=dict)
+
+    def pack(self) -> list[Buffer]:
+        """The parts. Large pieces are the values' own memory."""
+        apart: list[Buffer] = []
+
+        def piece(data: Any) -> Any:
+            if memoryview(data).nbytes < APART_BYTES:
+                return bytes(data)
+            apart.append(data)
+            return len(apart)
+
+        streams = [(s.kind, piece(s.data), piece(s.oids), s.rids, s.root) for s in self.streams]
+        memory = [
+            (m.rid, m.size, m.is_whole, m.is_guarded, [(start, piece(data)) for start, data in m.runs], m.digests)
+            for m in self.memory
+        ]
+        sizes = [memoryview(part).nbytes for part in apart]
+        head = (self.base, self.next_oid, self.next_rid, self.dropped, streams, memory, self.bound, self.tail, sizes)
+        body = pickle.dumps(head, protocol=5)
+        return [xxhash.xxh3_128_digest(body) + body, *apart]
+
+    @classmethod
+    def unpack(cls, parts: Sequence[Buffer]) -> "Parcel":
+        """The parcel again.
+
+        Raises
+        ------
+        Damaged
+            If the seal or the sizes do not fit; nothing has been loaded.
+        """
+        whole = memoryview(parts[0])
+        if whole.nbytes <= _SEAL_BYTES or xxhash.xxh3_128_digest(whole[_SEAL_BYTES:]) != bytes(whole[:_SEAL_BYTES]):
+            raise Damaged("the stream is damaged or incomplete")
+        *head, sizes = pickle.loads(whole[_SEAL_BYTES:])
+        came = [memoryview(part).nbytes for part in parts[1:]]
+        if came != sizes:
+            raise Damaged(f"{len(sizes)} buffers of {sum(sizes)} bytes were sent, {len(came)} of {sum(came)} came")
+
+        def piece(data: Any) -> Any:
+            return parts[data] if isinstance(data, int) else data
+
+        base, next_oid, next_rid, dropped, streams, memory, bound, tail = head
+        return cls(
+            base,
+            next_oid,
+            next_rid,
+            dropped,
+            [Stream(kind, piece(data), piece(oids), rids, root) for kind, data, oids, rids, root in streams],
+            [
+                Memory(rid, size, is_whole, is_guarded, [(start, piece(data)) for start, data in runs], digests)
+                for rid, size, is_whole, is_guarded, runs, digests in memory
+            ],
+            bound,
+            tail,
+        )

@@ -1,0 +1,287 @@
+"""What an exchange is about: values of names and all definitions that they reach, each compared with the table.
+
+The same for both sides: the notebook asks what a cell needs that the executor does not have, the executor asks what a
+cell has changed.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from . import identity, names
+from .codec import Encoder
+from .memory import Finder, Region, Widen, changed_runs
+from .parcel import Memory, Parcel, Stream
+from .reducers.functions import is_importable
+from .report import Stayed, kind_of
+from .table import ABSENT, Table, Unit
+
+_ATOMS: tuple[type, ...] = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
+
+
+def is_plain(value: object) -> bool:
+    """True for what travels with its name: what has no content, or is found by its own name."""
+    return type(value) in _ATOMS or isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type)
+
+
+class Survey:
+    """Names, and units for what they hold. `run` once, then `pack`, and `commit` when the other side has it."""
+
+    def __init__(self, namespace: dict[str, Any], table: Table, *, wide: Iterable[Region] = ()) -> None:
+        self.namespace, self.table = namespace, table
+        self.encoder = Encoder(namespace, Finder(table.regions.values(), wide))
+        #: The names, each with its value as it was found.
+        self.names: dict[str, object] = {}
+        #: By the id of the root; by the id of the definition.
+        self.units: dict[int, Unit] = {}
+        self.definitions: dict[str, Unit] = {}
+        self.stayed: list[tuple[Stayed, object]] = []
+        self.files: dict[str, None] = {}
+        #: Names that cannot travel at all.
+        self.lost: dict[str, Stayed] = {}
+        self._queue: deque[tuple[str, object]] = deque()
+        self._pending: dict[int, int] = {}
+        self._next_oid, self._next_rid = table.next_oid, table.next_rid
+        self._is_open = self._is_narrow = False
+
+    def add(self, found: Iterable[str]) -> None:
+        """These names, with what they hold."""
+        for name in found:
+            if name in self.namespace and name not in self.names and name not in names.FIXED:
+                value = self.namespace[name]
+                self.names[name] = value
+                self._queue.append((name, value))
+
+    def run(self, *, follow: bool) -> None:
+        """Look at everything, and with `follow` also at names that functions look up.
+
+        Raises
+        ------
+        Widen
+            If another survey is needed that knows of a larger region.
+        """
+        while self._queue:
+            name, value = self._queue.popleft()
+            if is_plain(value):
+                self._see_plain(value, follow=follow)
+            elif id(value) not in self.units:
+                self._see(name, value, follow=follow)
+
+    def look_again(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
+        """Look at what was agreed before, whether or not a name leads to it now."""
+        for unit in units:
+            if id(unit.root) not in self.units:
+                self._see("a value", unit.root, follow=False)
+        for unit in definitions:
+            self._see_definition(unit.uid, unit.root, follow=False)
+
+    def look_at(self, roots: Iterable[object], definitions: Iterable[object]) -> None:
+        """Look at these and nothing else."""
+        self._is_narrow = True
+        for root in roots:
+            self._see("a value", root, follow=False)
+        for definition in definitions:
+            self._see_definition(identity.uid_of(definition), definition, follow=False)
+
+    def _see_plain(self, value: Any, *, follow: bool) -> None:
+        if isinstance(value, FunctionType | type) and not is_importable(value):
+            self._see_definition(identity.uid_of(value), value, follow=follow)
+
+    def _see(self, name: str, value: object, *, follow: bool) -> None:
+        try:
+            unit = self.encoder.encode(value, name)
+        except Widen:
+            raise
+        except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
+            self.lost[name] = lost(name, value, problem)
+            return
+        self.units[id(value)] = unit
+        self._after(follow=follow)
+
+    def _see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
+        if uid in self.definitions:
+            return
+        self.encoder.is_digest = True
+        try:
+            unit = self.encoder.encode(value, self.encoder.called(value), uid=uid)
+        finally:
+            self.encoder.is_digest = False
+        self.definitions[uid] = unit
+        self._after(follow=follow)
+
+    def _after(self, *, follow: bool) -> None:
+        encoder = self.encoder
+        met, found, is_dynamic = dict(encoder.definitions), list(encoder.names), encoder.is_dynamic
+        self.stayed += encoder.stayed
+        self.files.update(encoder.files)
+        if follow:
+            self.add(found)
+            if is_dynamic and not self._is_open:
+                self._is_open = True
+                self.add(names.users(self.namespace))
+        for uid, definition in met.items() if not self._is_narrow else ():
+            self._see_definition(uid, definition, follow=follow)
+
+    # --- what is new
+
+    def changed_units(self) -> list[Unit]:
+        """Units that the other side does not have as they are."""
+        found = []
+        for unit in self.units.values():
+            known = self.table.unit_of(unit.root)
+            if known is None or not unit.is_as(known):
+                found.append(unit)
+        return found
+
+    def changed_definitions(self) -> dict[str, object]:
+        """Functions and classes that the other side does not have as they are."""
+        found = {}
+        for uid, unit in self.definitions.items():
+            known = self.table.definitions.get(uid)
+            if known is None or not unit.is_as(known):
+                found[uid] = unit.root
+        return found
+
+    # --- packing
+
+    def pack(
+        self,
+        bound: Iterable[str],
+        *,
+        extra: Mapping[str, object] | None = None,
+        orphans: list[object] | None = None,
+    ) -> Parcel:
+        """Everything that the other side does not have, and these names.
+
+        `extra` are values beside the names; `orphans` are objects that no name leads to any more.
+        """
+        parcel = Parcel(self.table.version, 0, 0)
+        sent: dict[int, Region] = {}
+        changed = self.changed_definitions()
+        if changed:
+            unit = self.encoder.encode(list(changed.values()), "a definition", inline=frozenset(changed), is_ours=True)
+            self._write(parcel, "definitions", unit, sent)
+        units = self.changed_units()
+        for unit in units:
+            self._number(unit)
+        plain = {name: value for name in bound if is_plain(value := self.names[name])}
+        if plain:
+            self._write(parcel, "plain", self.encoder.encode(plain, "a name", is_ours=True), sent, is_new=False)
+        for unit in units:
+            self._write(parcel, "unit", unit, sent)
+        if orphans:
+            self._write(parcel, "orphans", self.encoder.encode(orphans, "a value", is_ours=True), sent, is_new=False)
+        self.refused: list[str] = []
+        for key, value in (extra or {}).items():
+            self._write_extra(parcel, key, value, sent)
+        for region in sent.values():
+            parcel.memory.append(self._content(region))
+        parcel.bound = {
+            name: self._oid_of(self.names[name])
+            for name in bound
+            if name not in plain and name not in self.lost and self._oid_of(self.names[name]) != ABSENT
+        }
+        parcel.next_oid, parcel.next_rid = self._next_oid, self._next_rid
+        self._changed, self._changed_definitions, self._sent = units, changed, sent
+        return parcel
+
+    def _write_extra(self, parcel: Parcel, key: str, value: object, sent: dict[int, Region]) -> None:
+        try:
+            unit = self.encoder.encode({key: value}, key, is_ours=True)
+        except Widen:
+            raise
+        except Exception:  # noqa: BLE001  as above; the caller says what is missing
+            self.refused.append(key)
+            return
+        if any(held is value for _, held in self.encoder.stayed):
+            self.refused.append(key)
+            return
+        self.files.update(self.encoder.files)
+        unknown = {uid: held for uid, held in self.encoder.definitions.items() if uid not in self.definitions}
+        if unknown:  # met in the value alone
+            for uid, held in unknown.items():
+                self._see_definition(uid, held, follow=False)
+            new = self.changed_definitions()
+            whole = self.encoder.encode(list(new.values()), "a definition", inline=frozenset(new), is_ours=True)
+            self._write(parcel, "definitions", whole, sent)
+            unit = self.encoder.encode({key: value}, key, is_ours=True)
+        self._write(parcel, "extra", unit, sent, is_new=False)
+
+    def _number(self, unit: Unit) -> None:
+        """Give numbers to the unit's objects and memory that have none."""
+        known, pending = self.table.oids, self._pending
+        for node in unit.nodes:
+            if node is not None and id(node) not in known and id(node) not in pending:
+                pending[id(node)] = self._next_oid
+                self._next_oid += 1
+        for region in unit.regions:
+            if region.rid < 0 and region.is_held:
+                region.rid = self._next_rid
+                self._next_rid += 1
+
+    def _oid_of(self, value: object) -> int:
+        found = self.table.oids.get(id(value))
+        return self._pending.get(id(value), ABSENT) if found is None else found
+
+    def _write(self, parcel: Parcel, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True) -> None:
+        if is_new:
+            self._number(unit)
+        known, pending = self.table.oids, self._pending
+        oids = array("i", [ABSENT]) * len(unit.nodes)
+        for place, node in enumerate(unit.nodes):
+            if node is not None:
+                oid = known.get(id(node))
+                oids[place] = pending.get(id(node), ABSENT) if oid is None else oid
+        rids = []
+        for region in unit.regions:
+            rid = region.rid
+            if rid == -1:  # nobody holds what looks at it: it is new each time
+                rid = region.rid = -2 - len(sent)
+            sent[id(region)] = region
+            rids.append(rid)
+        parcel.streams.append(Stream(kind, unit.data, oids.tobytes(), rids, self._oid_of(unit.root)))
+
+    def _content(self, region: Region) -> Memory:
+        known = self.table.regions.get(region.rid)
+        now = region.digests()
+        if known is region and region.agreed is not None and len(region.agreed) == len(now):
+            runs = changed_runs(region.agreed, now, region.size)
+            whole = region.read() if runs else memoryview(b"")
+            pieces = [(start, whole[start:end]) for start, end in runs]
+            return Memory(region.rid, region.size, False, region.is_guarded, pieces, now)
+        return Memory(region.rid, region.size, True, region.is_guarded, [(0, region.read())], now)
+
+    def commit(self, parcel: Parcel) -> None:
+        """The other side has it: from now on the table says so."""
+        table = self.table
+        for unit in (*self._changed, *(self.definitions[uid] for uid in self._changed_definitions)):
+            table.learn((self._oid_of(node) if node is not None else ABSENT for node in unit.nodes), unit.nodes)
+        for region in self._sent.values():
+            if region.rid >= 0:
+                region.agreed = region.digests()
+                table.regions[region.rid] = region
+        for unit in self._changed:
+            table.settle(unit)
+        for uid in self._changed_definitions:
+            table.settle_definition(self.definitions[uid])
+        table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
+        table.version += 1
+
+
+def lost(name: str, value: object, problem: Exception) -> Stayed:
+    """A value that no stream can hold."""
+    if isinstance(problem, RecursionError):
+        return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))
+    return Stayed(name, kind_of(value), name, " ".join(str(problem).split()) or kind_of(problem))
+
+
+def attempt(make: Callable[[list[Region]], Any]) -> Any:
+    """Try until all regions are known to be as wide as they are."""
+    wide: list[Region] = []
+    while True:
+        try:
+            return make(wide)
+        except Widen as found:
+            wide.append(found.region)

@@ -1,0 +1,138 @@
+"""The shared object table: what both sides of a session have, each object under one number, and what they agree on.
+
+After a dump the pickler's memo has each object's place in the stream; after the load the unpickler's memo has the twin
+at the same place. So one number, drawn by the sender, names an object on both sides.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .memory import Region
+
+#: Not in the table: it is equal wherever it is.
+ABSENT = -1
+
+
+@dataclass(slots=True)
+class Unit:
+    """One value as it was found: compared and sent as a whole. Its root is a name's value, or a definition."""
+
+    root: object
+    digest: bytes
+    #: The objects of the stream by their place; None where only the stream holds one, or where identity says nothing.
+    nodes: list[object]
+    regions: list[Region]
+    #: The id of the definition that the root is; empty if it is none.
+    uid: str = ""
+    #: The numbers of the nodes, once settled.
+    oids: list[int] = field(default_factory=list, repr=False)
+    #: The stream, while the exchange lasts.
+    data: bytes = field(default=b"", repr=False)
+
+    def is_as(self, other: "Unit") -> bool:
+        """Whether the content is the same, and all objects and memory in it are the same ones."""
+        return (
+            self.digest == other.digest
+            and len(self.nodes) == len(other.nodes)
+            and all(map(_is, self.nodes, other.nodes))
+            and [max(region.rid, -1) for region in self.regions] == [max(region.rid, -1) for region in other.regions]
+        )
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+@dataclass(slots=True)
+class Table:
+    """One side's half. Both halves change in step, by one exchange at a time; `version` counts them."""
+
+    version: int = 0
+    next_oid: int = 0
+    next_rid: int = 0
+    #: Number -> object, and back. Whatever is here is kept alive, so its address stays its own.
+    objects: dict[int, Any] = field(default_factory=dict)
+    oids: dict[int, int] = field(default_factory=dict)
+    #: By the root's number.
+    units: dict[int, Unit] = field(default_factory=dict)
+    #: By the definition's id.
+    definitions: dict[str, Unit] = field(default_factory=dict)
+    regions: dict[int, Region] = field(default_factory=dict)
+    #: How many units hold an object, and use a region.
+    _held: dict[int, int] = field(default_factory=dict)
+    _used: dict[int, int] = field(default_factory=dict)
+
+    def oid_of(self, value: object) -> int:
+        """The number of an object; ABSENT if it has none."""
+        return self.oids.get(id(value), ABSENT)
+
+    def unit_of(self, root: object) -> Unit | None:
+        """What was last agreed of a root."""
+        return self.units.get(self.oid_of(root))
+
+    def learn(self, oids: Iterable[int], values: Iterable[object]) -> None:
+        """From now on these objects have these numbers. ABSENT stands for none."""
+        objects, known = self.objects, self.oids
+        for oid, value in zip(oids, values, strict=True):
+            if oid == ABSENT:
+                continue
+            before = objects.get(oid)
+            if before is not value:
+                if before is not None and known.get(id(before)) == oid:
+                    del known[id(before)]
+                objects[oid] = value
+            known[id(value)] = oid
+
+    def settle(self, unit: Unit) -> None:
+        """Both sides have the unit as it is here; all its objects have numbers. What only the old one held goes."""
+        oid = self.oids[id(unit.root)]
+        before = self.units.get(oid)
+        self._hold(unit, 1)
+        self.units[oid] = unit
+        if before is not None:
+            self._hold(before, -1)
+
+    def settle_definition(self, unit: Unit) -> None:
+        """The same for a function or class."""
+        before = self.definitions.get(unit.uid)
+        self._hold(unit, 1)
+        self.definitions[unit.uid] = unit
+        if before is not None:
+            self._hold(before, -1)
+
+    def drop(self, roots: Iterable[int]) -> None:
+        """Forget these units, and all objects and memory that no other unit holds."""
+        for oid in roots:
+            unit = self.units.pop(oid, None)
+            if unit is not None:
+                self._hold(unit, -1)
+
+    def _hold(self, unit: Unit, step: int) -> None:
+        if step > 0:
+            unit.data = b""
+            unit.oids = [self.oids.get(id(node), ABSENT) for node in unit.nodes]
+        held = self._held
+        for oid in unit.oids:
+            if oid != ABSENT:
+                count = held[oid] = held.get(oid, 0) + step
+                if not count:
+                    self._forget(oid)
+        for region in unit.regions:
+            if region.rid >= 0:
+                count = self._used[region.rid] = self._used.get(region.rid, 0) + step
+                if not count:
+                    del self._used[region.rid]
+                    self.regions.pop(region.rid, None)
+
+    def _forget(self, oid: int) -> None:
+        del self._held[oid]
+        value = self.objects.pop(oid, None)
+        if value is not None and self.oids.get(id(value)) == oid:
+            del self.oids[id(value)]
+
+    def clear(self) -> None:
+        """Forget everything: the other side is gone, or the two have lost each other."""
+        self.version = self.next_oid = self.next_rid = 0
+        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self._held, self._used):
+            part.clear()

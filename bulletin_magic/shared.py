@@ -1,0 +1,38 @@
+"""The state that this notebook shares with one executor: what that one has already is not sent again."""
+
+from typing import Any
+
+from bulletin import state
+from bulletin.ids import LeaseId
+from bulletin.wire.frames import Blob
+
+
+class SharedState:
+    """The notebook's half of the object table, and the lease whose executor has the other half."""
+
+    def __init__(self) -> None:
+        self._table = state.Table()
+        self._lease: LeaseId | None = None
+
+    @property
+    def lease(self) -> LeaseId | None:
+        """Whose executor has what `capture` leaves out; None while it leaves out nothing."""
+        return self._lease
+
+    def capture(self, namespace: dict[str, Any], plan: state.Needs) -> state.Captured:
+        """What a cell needs and the executor does not have. Raises CannotSend."""
+        return state.capture(namespace, plan, table=self._table)
+
+    def apply(
+        self, parts: tuple[Blob, ...], namespace: dict[str, Any], sent: state.Captured, lease: LeaseId
+    ) -> state.Applied:
+        """Take in what the executor of a lease has changed. Raises CannotReturn; then nothing is shared any more."""
+        self._lease = None
+        applied = state.apply(parts, namespace, sent=sent)
+        self._lease = lease
+        return applied
+
+    def forget(self) -> None:
+        """Nothing is shared any more: the executor is gone, or has lost count."""
+        self._table.clear()
+        self._lease = None
