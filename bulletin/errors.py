@@ -4,6 +4,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 ├── the user
 │   ├── CannotSend            a variable that the cell needs cannot leave the notebook
 │   ├── CannotReturn          what the cell made cannot be loaded in the notebook
+│   ├── ModulesTooLarge       the notebook's own modules are more source than may travel
 │   ├── StayedBehind          a value was touched that is on the other side and cannot travel
 │   ├── BadOption             an option of %%gpu is not understood
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
@@ -97,6 +98,25 @@ class CannotReturn(BulletinError):
     def __str__(self) -> str:
         what = f"{self.name!r}" if self.name else "The result of the cell"
         return f"{what} could not be loaded in the notebook: {self.problem}. Your variables are as before the cell."
+
+
+class ModulesTooLarge(BulletinError):
+    """The sources of the notebook's own modules are more than may travel. Nothing has run."""
+
+    code = "modules-too-large"
+
+    def __init__(self, size_bytes: int, limit_bytes: int, largest: str, largest_bytes: int) -> None:
+        super().__init__(size_bytes, limit_bytes, largest, largest_bytes)
+        self.size_bytes, self.limit_bytes = size_bytes, limit_bytes
+        self.largest, self.largest_bytes = largest, largest_bytes
+
+    def __str__(self) -> str:
+        return (
+            f"%%gpu cannot send the notebook's own modules: they are {self.size_bytes / 1e6:.1f} MB of source, and "
+            f"{self.limit_bytes / 1e6:.0f} MB may travel; the largest, {self.largest!r}, is "
+            f"{self.largest_bytes / 1e6:.1f} MB. Nothing was run; your variables are unchanged. "
+            "Install what you do not edit, or move its data to files that are not modules."
+        )
 
 
 class StayedBehind(BulletinError):

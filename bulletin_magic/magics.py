@@ -14,6 +14,7 @@ from traitlets import Bool
 from bulletin import state
 from bulletin.errors import BadOption, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
+from bulletin.state import modules
 from bulletin_magic import discovery
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
@@ -51,6 +52,7 @@ class BulletinMagics(Magics):
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
         self._kernel = discovery.kernel_id(file)
         atexit.register(self.close)
+        shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
     def cell(self, line: str, cell: str) -> None:

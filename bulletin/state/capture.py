@@ -6,7 +6,7 @@ from typing import Any
 
 from bulletin.errors import CannotSend
 
-from . import ambient, names
+from . import ambient, modules, names
 from .handles import LOST, Handle, parts
 from .memory import Region
 from .needs import Needs
@@ -29,6 +29,7 @@ class Captured:
     stayed: list[Stayed]
     survey: Survey = field(repr=False)
     parcel: Parcel = field(repr=False)
+    known: modules.Known = field(repr=False)
 
     @property
     def table(self) -> Table:
@@ -38,6 +39,7 @@ class Captured:
     def commit(self) -> None:
         """The executor has it."""
         self.survey.commit(self.parcel)
+        self.table.modules = self.known
 
 
 def capture(
@@ -64,6 +66,8 @@ def capture(
     ------
     CannotSend
         If a name that the cell reads itself holds what cannot travel.
+    ModulesTooLarge
+        If the notebook's own modules are more than may travel.
     """
     direct = [name for name in dict.fromkeys((*needs.reads, *wanted)) if name in namespace and name not in names.FIXED]
     table = Table() if table is None else table
@@ -80,7 +84,8 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     required = frozenset(name for name in direct if not names.is_history(name))
     for name in required:
         _check(survey, name)
-    parcel = survey.pack([name for name in survey.names if name not in survey.lost])
+    shipment, known = modules.out((*needs.imports, *survey.imports), table.modules)
+    parcel = survey.pack([name for name in survey.names if name not in survey.lost], modules=shipment)
     parcel.dropped = _dropped(namespace, survey)
     parcel.tail = {
         "ambient": ambient.out(),
@@ -88,7 +93,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "reached": list(survey.definitions),
     }
     stayed = [stayed for stayed, _ in survey.stayed] + list(survey.lost.values())
-    return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel)
+    return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel, known)
 
 
 def _check(survey: Survey, name: str) -> None:

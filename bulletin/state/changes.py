@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import ambient, names
+from . import ambient, modules, names
 from .memory import Region
 from .parcel import Buffer
 from .report import Stayed, kind_of
@@ -23,6 +23,7 @@ class Baseline:
     #: Keeps alive what only weak references hold.
     alive: list[object]
     ambient: ambient.Ambient
+    modules: modules.Before
     #: What was agreed of the roots and the definitions that came with the cell.
     units: list[Unit] = field(default_factory=list)
     definitions: list[Unit] = field(default_factory=list)
@@ -66,7 +67,8 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     survey.look_again(baseline.units, baseline.definitions)
     now = {name: value for name, value in survey.names.items() if name not in survey.lost}
     bound = [name for name, value in now.items() if name not in baseline.came or baseline.came[name] is not value]
-    parcel = survey.pack(bound, extra=extra, orphans=_orphans(survey, baseline))
+    told = modules.changed_since(baseline.modules) or None
+    parcel = survey.pack(bound, modules=told, extra=extra, orphans=_orphans(survey, baseline))
     stayed = [stayed for stayed, value in survey.stayed if table.oid_of(value) < 0] + list(survey.lost.values())
     if "result" in survey.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))

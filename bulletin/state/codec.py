@@ -5,6 +5,7 @@ globals, and the functions that make values find what the receiver lends them.
 """
 
 import copyreg
+import enum
 import io
 import pickle
 import sys
@@ -75,6 +76,7 @@ class Encoder(pickle.Pickler):
         self.names: dict[str, None] = {}  # names of the namespace that functions and classes met here look up
         self.is_dynamic = False  # one of them may look up any name
         self.files: dict[str, None] = {}  # where their code came from
+        self.imports: dict[str, None] = {}  # modules that they may import
         self.regions: list[Region] = []  # in the order of their numbers in the stream
         self.stayed: list[tuple[Stayed, object]] = []  # what a handle stands for
         self._numbers: dict[int, int] = {}
@@ -157,21 +159,22 @@ class Encoder(pickle.Pickler):
         found = self.memo.copy()
         nodes: list[object] = [None] * len(found)
         for place, value in found.values():
-            if type(value) not in _SKIPPED:
-                nodes[place] = value
+            nodes[place] = value
         nodes[0] = nodes[1] = None
         found.clear()
         value = None
+        #: How often a temporary container that was found holds an object.
         inside: dict[int, int] = {}
-        count_of = sys.getrefcount
+        count_of, kinds, has_identity = sys.getrefcount, _kinds_of_nodes, _has_identity
         for place in range(len(nodes) - 1, _FIRST - 1, -1):
             value = nodes[place]
-            if value is None:
-                continue
             kind = type(value)
-            if isinstance(value, _NAMED) or kind in _SINGLE:
-                nodes[place] = None
-            elif count_of(value) - inside.get(id(value), 0) <= _TEMPORARY and value is not root:
+            if kind not in kinds:
+                kinds[kind] = has_identity(kind)
+            if not kinds[kind]:
+                if value is not root:
+                    nodes[place] = None
+            elif count_of(value) <= _TEMPORARY + (inside.get(id(value), 0) if inside else 0) and value is not root:
                 nodes[place] = None
                 if kind is dict or kind is tuple or kind is list:
                     held: Any = value
@@ -275,9 +278,15 @@ def _slot_count(kind: type) -> int:
 
 
 _HEAP_TYPE = 1 << 9
-_SKIPPED = frozenset({*_ATOMS, FunctionType, BuiltinFunctionType, ModuleType, CodeType, type})
-#: Singletons that come back by their name.
-_SINGLE: set[type] = set()
+#: Whether instances of a type go into the table, as far as it is known.
+_kinds_of_nodes: dict[type, bool] = {}
+
+
+def _has_identity(kind: type) -> bool:
+    """Whether it matters which of several equal objects one is; those that are known by their name come back by it."""
+    return kind not in _ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
+
+
 _DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}
 
 

@@ -13,11 +13,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from .inplace import empty, transplant
+from .inplace import empty, fill_dict, fill_list, fill_set, transplant
 from .landing import Landing, Namespace
 
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
 _MEMOIZE = pickle.MEMOIZE[0]
+#: How an old container gets its old content back.
+_FILL: dict[type, Any] = {dict: fill_dict, list: fill_list, set: fill_set}
 
 
 class Decoder:
@@ -44,7 +46,7 @@ class Decoder:
     def _run(self) -> Any:
         data, landing, twins, memo = self._data, self._landing, self._twins, self._memo
         known = len(twins)
-        remember = memo.append
+        remember, undoable = memo.append, landing.undoable
         stack: list[Any] = []
         push, pop = stack.append, stack.pop
         marks: list[list[Any]] = []
@@ -74,12 +76,12 @@ class Decoder:
                 push, pop = stack.append, stack.pop
             elif op == 0x7D or op == 0x5D or op == 0x8F:  # EMPTY_DICT, EMPTY_LIST, EMPTY_SET
                 kind: Any = dict if op == 0x7D else list if op == 0x5D else set
-                place = len(memo)
-                twin = twins[place] if place < known and data[at] == _MEMOIZE else None
+                twin = twins[len(memo)] if len(memo) < known and data[at] == _MEMOIZE else None
                 if twin is None:
                     push(kind())
                 elif type(twin) is kind:
-                    empty(landing, twin)
+                    undoable(_FILL[kind], twin, twin.copy())
+                    twin.clear()
                     push(twin)
                 else:
                     push(transplant(landing, twin, kind(), kind, ()))

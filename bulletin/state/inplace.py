@@ -31,10 +31,10 @@ def empty(landing: Landing, value: Any) -> None:
     if isinstance(value, dict):
         _empty_dict(landing, value)
     elif isinstance(value, list):
-        landing.undoable(_fill_list, value, list.copy(value))
+        landing.undoable(fill_list, value, list.copy(value))
         list.clear(value)
     elif isinstance(value, set):
-        landing.undoable(_fill_set, value, set.copy(value))
+        landing.undoable(fill_set, value, set.copy(value))
         set.clear(value)
     elif isinstance(value, deque):
         landing.undoable(_fill_deque, value, list(deque.__iter__(value)))
@@ -47,7 +47,7 @@ def empty(landing: Landing, value: Any) -> None:
 
 def _empty_dict(landing: Landing, value: Any) -> None:
     kind = OrderedDict if isinstance(value, OrderedDict) else dict
-    landing.undoable(_fill_dict, value, list(kind.items(value)))
+    landing.undoable(fill_dict, value, list(kind.items(value)))
     kind.clear(value)
 
 
@@ -55,7 +55,7 @@ def empty_attributes(landing: Landing, value: Any) -> None:
     """Take away attributes and slots."""
     attributes = attributes_of(value)
     if attributes:
-        landing.undoable(_fill_dict, attributes, list(attributes.items()))
+        landing.undoable(fill_dict, attributes, list(attributes.items()))
         attributes.clear()
     elif attributes is not None:
         landing.undoable(attributes.clear)
@@ -194,11 +194,11 @@ def _same(one: object, other: object) -> bool:
 
 def _copy_items(landing: Landing, old: Any, fresh: Any) -> None:
     if isinstance(old, dict):
-        _fill_dict(old, list(dict.items(fresh)))
+        fill_dict(old, list(dict.items(fresh)))
     elif isinstance(old, list):
-        _fill_list(old, fresh)
+        fill_list(old, fresh)
     elif isinstance(old, set):
-        _fill_set(old, fresh)
+        fill_set(old, fresh)
     elif isinstance(old, deque):
         _fill_deque(old, list(fresh))
     else:
@@ -219,7 +219,8 @@ def _copy_attributes(old: Any, fresh: Any) -> None:
             slot.__set__(old, held)
 
 
-def _fill_dict(value: Any, items: list[tuple[Any, Any]]) -> None:
+def fill_dict(value: Any, items: Any) -> None:
+    """Make this the whole content."""
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
     kind.clear(value)
     if kind is dict:
@@ -229,11 +230,13 @@ def _fill_dict(value: Any, items: list[tuple[Any, Any]]) -> None:
             OrderedDict.__setitem__(value, key, held)
 
 
-def _fill_list(value: Any, items: Any) -> None:
+def fill_list(value: Any, items: Any) -> None:
+    """Make this the whole content."""
     list.__setitem__(value, slice(None), items)
 
 
-def _fill_set(value: Any, items: Any) -> None:
+def fill_set(value: Any, items: Any) -> None:
+    """Make this the whole content."""
     set.clear(value)
     set.update(value, items)
 

@@ -4,7 +4,7 @@ import dis
 import re
 from functools import lru_cache
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 #: Built-ins through which code reaches names that it does not spell.
 ANY_NAME = frozenset({"globals", "eval", "exec", "get_ipython", "__main__"})
@@ -66,3 +66,46 @@ def operations(code: CodeType) -> list[tuple[str, str]]:
 
 _OPTIMIZED = 1
 _VERBS = frozenset({"LOAD", "STORE", "DELETE"})
+
+
+def imports(code: CodeType) -> tuple[str, ...]:
+    """Modules that a piece of code and all code inside it may import, as spelled: `a.b`, or `..c` in a package.
+
+    `from a import b` may mean a module `a.b`, so both are given; and any text that looks like the name of a module,
+    where the code calls `import_module`.
+    """
+    found: dict[str, None] = {}
+    if _IMPORT_NAME in code.co_code[::2]:
+        loaded: list[Any] = []
+        for instruction in dis.get_instructions(code):
+            if instruction.opcode == _IMPORT_NAME:
+                level, chosen = loaded[-2:]
+                name = "." * level + instruction.argval
+                found[name] = None
+                stem = name if name.endswith(".") else f"{name}."
+                found.update(dict.fromkeys(f"{stem}{item}" for item in chosen or () if item != "*"))
+            elif instruction.opname.startswith("LOAD_"):
+                loaded = [*loaded[-1:], instruction.argval]
+    speaks_modules = not _IMPORTERS.isdisjoint(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found.update(dict.fromkeys(imports(constant)))
+        elif speaks_modules and isinstance(constant, str) and _DOTTED.fullmatch(constant):
+            found[constant] = None
+    return tuple(found)
+
+
+_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
+_IMPORTERS = frozenset({"import_module", "__import__"})
+_DOTTED = re.compile(r"\.*[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def as_python(source: str) -> str:
+    """A cell as typed, with its magics as calls."""
+    if not any(mark in source for mark in "%!?/,;"):
+        return source
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    manager: Any = TransformerManager
+    text: str = manager().transform_cell(source)
+    return text

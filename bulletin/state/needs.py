@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
-from typing import Any
 
 from . import lookups, names
+from .modules.sources import imports_of_cell
 
 #: Line magics whose text is not Python and names no variable, unless it says `$x` or `{x}`.
 _PLAIN_MAGICS = frozenset({
@@ -27,20 +27,22 @@ class Needs:
     """Names of a cell, in the order in which it mentions them. `reads` are bound in the namespace now.
 
     `everything` is set where the cell may look up names that it does not spell. What functions of the notebook look up
-    in their turn is found by `capture`, which meets them by whatever path they are reached.
+    in their turn is found by `capture`, which meets them by whatever path they are reached. `imports` are modules that
+    the cell may import, as it spells them.
     """
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     deletes: tuple[str, ...] = ()
     everything: bool = False
+    imports: tuple[str, ...] = ()
 
 
 def needs(source: str, namespace: Mapping[str, object]) -> Needs:
     """What the cell needs of this namespace. A cell that is not Python needs nothing: running it says what is wrong."""
     found = _analyse(source)
     reads = tuple(name for name in found.reads if name in namespace and name not in names.FIXED)
-    return Needs(reads, found.writes, found.deletes, found.everything)
+    return Needs(reads, found.writes, found.deletes, found.everything, found.imports)
 
 
 @lru_cache(maxsize=256)
@@ -51,7 +53,9 @@ def _analyse(source: str) -> Needs:
         found.read_cell(source)
     except (SyntaxError, ValueError, RecursionError):
         return Needs()
-    return Needs(tuple(found.reads), tuple(found.writes), tuple(found.deletes), found.everything)
+    return Needs(
+        tuple(found.reads), tuple(found.writes), tuple(found.deletes), found.everything, imports_of_cell(source)
+    )
 
 
 class _Names:
@@ -68,7 +72,7 @@ class _Names:
         """Take in a cell as typed, with magics."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for statement in ast.parse(_as_python(source)).body:
+            for statement in ast.parse(lookups.as_python(source)).body:
                 self._read_statement(statement)
 
     def _read_statement(self, statement: ast.stmt) -> None:
@@ -147,16 +151,6 @@ class _Names:
         if magic == "time":
             self.writes.update(inner.writes)
             self.deletes.update(inner.deletes)
-
-
-def _as_python(source: str) -> str:
-    if not any(mark in source for mark in "%!?/,;"):
-        return source
-    from IPython.core.inputtransformer2 import TransformerManager
-
-    manager: Any = TransformerManager
-    text: str = manager().transform_cell(source)
-    return text
 
 
 def _top_level(code: CodeType) -> tuple[list[str], list[str], list[str]]:

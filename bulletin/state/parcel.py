@@ -20,7 +20,10 @@ class Damaged(Exception):
 
 @dataclass(slots=True)
 class Stream:
-    """A pickle and what its places mean. `kind` is "definitions", "plain", "unit", "orphans" or "extra"."""
+    """A pickle and what its places mean.
+
+    `kind` is "modules", "definitions", "plain", "unit", "orphans" or "extra".
+    """
 
     kind: str
     data: Any

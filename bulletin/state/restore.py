@@ -8,7 +8,7 @@ from typing import Any
 
 from bulletin.errors import CannotReturn, CannotSend
 
-from . import ambient, identity, names
+from . import ambient, identity, modules, names
 from .capture import Captured
 from .changes import Baseline
 from .codec import Reader
@@ -82,7 +82,9 @@ def restore(
     ambient.learn_sources(parcel.tail["sources"])
     came = {name: namespace[name] for name in arrival.bound if names.is_users(name)}
     arrival.agree()
-    baseline = Baseline(table, came, kept, arrival.landing.alive, ambient.snapshot(parcel.tail["ambient"]))
+    baseline = Baseline(
+        table, came, kept, arrival.landing.alive, ambient.snapshot(parcel.tail["ambient"]), modules.snapshot()
+    )
     roots = {oid: table.units[oid] for oid in parcel.bound.values() if oid in table.units}
     baseline.units = list(roots.values())
     baseline.definitions = [table.definitions[uid] for uid in parcel.tail["reached"] if uid in table.definitions]
@@ -120,6 +122,8 @@ def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured)
         if not isinstance(problem, Exception):
             raise
         raise CannotReturn(arrival.at, _said(problem)) from problem
+    if isinstance(arrival.told, modules.Changes):
+        table.modules = modules.apply(arrival.told, table.modules)
     ambient.settle(parcel.tail["ambient"], is_overlay=False)
     ambient.learn_sources(parcel.tail["sources"])
     arrival.agree()
@@ -143,6 +147,7 @@ class _Arrival:
         self._definitions: list[object] = []
         self._made: list[object] = []
         self.parcel: Parcel | None = None
+        self.told: modules.Shipment | modules.Changes | None = None
         self.at = ""  # the name whose value is being read
         self.bound: dict[str, None] = {}
         self.extra: dict[str, Any] = {}
@@ -171,6 +176,9 @@ class _Arrival:
 
     def _take(self, stream: Stream, value: Any, bound: list[str]) -> None:
         match stream.kind:
+            case "modules":
+                self.told = value[0]
+                self._follow(self.told)
             case "definitions":
                 self._definitions += value
             case "plain":
@@ -181,6 +189,12 @@ class _Arrival:
                 self._bind_all(bound, value)
             case "extra":
                 self.extra.update(value)
+
+    def _follow(self, told: modules.Shipment | modules.Changes) -> None:
+        if isinstance(told, modules.Shipment):
+            modules.settle(told)
+        else:
+            modules.follow(told)
 
     def _load(self, stream: Stream) -> Any:
         oids = array("i")

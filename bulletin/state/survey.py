@@ -4,6 +4,7 @@ The same for both sides: the notebook asks what a cell needs that the executor d
 cell has changed.
 """
 
+import gc
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -39,11 +40,12 @@ class Survey:
         self.definitions: dict[str, Unit] = {}
         self.stayed: list[tuple[Stayed, object]] = []
         self.files: dict[str, None] = {}
+        self.imports: dict[str, None] = {}
         #: Names that cannot travel at all.
         self.lost: dict[str, Stayed] = {}
         self._queue: deque[tuple[str, object]] = deque()
         self._pending: dict[int, int] = {}
-        self._next_oid, self._next_rid = table.next_oid, table.next_rid
+        self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
         self._is_open = self._is_narrow = False
 
     def add(self, found: Iterable[str]) -> None:
@@ -116,6 +118,7 @@ class Survey:
         met, found, is_dynamic = dict(encoder.definitions), list(encoder.names), encoder.is_dynamic
         self.stayed += encoder.stayed
         self.files.update(encoder.files)
+        self.imports.update(encoder.imports)
         if follow:
             self.add(found)
             if is_dynamic and not self._is_open:
@@ -150,12 +153,14 @@ class Survey:
         self,
         bound: Iterable[str],
         *,
+        modules: object = None,
         extra: Mapping[str, object] | None = None,
         orphans: list[object] | None = None,
     ) -> Parcel:
         """Everything that the other side does not have, and these names.
 
-        `extra` are values beside the names; `orphans` are objects that no name leads to any more.
+        `modules` is what is said of the notebook's own modules; `extra` are values beside the names; `orphans` are
+        objects that no name leads to any more.
         """
         parcel = Parcel(self.table.version, 0, 0)
         sent: dict[int, Region] = {}
@@ -176,6 +181,9 @@ class Survey:
         self.refused: list[str] = []
         for key, value in (extra or {}).items():
             self._write_extra(parcel, key, value, sent)
+        if modules is not None:
+            self._write(parcel, "modules", self.encoder.encode([modules], "a module", is_ours=True), sent, is_new=False)
+            parcel.streams.insert(0, parcel.streams.pop())
         for region in sent.values():
             parcel.memory.append(self._content(region))
         parcel.bound = {
@@ -228,12 +236,10 @@ class Survey:
     def _write(self, parcel: Parcel, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True) -> None:
         if is_new:
             self._number(unit)
-        known, pending = self.table.oids, self._pending
-        oids = array("i", [ABSENT]) * len(unit.nodes)
-        for place, node in enumerate(unit.nodes):
-            if node is not None:
-                oid = known.get(id(node))
-                oids[place] = pending.get(id(node), ABSENT) if oid is None else oid
+        known, pending = self.table.oids.get, self._pending.get
+        oids = array(
+            "i", [ABSENT if node is None else pending(id(node)) or known(id(node), ABSENT) for node in unit.nodes]
+        )
         rids = []
         for region in unit.regions:
             rid = region.rid
@@ -280,8 +286,14 @@ def lost(name: str, value: object, problem: Exception) -> Stayed:
 def attempt(make: Callable[[list[Region]], Any]) -> Any:
     """Try until all regions are known to be as wide as they are."""
     wide: list[Region] = []
-    while True:
-        try:
-            return make(wide)
-        except Widen as found:
-            wide.append(found.region)
+    was_enabled = gc.isenabled()
+    gc.disable()  # what is noted here is no garbage, and looking for some takes longer than all the rest
+    try:
+        while True:
+            try:
+                return make(wide)
+            except Widen as found:
+                wide.append(found.region)
+    finally:
+        if was_enabled:
+            gc.enable()

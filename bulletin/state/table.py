@@ -4,11 +4,14 @@ After a dump the pickler's memo has each object's place in the stream; after the
 at the same place. So one number, drawn by the sender, names an object on both sides.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from .memory import Region
+from .modules import Known
 
 #: Not in the table: it is equal wherever it is.
 ABSENT = -1
@@ -35,13 +38,9 @@ class Unit:
         return (
             self.digest == other.digest
             and len(self.nodes) == len(other.nodes)
-            and all(map(_is, self.nodes, other.nodes))
+            and all(map(is_, self.nodes, other.nodes))
             and [max(region.rid, -1) for region in self.regions] == [max(region.rid, -1) for region in other.regions]
         )
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
 
 
 @dataclass(slots=True)
@@ -59,8 +58,10 @@ class Table:
     #: By the definition's id.
     definitions: dict[str, Unit] = field(default_factory=dict)
     regions: dict[int, Region] = field(default_factory=dict)
+    #: What the executor has of the notebook's own modules. The notebook's half only.
+    modules: Known = field(default_factory=Known)
     #: How many units hold an object, and use a region.
-    _held: dict[int, int] = field(default_factory=dict)
+    _held: Counter[int] = field(default_factory=Counter)
     _used: dict[int, int] = field(default_factory=dict)
 
     def oid_of(self, value: object) -> int:
@@ -74,9 +75,12 @@ class Table:
     def learn(self, oids: Iterable[int], values: Iterable[object]) -> None:
         """From now on these objects have these numbers. ABSENT stands for none."""
         objects, known = self.objects, self.oids
-        for oid, value in zip(oids, values, strict=True):
-            if oid == ABSENT:
-                continue
+        pairs = [pair for pair in zip(oids, values, strict=True) if pair[0] != ABSENT]
+        if objects.keys().isdisjoint([oid for oid, _ in pairs]):
+            objects.update(pairs)
+            known.update([(id(value), oid) for oid, value in pairs])
+            return
+        for oid, value in pairs:
             before = objects.get(oid)
             if before is not value:
                 if before is not None and known.get(id(before)) == oid:
@@ -111,12 +115,14 @@ class Table:
     def _hold(self, unit: Unit, step: int) -> None:
         if step > 0:
             unit.data = b""
-            unit.oids = [self.oids.get(id(node), ABSENT) for node in unit.nodes]
+            unit.oids = [ABSENT if node is None else self.oids.get(id(node), ABSENT) for node in unit.nodes]
         held = self._held
-        for oid in unit.oids:
-            if oid != ABSENT:
-                count = held[oid] = held.get(oid, 0) + step
-                if not count:
+        if step > 0:
+            held.update(unit.oids)
+        else:
+            for oid in unit.oids:
+                count = held[oid] = held[oid] - 1
+                if not count and oid != ABSENT:
                     self._forget(oid)
         for region in unit.regions:
             if region.rid >= 0:
@@ -134,5 +140,6 @@ class Table:
     def clear(self) -> None:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = 0
+        self.modules = Known()
         for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self._held, self._used):
             part.clear()

@@ -218,8 +218,10 @@ def test_a_traceback_through_a_function_from_the_cell_shows_its_source(notebook:
 def test_a_module_that_the_executor_lacks_is_said_before_anything_runs(
     notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "only_here.py").write_text("x = 1")
-    monkeypatch.syspath_prepend(tmp_path)
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "only_here.py").write_text("x = 1")
+    monkeypatch.syspath_prepend(installed)
     notebook.local("import only_here")
     with pytest.raises(RuntimeError, match=r"CannotSend.*'only_here'.*cannot be imported there"):
         notebook.gpu("only_here.x")
@@ -229,10 +231,9 @@ def test_large_arrays_travel_beside_the_stream_without_a_copy(notebook: Notebook
     np = pytest.importorskip("numpy")
     notebook.local("import numpy as np\na = np.ones(100_000)\nb = np.ones(3)")
     captured = state.capture(notebook.ns, state.needs("a, b", notebook.ns))
-    manifest, *buffers = captured.parts
-    assert [memoryview(buffer).nbytes for buffer in buffers] == [800_000]
-    assert np.shares_memory(np.frombuffer(buffers[0]), notebook["a"])
-    assert len(manifest) < 20_000
+    largest = max(captured.parts, key=lambda part: memoryview(part).nbytes)
+    assert memoryview(largest).nbytes == 800_000
+    assert np.shares_memory(np.frombuffer(largest), notebook["a"])
     assert captured.names["a"] >= 800_000
 
 
@@ -240,9 +241,9 @@ def test_a_large_array_takes_over_the_buffer_it_came_in() -> None:
     np = pytest.importorskip("numpy")
     captured = state.capture({"a": np.zeros(3_000_000)}, state.Needs(reads=("a",)))
     here: dict[str, object] = {}
-    memory = bytearray(captured.parts[1])
-    state.restore([captured.parts[0], memory], here, state.Table())
-    assert np.shares_memory(here["a"], np.frombuffer(memory))
+    parts = [bytearray(part) for part in captured.parts]
+    state.restore(parts, here, state.Table())
+    assert np.shares_memory(here["a"], np.frombuffer(max(parts, key=len)))
 
 
 def answered(notebook: Notebook, executor: Executor, setup: str, cell: str) -> tuple[state.Captured, list[bytearray]]:

@@ -77,6 +77,7 @@ def known(_: Landing, uid: str) -> object:
 def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
     """Tell the encoder which names of the namespace the function may look up, and where its source is."""
     encoder.files[function.__code__.co_filename] = None
+    encoder.imports.update(dict.fromkeys(lookups.imports(function.__code__)))
     if function.__globals__ is encoder.namespace:
         found = lookups.of_code(function.__code__)
         encoder.is_dynamic |= found.is_dynamic

@@ -1,0 +1,41 @@
+"""Modules that the user wrote beside the notebook: sent as source, imported by name, kept alike on both sides.
+
+The notebook calls `observe` after each cell, `out` before a %%gpu cell, and `follow` and `apply` after it; the executor
+`settle` and `snapshot` before the cell and `changed_since` after it. What is sent is plain data.
+
+A module is the user's own unless it is built in, of the standard library, below `site-packages` or `dist-packages`, or
+Bulletin's. So is an editable install. The truth is the module as the notebook has loaded it: an edited file changes
+nothing until the notebook, or a %%gpu cell, reloads it; then both sides run the file as it was when the cell was sent.
+
+What does not travel: data files beside modules, compiled modules (`import` says so), modules that only computed names
+lead to (unless their package is small), and globals that are neither atoms nor plain containers of atoms. Processes
+that a cell starts afresh, not by fork, do not have the modules.
+"""
+
+from .executor import Before, Executor
+from .notebook import MAX_SOURCES_BYTES, Notebook
+from .shipment import Changes, Known, Shipment
+from .sources import imports_of, imports_of_cell
+
+__all__ = [
+    "MAX_SOURCES_BYTES",
+    "Before",
+    "Changes",
+    "Executor",
+    "Known",
+    "Notebook",
+    "Shipment",
+    "apply",
+    "changed_since",
+    "follow",
+    "imports_of",
+    "imports_of_cell",
+    "observe",
+    "out",
+    "settle",
+    "snapshot",
+]
+
+_notebook, _executor = Notebook(), Executor()
+observe, out, follow, apply = _notebook.observe, _notebook.out, _notebook.follow, _notebook.apply
+settle, snapshot, changed_since = _executor.settle, _executor.snapshot, _executor.changed_since

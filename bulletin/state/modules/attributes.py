@@ -1,0 +1,215 @@
+"""Globals of modules that are plain data: atoms, and plain containers of them. Compared by content."""
+
+import ast
+import hashlib
+import marshal
+from collections.abc import Mapping
+from functools import lru_cache
+from types import EllipsisType, ModuleType, NoneType
+from typing import Any, NamedTuple, TypeAlias
+
+_ATOMS = frozenset({NoneType, bool, int, float, complex, str, bytes, EllipsisType})
+_REFILLED = frozenset({list, dict, set})
+_PLAIN = _ATOMS | _REFILLED | {tuple, frozenset}
+#: Nested deeper, or in itself, a container is not plain.
+_MAX_DEPTH = 40
+#: Names through which a module may bind names that its text does not spell.
+_BINDERS = frozenset({"globals", "vars", "exec", "setattr", "__dict__", "eval"})
+_UNKNOWN = object()
+
+
+class Held(NamedTuple):
+    """A value of a module, and what tells its content from any other. `value` may have changed since; the token not."""
+
+    value: object
+    token: bytes
+
+
+#: What a module holds, by name.
+State: TypeAlias = Mapping[str, Held]
+
+
+class Change(NamedTuple):
+    """What one module's globals have become.
+
+    `rebound` are those names whose value is another object than before; the others had their object changed.
+    """
+
+    values: Mapping[str, Any]
+    rebound: frozenset[str]
+    deleted: tuple[str, ...]
+
+
+def read(module: ModuleType, before: State | None = None) -> dict[str, Held]:
+    """All plain globals of a module. What `before` says of an atom is not worked out again."""
+    before = before or {}
+    found: dict[str, Held] = {}
+    for name, value in list(namespace(module).items()):
+        if type(value) not in _PLAIN or not isinstance(name, str) or (name[:2] == "__" and name[-2:] == "__"):
+            continue
+        known = before.get(name)
+        if known is not None and known.value is value and type(value) in _ATOMS:
+            found[name] = known
+        elif (token := token_of(value)) is not None:
+            found[name] = Held(value, token)
+    return found
+
+
+def difference(before: State, now: State, module: ModuleType) -> Change | None:
+    """What has changed; None if nothing has. A global that is no longer plain is not spoken of."""
+    values = {
+        name: held.value for name, held in now.items() if name not in before or before[name].token != held.token
+    } | {
+        # Equal, but another object: who holds the old one no longer sees what happens to it.
+        name: held.value
+        for name, held in now.items()
+        if type(held.value) in _REFILLED
+        and name in before
+        and before[name].value is not held.value
+        and before[name].value is not _UNKNOWN
+    }
+    home = namespace(module)
+    deleted = tuple(name for name in before if name not in home)
+    if not values and not deleted:
+        return None
+    rebound = frozenset(
+        name
+        for name, value in values.items()
+        if name in before and before[name].value is not _UNKNOWN and before[name].value is not value
+    )
+    return Change(values, rebound, deleted)
+
+
+def write(module: ModuleType, change: Change) -> None:
+    """Make a module's globals so. A list, dict or set that was changed elsewhere stays the same object."""
+    home = namespace(module)
+    for name, value in change.values.items():
+        old: Any = home.get(name)
+        if old is value:
+            continue
+        if name in change.rebound or type(old) is not type(value) or type(value) not in _REFILLED:
+            home[name] = value
+        elif type(value) is list:
+            old[:] = value
+        else:
+            old.clear()
+            old.update(value)
+    for name in change.deleted:
+        home.pop(name, None)
+
+
+def merged(first: Change | None, then: Change) -> Change:
+    """Two changes as one."""
+    if first is None:
+        return then
+    values = {name: value for name, value in first.values.items() if name not in then.deleted} | dict(then.values)
+    deleted = dict.fromkeys((*(name for name in first.deleted if name not in then.values), *then.deleted))
+    return Change(values, first.rebound | then.rebound, tuple(deleted))
+
+
+def after_import(text: str | None, now: State) -> dict[str, Held]:
+    """What importing a module gives, so that what was changed afterwards shows, in whatever cell it was.
+
+    A name that the text binds once, to a literal, had that value. What it computes may be another on another machine
+    (a device, a path) and counts as what it is `now`. A name that it does not bind was set from outside.
+    """
+    literals, is_open = _bindings(text or "")
+    found: dict[str, Held] = {}
+    for name, token in literals.items():
+        if token is not None:
+            found[name] = now[name] if name in now and now[name].token == token else Held(_UNKNOWN, token)
+        elif name in now:
+            found[name] = now[name]
+    if is_open:
+        found = {**now, **found}
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _bindings(text: str) -> tuple[Mapping[str, bytes | None], bool]:
+    """The names that a text binds at its top, with the token of a literal; True if it may bind others."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}, True
+    bound: dict[str, bytes | None] = {}
+    is_open = False
+    literal_of = {
+        id(target): value for statement in tree.body for target, value in _literals(statement)
+    }  # by the node that is bound
+    for node in _top_level(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                bound[name] = literal_of.get(id(node)) if name not in bound else None
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                bound[name] = None
+            case ast.alias(name="*"):
+                is_open = True
+            case ast.alias(name=name, asname=other):
+                bound[other or name.partition(".")[0]] = None
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                bound[name] = None
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                is_open |= name in _BINDERS
+    return bound, is_open
+
+
+def _literals(statement: ast.stmt) -> list[tuple[ast.expr, bytes | None]]:
+    match statement:
+        case ast.Assign(targets=targets, value=value) | ast.AnnAssign(target=ast.Name() as targets, value=value) if (
+            value is not None
+        ):
+            found = targets if isinstance(targets, list) else [targets]
+            try:
+                token = token_of(ast.literal_eval(value))
+            except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                return []
+            return [(target, token) for target in found]
+    return []
+
+
+def _top_level(tree: ast.Module) -> list[ast.AST]:
+    """All nodes that run when the module is imported, roughly in order; the insides of functions and classes do not."""
+    found: list[ast.AST] = []
+    rest: list[ast.AST] = [tree]
+    while rest:
+        node = rest.pop()
+        found.append(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        rest.extend(reversed(list(ast.iter_child_nodes(node))))
+    return found
+
+
+def token_of(value: object) -> bytes | None:
+    """Equal for equal content of equal types, in equal order; None where the value is not plain."""
+    if not _is_plain(value, 0):
+        return None
+    plain: Any = value
+    try:
+        data = marshal.dumps(plain, 2)  # version 2 writes what a value is, not how often it is referred to
+    except ValueError:
+        return None
+    return data if len(data) < 16 else hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    kind = type(value)
+    if kind in _ATOMS:
+        return True
+    if kind not in _PLAIN or depth > _MAX_DEPTH:
+        return False
+    parts = (value.keys(), value.values()) if kind is dict else (value,)
+    for part in parts:
+        kinds = set(map(type, part))
+        if not kinds <= _PLAIN:
+            return False
+        if not kinds <= _ATOMS and not all(_is_plain(item, depth + 1) for item in part):
+            return False
+    return True
+
+
+def namespace(module: ModuleType) -> dict[str, Any]:
+    """A module's globals, past whatever its type does to attributes."""
+    found: dict[str, Any] = object.__getattribute__(module, "__dict__")
+    return found

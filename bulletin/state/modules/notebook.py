@@ -1,0 +1,314 @@
+"""The notebook's side: which modules of its own it has loaded, what an executor needs of them, and what comes back."""
+
+import importlib
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.machinery import ModuleSpec
+from types import FunctionType, ModuleType
+
+from bulletin.errors import ModulesTooLarge
+from bulletin.state.modules import attributes, sources
+from bulletin.state.modules.attributes import Change
+from bulletin.state.modules.shipment import (
+    Changes,
+    Entry,
+    Known,
+    Load,
+    Shipment,
+    new_id,
+    unnoticed,
+)
+from bulletin.state.modules.sources import Place, Search, Source
+
+#: Of all sources that a cell needs.
+MAX_SOURCES_BYTES = 20_000_000
+
+
+@dataclass
+class _Loaded:
+    """A module of the user's as it was when it was first seen after it was loaded."""
+
+    spec: ModuleSpec
+    module: weakref.ref[ModuleType]
+    place: Place
+    source: Source | None
+    load: Load
+    seen: attributes.State
+    is_patched: bool
+    definitions: Mapping[str, weakref.ref[FunctionType | type]]
+
+    @cached_property
+    def base(self) -> attributes.State:
+        """Its globals as importing it there gives them."""
+        return attributes.after_import(self.source and self.source.text, self.seen)
+
+
+class Notebook:
+    """Owns what is remembered of the modules of this process. One for a process."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, _Loaded] = {}
+        self._looked: dict[str, ModuleSpec | None] = {}  # every name in sys.modules, and what was there
+        self._last = (0, "")
+
+    def observe(self) -> None:
+        """Remember the sources of modules that were loaded or reloaded since the last call.
+
+        To be called after each cell of the notebook: a file that is edited before then is remembered as edited. Some
+        microseconds where no module was loaded.
+        """
+        for name, known in self._loaded.items():
+            if (module := sys.modules.get(name)) is not None and sources.spec_in(module) is not known.spec:
+                self._look()
+                return
+        if self._last != _extent():
+            self._look()
+
+    def _look(self) -> None:
+        """Go through all modules of the process, in the order in which they were loaded."""
+        self._last = _extent()
+        for name in [name for name in self._loaded if name not in sys.modules]:
+            del self._loaded[name], self._looked[name]
+        for name, module in list(sys.modules.items()):
+            spec = sources.spec_in(module)
+            if name in self._looked and self._looked[name] is spec:
+                continue
+            if getattr(spec, "_initializing", False):
+                continue
+            self._looked[name] = spec
+            place = sources.place_of(name, spec)
+            if place is None:
+                self._loaded.pop(name, None)
+            else:
+                self._remember(module, place)
+
+    def _remember(self, module: ModuleType, place: Place) -> None:
+        before = self._loaded.pop(place.name, None)
+        is_same = before is not None and before.module() is module
+        source = None if place.file is None or place.is_compiled else sources.source_of(place.file)
+        spec = sources.spec_in(module)
+        assert spec is not None
+        self._loaded[place.name] = _Loaded(
+            spec=spec,
+            module=weakref.ref(module),
+            place=place,
+            source=source,
+            load=Load(before.load.module if is_same and before is not None else new_id(), new_id()),
+            seen=attributes.read(module),
+            is_patched=before is not None and _is_patched(before.definitions, attributes.namespace(module)),
+            definitions=_definitions(module),
+        )
+
+    def out(self, imports: Iterable[str] = (), known: Known | None = None) -> tuple[Shipment, Known]:
+        """What an executor needs of this process's own modules.
+
+        Those are the loaded ones, those that they, or the cell, import somewhere by name, and all of the packages that
+        these are in, where a package is small. Other files beside them do not travel.
+
+        Parameters
+        ----------
+        imports
+            Full names of modules that the cell or a function that it reaches imports. Any may be missing or installed.
+        known
+            What the executor has; None for a new one.
+
+        Returns
+        -------
+        Shipment, and what the executor has once it has settled it.
+
+        Raises
+        ------
+        ModulesTooLarge
+            If the sources are more than `MAX_SOURCES_BYTES`.
+        """
+        known = known or Known()
+        self._look()
+        imports = list(imports)
+        entries, texts = self._entries(imports)
+        if entries == known.entries:
+            table, sent = known.table or new_id(), None if known.table else entries
+        else:
+            table, sent = new_id(), entries
+        wanted = tuple(name for name in dict.fromkeys(_with_parents(imports)) if name in self._loaded)
+        states, changed = self._attributes(known)
+        shipment = Shipment(
+            table,
+            sent,
+            {digest: text for digest, text in texts.items() if digest not in known.digests},
+            wanted,
+            changed,
+        )
+        return shipment, Known(table, entries, known.digests | texts.keys(), states)
+
+    def _entries(self, imports: Iterable[str]) -> tuple[dict[str, Entry], dict[str, str]]:
+        found: dict[str, Entry] = {}
+        texts: dict[str, str] = {}
+        sizes: dict[str, int] = {}
+        for place in self._needed(imports):
+            loaded = self._loaded.get(place.name)
+            on_file = None if place.file is None or place.is_compiled else sources.source_of(place.file)
+            source = loaded.source if loaded is not None else on_file
+            on_file = on_file or source
+            for text in (source, on_file):
+                if text is not None:
+                    texts[text.digest] = text.text
+                    sizes[place.name] = max(text.size, sizes.get(place.name, 0))
+            found[place.name] = Entry(
+                place.file,
+                place.folders,
+                source and source.digest,
+                on_file and on_file.digest,
+                None if loaded is None else loaded.load,
+                place.is_compiled,
+                loaded is not None and loaded.is_patched,
+            )
+        if sum(sizes.values()) > MAX_SOURCES_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            raise ModulesTooLarge(sum(sizes.values()), MAX_SOURCES_BYTES, largest, sizes[largest])
+        return found, texts
+
+    def _needed(self, imports: Iterable[str]) -> Iterator[Place]:
+        """The loaded ones in the order in which they were loaded, then all that are named, then those beside them."""
+        search = Search()
+        places = {name: self._loaded[name].place for name in sys.modules if name in self._loaded}
+        rest = list(places.values())
+        for name in _with_parents(imports):
+            self._add(search.place(name), places, rest)
+        while rest:
+            place = rest.pop(0)
+            for name in _with_parents(self._imports_of(place)):
+                self._add(search.place(name), places, rest)
+            parent = places.get(place.name.rpartition(".")[0])
+            if place.folders and place.file is not None and (parent is None or parent.file is None):
+                for other in sources.unnamed_in(place):
+                    self._add(other, places, rest)
+        yield from places.values()
+
+    def _add(self, place: Place | None, places: dict[str, Place], rest: list[Place]) -> None:
+        if place is not None and place.name not in places:
+            places[place.name] = place
+            rest.append(place)
+
+    def _imports_of(self, place: Place) -> tuple[str, ...]:
+        if place.file is None or place.is_compiled:
+            return ()
+        loaded = self._loaded.get(place.name)
+        source = loaded.source if loaded is not None else sources.source_of(place.file)
+        package = place.name if place.folders is not None else place.name.rpartition(".")[0]
+        return () if source is None else sources.imports_of(source.text, package)
+
+    def _attributes(self, known: Known) -> tuple[dict[str, tuple[Load, attributes.State]], dict[str, Change]]:
+        """What modules hold, and what of it is new to the executor."""
+        states: dict[str, tuple[Load, attributes.State]] = {}
+        changed: dict[str, Change] = {}
+        for name, loaded in self._loaded.items():
+            module = loaded.module()
+            if module is None:
+                continue
+            load, state = known.attributes.get(name, (None, {}))
+            before = state if load == loaded.load else loaded.base
+            now = attributes.read(module, before)
+            states[name] = loaded.load, now
+            change = attributes.difference(before, now, module)
+            if change is not None:
+                changed[name] = change
+        return states, changed
+
+    def follow(self, changes: Changes) -> dict[str, BaseException]:
+        """Import and reload here what the cell has imported and reloaded there, unnoticed.
+
+        To be called before the values are loaded, which may be of classes of these modules. What the modules' text
+        prints or draws at random has happened there.
+
+        Returns
+        -------
+        dict
+            Modules that could not be imported here, and why. Values that refer to them cannot be loaded.
+        """
+        failed: dict[str, BaseException] = {}
+        if not (changes.loaded or changes.reloaded or changes.removed):
+            return failed
+        anew = {
+            name for name in changes.loaded if name in sys.modules and self._is_other(name, changes.loaded[name][0])
+        }
+        for name in (*changes.removed, *anew):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()  # a file may be so new that Python has not noticed it
+        for name in (*changes.loaded, *changes.reloaded):
+            with unnoticed():
+                try:
+                    if name in changes.reloaded and name in sys.modules:
+                        importlib.reload(sys.modules[name])
+                    else:
+                        importlib.import_module(name)
+                except (Exception, SystemExit) as error:  # noqa: BLE001  the module's own code may raise anything
+                    failed[name] = error
+        self._look()
+        for name, (load, digest) in {**changes.loaded, **changes.reloaded}.items():
+            loaded = self._loaded.get(name)
+            if name not in failed and loaded is not None and (loaded.source and loaded.source.digest) == digest:
+                loaded.load = load  # the executor has run this very text, so it need not run it again
+        return failed
+
+    def _is_other(self, name: str, load: Load) -> bool:
+        return name not in self._loaded or self._loaded[name].load.module != load.module
+
+    def apply(self, changes: Changes, known: Known) -> Known:
+        """Change globals of modules as the cell did. To be called last: it raises nothing, and nothing undoes it.
+
+        Returns
+        -------
+        Known
+            What the executor has now, for the next `out`.
+        """
+        states = dict(known.attributes)
+        touched = {**changes.loaded, **changes.reloaded, **changes.attributes}
+        for name in touched:
+            loaded = self._loaded.get(name)
+            module = None if loaded is None else loaded.module()
+            if loaded is None or module is None:
+                continue
+            if name in changes.attributes:
+                attributes.write(module, changes.attributes[name])
+            states[name] = loaded.load, attributes.read(module)
+        return replace(known, attributes=states)
+
+
+def _extent() -> tuple[int, str]:
+    return len(sys.modules), next(reversed(sys.modules), "")
+
+
+def _with_parents(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        parts = name.split(".")
+        for length in range(1, len(parts) + 1):
+            yield ".".join(parts[:length])
+
+
+def _definitions(module: ModuleType) -> dict[str, weakref.ref[FunctionType | type]]:
+    """The functions and classes that a module defines."""
+    home = attributes.namespace(module)
+    return {
+        name: weakref.ref(value)
+        for name, value in home.items()
+        if type(value) is FunctionType or (isinstance(value, type) and "__module__" in vars(value))
+        if value.__module__ == module.__name__
+    }
+
+
+def _is_patched(before: Mapping[str, weakref.ref[FunctionType | type]], now: Mapping[str, object]) -> bool:
+    """True where an old function has a new one's code: not `reload` alone was at work."""
+    for name, reference in before.items():
+        old, new = reference(), now.get(name)
+        if old is None or old is new:
+            continue
+        pairs = [(old, new)]
+        if isinstance(old, type) and isinstance(new, type):
+            pairs = [(value, vars(new).get(key)) for key, value in vars(old).items()]
+        for was, has in pairs:
+            if type(was) is FunctionType and type(has) is FunctionType and was.__code__ is has.__code__:
+                return True
+    return False

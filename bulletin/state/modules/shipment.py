@@ -1,0 +1,97 @@
+"""What the two sides tell each other of modules: plain data, in which values are the sender's own objects."""
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bulletin.state import ambient
+from bulletin.state.modules.attributes import Change, State
+
+#: What a module may change in passing.
+_RUNNING: tuple[str, ...] = ("random", "numpy", "torch", "folder")
+
+
+class Load(NamedTuple):
+    """One time that a module was run: in which module object, and which run of it. Equal on both sides."""
+
+    module: str
+    run: str
+
+
+class Entry(NamedTuple):
+    """One module of the user's.
+
+    `digest` names the text that the notebook has run, `on_file` what is in the file now: a reload and a second import
+    run that. Both are the same for a module that the notebook has not loaded, and None for one without a text.
+    `is_patched` where functions and classes from before a reload were given the new code, as `%autoreload` does it.
+    """
+
+    file: str | None
+    folders: tuple[str, ...] | None
+    digest: str | None
+    on_file: str | None
+    loaded: Load | None
+    is_compiled: bool = False
+    is_patched: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """What an executor needs of the notebook's modules before a cell.
+
+    `entries` is None where they are those that were sent as `table` before. `texts` are by digest. `wanted` are loaded
+    in the notebook and imported by the cell. `attributes` is what was changed in modules after they were imported.
+    """
+
+    table: str
+    entries: Mapping[str, Entry] | None
+    texts: Mapping[str, str]
+    wanted: tuple[str, ...]
+    attributes: Mapping[str, Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an executor has of the notebook's modules. Of a new one: `Known()`."""
+
+    table: str = ""
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    digests: frozenset[str] = frozenset()
+    attributes: Mapping[str, tuple[Load, State]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a cell did to modules.
+
+    `loaded` has those that it loaded first or anew, `reloaded` those that it ran again in the same module object, each
+    with the digest of the text; `removed` are those that it took out of `sys.modules`.
+    """
+
+    loaded: Mapping[str, tuple[Load, str | None]]
+    reloaded: Mapping[str, tuple[Load, str | None]]
+    removed: tuple[str, ...]
+    attributes: Mapping[str, Change]
+
+    def __bool__(self) -> bool:
+        return bool(self.loaded or self.reloaded or self.removed or self.attributes)
+
+
+def new_id() -> str:
+    """One that neither side has used."""
+    return os.urandom(8).hex()
+
+
+@contextlib.contextmanager
+def unnoticed() -> Iterator[None]:
+    """Run a module's text that the other side has run already: what it prints and draws at random shows once."""
+    before = ambient.snapshot()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            yield
+        finally:
+            kept: ambient.Ambient = {kind: before[kind] for kind in _RUNNING if kind in before}
+            ambient.settle(kept, is_overlay=False)
