@@ -105,12 +105,21 @@ def lives() -> str:
     return "".join(parts)
 
 
+def type_matrix() -> str:
+    """Which kinds of values travel: the rows of tests/state/matrix, which its tests hold to what happens."""
+    sys.path.insert(0, str(HERE.parent))
+    from tests.state.matrix import page
+
+    return f"# Type matrix\n\n{NOTE}{page.text()}"
+
+
 PAGES = {
     "reference/settings.md": settings,
     "reference/commands.md": commands,
     "reference/gpu-magic.md": magic,
     "reference/errors.md": all_errors,
     "reference/lives.md": lives,
+    "reference/type-matrix.md": type_matrix,
 }
 
 

@@ -89,7 +89,8 @@ def _orphans(survey: Survey, baseline: Baseline) -> list[object]:
     now = {id(unit.root): unit for unit in survey.units.values()}
     lost: dict[int, object] = {}
     for unit in baseline.units:
-        if not now[id(unit.root)].is_as(unit):
+        found = now.get(id(unit.root))
+        if found is None or not found.is_as(unit):
             lost.update((id(node), node) for node in unit.nodes if node is not None)
     for unit in baseline.definitions:
         if not survey.definitions[unit.uid].is_as(unit):

@@ -11,7 +11,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType
+from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType
 from typing import Any, TypeAlias
 
 import cloudpickle
@@ -35,7 +35,7 @@ PREAMBLE = (
 _FIRST = 2
 #: Equal wherever they are, or known by their name: never in the table.
 _ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented))
-_NAMED = (type, FunctionType, BuiltinFunctionType, ModuleType, CodeType, MethodDescriptorType, GetSetDescriptorType)
+_NAMED = (type, FunctionType, ModuleType, CodeType, MethodDescriptorType, GetSetDescriptorType)
 #: As deep as a value may be nested: more than Python's own limit, with a stack of its own.
 _DEEP_LIMIT, _DEEP_STACK_BYTES = 400_000, 1 << 29
 _MANY_STAYED = 16
@@ -64,9 +64,11 @@ class Encoder(pickle.Pickler):
         self.is_digest = False  # code as a token: only this side reads the stream
         self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.frames`
         self.guards: dict[int, Region] = {}
+        self.lent: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._privates: dict[int, dict[str, Any]] = {}
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
+        self._usual: set[type] = set()
         self._ground: dict[int, tuple[int, object]] = {id(namespace): (0, namespace), id(HERE): (1, HERE)}
         self._begin("", None)
 
@@ -117,6 +119,10 @@ class Encoder(pickle.Pickler):
         data = self._file.getvalue()
         nodes = self._nodes(root)
         self.clear_memo()
+        lent = self._lent(nodes)
+        if lent:
+            self.lent |= lent
+            return self.encode(root, name, inline=inline, uid=uid, is_ours=is_ours)
         if is_ours:
             nodes[_FIRST] = None
         if self.regions:
@@ -183,6 +189,18 @@ class Encoder(pickle.Pickler):
                     part = held = None
         return nodes
 
+    def _lent(self, nodes: list[object]) -> set[int]:
+        """Instances whose own dict is held by others too, and that do not travel with that in mind yet."""
+        found = set()
+        count_of, usual = sys.getrefcount, self._usual
+        held = None
+        for value in nodes:
+            if type(value) in usual and id(value) not in self.lent:
+                held = getattr(value, "__dict__", None)
+                if held is not None and count_of(held) > _OWN_DICT:
+                    found.add(id(value))
+        return found
+
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """The number of a region in this stream, and the place of an address in it. `user` is what looks at it."""
         number = self._numbers.get(id(region))
@@ -205,9 +223,16 @@ class Encoder(pickle.Pickler):
         try:
             reducer = self._kinds[kind]
         except KeyError:
-            reducer = self._kinds[kind] = reducers.of_family(kind) or (None if _is_plain(kind) else _reduce_generic)
+            reducer = reducers.of_family(kind)
+            if reducer is reducers.reduce_own_container:
+                self._usual.add(kind)
+            elif reducer is None and _is_plain(kind):
+                self._usual.add(kind)
+            elif reducer is None:
+                reducer = _reduce_generic
+            self._kinds[kind] = reducer
         if reducer is None:
-            return NotImplemented
+            return reducers.reduce_lender(value) if self.lent and id(value) in self.lent else NotImplemented
         try:
             found = reducer(self, value)
             if found is NotImplemented:
@@ -302,6 +327,8 @@ def _count_alone() -> int:
 
 #: The memo holds it as well.
 _TEMPORARY = _count_alone() + 1
+#: After the memo is cleared, the list of nodes, the instance and the variable hold an instance's own dict.
+_OWN_DICT = _TEMPORARY
 
 
 class Reader(pickle.Unpickler):

@@ -9,9 +9,11 @@ import decimal
 import fractions
 import pathlib
 import re
+import sys
 import uuid
 from collections import OrderedDict, defaultdict, deque
 from functools import lru_cache
+from operator import length_hint
 from types import CellType, MappingProxyType, MemberDescriptorType, MethodType
 from typing import Any
 
@@ -23,6 +25,15 @@ _STEADY: tuple[type, ...] = (
     pathlib.PurePath, range, slice, re.Pattern, frozenset, complex, int, float, str, bytes, MappingProxyType,
     _thread.LockType, _thread.RLock, BaseException,
 )  # fmt: skip
+#: What never changes in them, and is all there is.
+_PARTS: dict[type, tuple[str, ...]] = {
+    MethodType: ("__self__", "__func__"),
+    property: ("fget", "fset", "fdel", "__doc__"),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+}
+#: Iterators that can be set to their end.
+_ITERATORS = frozenset({type(iter([])), type(iter(())), type(iter("")), type(iter(b"")), type(iter(bytearray()))})
 _UNSET = object()
 
 
@@ -92,6 +103,12 @@ def _slots_of(value: Any) -> tuple[Any, ...]:
     return slots_of(kind)
 
 
+def slots_held(value: Any) -> list[tuple[str, Any]]:
+    """The slots of an instance that hold something, by name."""
+    found = [(slot.__name__, _slot(slot, value)) for slot in _slots_of(value)]
+    return [(name, held) for name, held in found if held is not _UNSET]
+
+
 def _slot(slot: Any, value: Any) -> Any:
     try:
         return slot.__get__(value, type(value))
@@ -125,9 +142,13 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
         empty_attributes(landing, old)
         _copy_attributes(old, fresh)
         return old
-    if kind is MethodType:
-        is_same = old.__self__ is fresh.__self__ and old.__func__ is fresh.__func__
+    if kind in _PARTS:
+        is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
         return old if is_same else _replace(landing, old, fresh)
+    if kind in _ITERATORS and not length_hint(fresh):
+        landing.undoable(old.__setstate__, (old.__reduce__() + (0, 0))[2])
+        old.__setstate__(sys.maxsize)
+        return old
     if isinstance(old, tuple):
         is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))
         if is_same:

@@ -16,6 +16,7 @@ FIXED = frozenset(
         "__package__",
         "__loader__",
         "__spec__",
+        "__warningregistry__",
     }
 )
 #: Containers of the history that IPython holds on to: their content may travel out, the objects stay.

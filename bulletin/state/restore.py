@@ -77,7 +77,6 @@ def restore(
             del namespace[name]
         kind = f"value that cannot be loaded there ({_said(problem)})"
         raise CannotSend(arrival.at, arrival.at, kind) from problem
-    table.drop(parcel.dropped)
     ambient.settle(parcel.tail["ambient"], is_overlay=True)
     ambient.learn_sources(parcel.tail["sources"])
     came = {name: namespace[name] for name in arrival.bound if names.is_users(name)}
@@ -285,10 +284,8 @@ class _Arrival:
             if region.rid >= 0 and region.address:
                 table.regions[region.rid] = region
         survey: Survey = attempt(self._survey)
-        for unit in survey.units.values():
-            table.settle(unit)
-        for unit in survey.definitions.values():
-            table.settle_definition(unit)
+        table.settle(survey.units.values(), survey.definitions.values())
+        table.drop(parcel.dropped)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 

@@ -24,7 +24,9 @@ _ATOMS: tuple[type, ...] = (type(None), bool, int, float, complex, str, bytes, t
 
 def is_plain(value: object) -> bool:
     """True for what travels with its name: what has no content, or is found by its own name."""
-    return type(value) in _ATOMS or isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type)
+    if isinstance(value, BuiltinFunctionType):  # `numbers.append` is a value, `len` is not
+        return value.__self__ is None or isinstance(value.__self__, ModuleType | type)
+    return type(value) in _ATOMS or isinstance(value, ModuleType | FunctionType | type)
 
 
 class Survey:
@@ -45,6 +47,7 @@ class Survey:
         self.lost: dict[str, Stayed] = {}
         self._queue: deque[tuple[str, object]] = deque()
         self._pending: dict[int, int] = {}
+        self._alive: list[object] = []  # whose ids are in `_pending`
         self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
         self._is_open = self._is_narrow = False
 
@@ -224,6 +227,7 @@ class Survey:
             if node is not None and id(node) not in known and id(node) not in pending:
                 pending[id(node)] = self._next_oid
                 self._next_oid += 1
+                self._alive.append(node)
         for region in unit.regions:
             if region.rid < 0 and region.is_held:
                 region.rid = self._next_rid
@@ -268,10 +272,8 @@ class Survey:
             if region.rid >= 0:
                 region.agreed = region.digests()
                 table.regions[region.rid] = region
-        for unit in self._changed:
-            table.settle(unit)
-        for uid in self._changed_definitions:
-            table.settle_definition(self.definitions[uid])
+        table.settle(self._changed, [self.definitions[uid] for uid in self._changed_definitions])
+        table.drop(parcel.dropped)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 

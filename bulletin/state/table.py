@@ -88,22 +88,21 @@ class Table:
                 objects[oid] = value
             known[id(value)] = oid
 
-    def settle(self, unit: Unit) -> None:
-        """Both sides have the unit as it is here; all its objects have numbers. What only the old one held goes."""
-        oid = self.oids[id(unit.root)]
-        before = self.units.get(oid)
-        self._hold(unit, 1)
-        self.units[oid] = unit
-        if before is not None:
-            self._hold(before, -1)
-
-    def settle_definition(self, unit: Unit) -> None:
-        """The same for a function or class."""
-        before = self.definitions.get(unit.uid)
-        self._hold(unit, 1)
-        self.definitions[unit.uid] = unit
-        if before is not None:
-            self._hold(before, -1)
+    def settle(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
+        """Both sides have these as they are here, all with numbers. What only their older ones held is forgotten."""
+        before: list[Unit | None] = []
+        for unit in units:
+            self._hold(unit, 1)
+            oid = self.oids[id(unit.root)]
+            before.append(self.units.get(oid))
+            self.units[oid] = unit
+        for unit in definitions:
+            self._hold(unit, 1)
+            before.append(self.definitions.get(unit.uid))
+            self.definitions[unit.uid] = unit
+        for old in before:
+            if old is not None:
+                self._hold(old, -1)
 
     def drop(self, roots: Iterable[int]) -> None:
         """Forget these units, and all objects and memory that no other unit holds."""

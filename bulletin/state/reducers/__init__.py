@@ -15,6 +15,8 @@ from . import arrays, builtins, classes, exceptions, frames, functions, tensors
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
+reduce_lender, reduce_own_container = builtins.reduce_lender, builtins.reduce_own_container
+
 EXACT: dict[type, Reducer] = {**functions.EXACT, **builtins.EXACT, type: classes.reduce_class, Handle: reduce_handle}
 
 
@@ -40,4 +42,6 @@ def of_family(kind: type) -> Reducer | None:
         return frames.reduce_frame
     if top in {"_io", "socket", "ssl"}:
         return builtins.family_of_io(kind)
+    if builtins.is_own_container(kind):
+        return builtins.reduce_own_container
     return builtins.reduce_delegating if builtins.is_delegating(kind) else None

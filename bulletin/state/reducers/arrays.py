@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state.landing import HERE, Landing, Reduced
@@ -152,12 +153,14 @@ def _relaid(landing: Landing, old: Any, region: Region, offset: int, dtype: Any,
 
 
 def _lay_out(array: Any, dtype: Any, shape: Any, strides: Any) -> None:
-    if array.dtype != dtype:
-        array.dtype = dtype
-    if array.shape != shape:
-        array.shape = shape
-    if array.strides != strides:
-        array.strides = strides
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy would rather have a new array; but this is the user's
+        if array.dtype != dtype:
+            array.dtype = dtype
+        if array.shape != shape:
+            array.shape = shape
+        if array.strides != strides:
+            array.strides = strides
 
 
 def _marked(landing: Landing, array: Any, writeable: bool) -> Any:

@@ -8,10 +8,12 @@ import io
 import os
 import sys
 import weakref
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.state.inplace import attributes_of, fill_dict, fill_list, fill_set, slots_held
 from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
 
 if TYPE_CHECKING:
@@ -171,6 +173,75 @@ def fill_instance(value: Any, state: Any) -> None:
         object.__getattribute__(value, "__dict__").update(attributes)
     for name, held in (slots or {}).items():
         object.__setattr__(value, name, held)
+
+
+def is_own_container(kind: type) -> bool:
+    """True for the user's own kinds of list, dict and set that do not say themselves how they travel."""
+    return (
+        issubclass(kind, list | dict | set)
+        and bool(kind.__flags__ & _HEAP_TYPE)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ in _USUAL_REDUCE
+        and getattr(kind, "__getstate__", None) in {None, getattr(object, "__getstate__", None)}
+        and not any(hasattr(kind, name) for name in ("__setstate__", "__getnewargs__", "__getnewargs_ex__"))
+    )
+
+
+_HEAP_TYPE = 1 << 9
+_USUAL_REDUCE = (object.__reduce__, set.__reduce__, OrderedDict.__reduce__)
+
+
+def reduce_own_container(encoder: "Encoder", value: Any) -> Reduced:
+    """Its items and its attributes. Nothing of the user's is asked: an `append` of theirs would run a second time."""
+    if isinstance(value, dict):
+        items: Any = list((OrderedDict if isinstance(value, OrderedDict) else dict).items(value))
+    else:
+        items = list((list if isinstance(value, list) else set).__iter__(value))
+    factory = value.default_factory if isinstance(value, defaultdict) else None
+    state = (HERE, items, attributes_of(value), id(value) in encoder.lent, slots_held(value), factory)
+    return make_own_container, (type(value),), state, None, None, fill_own_container
+
+
+def make_own_container(kind: Any) -> Any:
+    """An empty one; no `__init__` runs."""
+    return kind.__new__(kind)
+
+
+def fill_own_container(value: Any, state: tuple[Landing, Any, Any, bool, Any, Any]) -> None:
+    """Its items and its attributes."""
+    landing, items, attributes, is_lent, slots, factory = state
+    if isinstance(value, dict):
+        fill_dict(value, items)
+    elif isinstance(value, list):
+        fill_list(value, items)
+    else:
+        fill_set(value, items)
+    if factory is not None:
+        landing.undoable(setattr, value, "default_factory", value.default_factory)
+        value.default_factory = factory
+    if is_lent:
+        fill_lender(value, (landing, attributes, slots))
+        return
+    if attributes:
+        object.__getattribute__(value, "__dict__").update(attributes)
+    for slot, held in slots:
+        object.__setattr__(value, slot, held)
+
+
+def reduce_lender(value: Any) -> Reduced:
+    """An instance of a plain class whose own dict somebody else holds too: the dict itself goes, not what is in it."""
+    return make_own_container, (type(value),), (HERE, value.__dict__, slots_held(value)), None, None, fill_lender
+
+
+def fill_lender(value: Any, state: tuple[Landing, dict[str, Any], list[tuple[str, Any]]]) -> None:
+    """Let this be its own dict."""
+    landing, attributes, slots = state
+    before = object.__getattribute__(value, "__dict__")
+    if before is not attributes:
+        landing.undoable(object.__setattr__, value, "__dict__", before)
+        object.__setattr__(value, "__dict__", attributes)
+    for slot, held in slots:
+        object.__setattr__(value, slot, held)
 
 
 def is_delegating(kind: type) -> bool:

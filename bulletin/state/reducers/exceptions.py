@@ -1,9 +1,9 @@
 """Exceptions: with their class, arguments, attributes and causes, without running an `__init__` of the user's."""
 
-from types import WrapperDescriptorType
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import Reduced
+from bulletin.state.inplace import empty_attributes
+from bulletin.state.landing import HERE, Landing, Reduced
 
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
@@ -24,35 +24,41 @@ def reduce_exception(_: "Encoder", error: BaseException) -> Reduced:
     cls = type(error)
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
-    args = error.__reduce__()[1]
+    args = error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()
     extra = [
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
-    return make_exception, (cls, args), (dict(error.__dict__), extra, links), None, None, fill_exception
+    state = (HERE, error.args, dict(error.__dict__), extra, links)
+    return make_exception, (HERE, cls, args), state, None, None, fill_exception
 
 
-def make_exception(cls: Any, args: tuple[Any, ...]) -> BaseException:
-    """An exception as its class would have left it, though only the built-in part of it runs."""
-    if isinstance(cls.__init__, WrapperDescriptorType) and not _makes_itself(cls):
-        made: BaseException = cls(*args)
-        return made
+def make_exception(landing: Landing, cls: Any, args: tuple[Any, ...]) -> BaseException:
+    """The old exception, or one as its class would have left it, though only the built-in part of it runs."""
+    old = landing.take_twin()
+    if type(old) is cls:
+        empty_attributes(landing, old)
+        return old  # type: ignore[no-any-return]
     builtin: Any = next(base for base in cls.__mro__ if base.__module__ == "builtins")
-    made = builtin.__new__(cls, *args)
-    builtin.__init__(made, *args)
+    made: BaseException = builtin.__new__(cls, *args)
+    if args:
+        builtin.__init__(made, *args)
     return made
 
 
-def _makes_itself(cls: type) -> bool:
-    return any("__new__" in vars(base) for base in cls.__mro__ if base.__module__ != "builtins")
-
-
 def fill_exception(
-    error: BaseException, state: tuple[dict[str, Any], list[tuple[str, Any]], tuple[Any, Any, bool]]
+    error: BaseException,
+    state: tuple[Landing, tuple[Any, ...], dict[str, Any], list[tuple[str, Any]], tuple[Any, Any, bool]],
 ) -> None:
-    """What is known of it besides its arguments."""
-    attributes, extra, links = state
+    """What is known of it."""
+    landing, args, attributes, extra, links = state
+    for name, value in [("args", args), *extra, *zip(_LINKS, links, strict=True)]:
+        if getattr(error, name) is not value:
+            landing.undoable(setattr, error, name, getattr(error, name))
+            setattr(error, name, value)
     error.__dict__.update(attributes)
-    for name, value in extra:
-        setattr(error, name, value)
-    error.__cause__, error.__context__, error.__suppress_context__ = links
+
+
+_LINKS = ("__cause__", "__context__", "__suppress_context__")
+#: What these hold besides `args` is set only when they are made.
+_MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)

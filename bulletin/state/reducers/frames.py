@@ -42,4 +42,14 @@ def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
         for array in (part, inner, *(getattr(inner, name, None) for name in _HOLDERS)):
             if isinstance(array, numpy.ndarray):
                 encoder.guarded |= {id(array), id(owner_of(array))}
-    return NotImplemented
+    if manager is None:
+        return NotImplemented
+    made_by, args, state = frame.__reduce_ex__(5)[:3]
+    return made_by, args, state, None, None, fill_frame
+
+
+def fill_frame(frame: Any, state: Any) -> None:
+    """What pandas does with a state; but it would copy `attrs`, which is the user's."""
+    frame.__setstate__(state)
+    if isinstance(state, dict) and "attrs" in state:
+        object.__setattr__(frame, "_attrs", state["attrs"])

@@ -1,0 +1,72 @@
+# ruff: noqa: E501  a row is a line
+"""Kinds of numpy."""
+
+from .kind import Family
+from .kind import Kind as K
+
+LOOK = "x.tolist(), x.dtype, x.shape, x.strides"
+FLAGS = "x.tolist(), x.dtype, x.strides, x.flags.writeable, x.flags.c_contiguous"
+
+# fmt: off
+NUMPY = Family("numpy", (
+    K("array of bool", "import numpy as np\nx = np.array([True, False])", "x[1] = True", look=LOOK),
+    K("array of int8, uint16, int64", "import numpy as np\nx = [np.arange(3, dtype=t) for t in ('i1', 'u2', 'i8')]", "x[0][1] = 9; x[2][0] = -1", look="[(a, a.dtype) for a in x]", inner="x[2]"),
+    K("array of float16, float32, float64, longdouble", "import numpy as np\nx = [np.ones(3, t) for t in (np.float16, np.float32, np.float64, np.longdouble)]", "x[0][1] = 9; x[3][0] = -1", look="[(a, a.dtype) for a in x]", inner="x[1]"),
+    K("array with nan and minus zero", "import numpy as np\nx = np.array([np.nan, -0.0, np.inf])", "x[0] = 0; x[2] = np.nan", look=LOOK),
+    K("array of complex", "import numpy as np\nx = np.array([1 + 2j, 3])", "x.imag[1] = 5", look=LOOK),
+    K("array, big-endian", "import numpy as np\nx = np.arange(3, dtype='>i4')", "x[0] = 7", look=LOOK),
+    K("array of str", "import numpy as np\nx = np.array(['a', 'Größe'])", "x[0] = 'zz'", look=LOOK),
+    K("array of bytes", "import numpy as np\nx = np.array([b'a', b'bc'])", "x[0] = b'z'", look=LOOK),
+    K("array of numpy's variable-length strings", "import numpy as np\nx = np.array(['a', 'Größe'], dtype=np.dtypes.StringDType())", "x[0] = 'zz' * 50", look="x.tolist(), x.dtype", wrong="there back", known="it arrives as an array of objects"),
+    K("array of datetime64 and timedelta64", "import numpy as np\nx = [np.array(['2026-01-01', 'NaT'], 'M8[ns]'), np.array([1, 2], 'm8[D]')]", "x[0][1] = '2026-02-03'; x[1][0] = 7", look="[(a, a.dtype) for a in x]", inner="x[0]"),
+    K("array of objects", "import numpy as np\nv = [1]\nx = np.array([v, None, 'a'], dtype=object)", "x[0].append(2); x[1] = 5", look=LOOK, inner="x[0]"),
+    K("array of itself", "import numpy as np\nx = np.empty(2, object)\nx[0] = x", "x[1] = 5", look="x[0] is x, x[1]", inner="x[0]"),
+    K("structured array", "import numpy as np\nx = np.array([(1, 2.0), (3, 4.0)], dtype=[('a', 'i4'), ('b', 'f8')])", "x['a'][1] = 9", look=LOOK),
+    K("structured array with a title, padding and objects", "import numpy as np\nx = np.zeros(2, dtype=np.dtype([(('T', 'a'), 'i1'), ('b', 'O'), ('c', 'f8', (2,))], align=True))", "x['b'][0] = [1]; x['c'][1, 0] = 5", look="x.tolist(), x.dtype, x.dtype.itemsize", wrong="there back seen kept", known="the executor cannot make it"),
+    K("np.recarray", "import numpy as np\nx = np.rec.array([(1, 2.0)], names='a,b')", "x.a[0] = 7", look="x.tolist(), x.a, type(x).__name__"),
+    K("masked array", "import numpy as np\nx = np.ma.array([1, 2, 3], mask=[0, 1, 0], fill_value=9)", "x[0] = np.ma.masked; x[1] = 5", look="x.tolist(), x.mask.tolist(), x.fill_value"),
+    K("np.matrix", "import numpy as np, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = np.matrix([[1, 2], [3, 4]])", "x[0, 0] = 9", look="x.tolist(), type(x).__name__", wrong="there back seen kept", known="the executor cannot make it"),
+    K("subclass of array", "import numpy as np\nclass A(np.ndarray):\n  def __array_finalize__(s, o): s.unit = getattr(o, 'unit', None)\nx = np.arange(3).view(A)\nx.unit = 'm'", "x[0] = 7; x.unit = 's'", look="x.tolist(), x.unit, type(x) is A", wrong="there back seen", known="its attributes are lost"),
+    K("array, 0-dimensional", "import numpy as np\nx = np.array(5.0)", "x[()] = 7", look=LOOK),
+    K("array, empty", "import numpy as np\nx = np.zeros((0, 3))", look=LOOK),
+    K("array of 80 kB", "import numpy as np\nx = np.zeros(10_000)", "x[5_000] = 1", look="x.sum(), x.argmax(), x.flags.writeable"),
+    K("array, shrunk in place", "import numpy as np\nx = np.ones(1_000)", "x.resize((3, 300), refcheck=False)", look="x.shape, x.sum()"),
+    K("array, grown in place", "import numpy as np\nx = np.ones(100)", "x.resize(101, refcheck=False)", look="x.shape, x.sum()", wrong="there seen", known="where its memory did not move, its new size is not noticed"),
+    K("array, reshaped in place", "import numpy as np, warnings\nx = np.arange(6)", "with warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x.shape = (2, 3)", look=LOOK),
+    K("array that owns its memory", "import numpy as np\nx = np.zeros(4)", "x[0] = 1", look="x.tolist(), x.flags.owndata, x.base is None"),
+    K("view", "import numpy as np\na = np.arange(10.0)\nx = a[2:5]", "x[0] = 99", look="x.tolist(), a.tolist(), x.base is a", inner="x.base"),
+    K("view of a view", "import numpy as np\na = np.arange(10.0)\nx = a[2:8][1:3]", "x += 1", look="x.tolist(), a.tolist(), np.shares_memory(a, x)"),
+    K("array whose view the notebook holds", "import numpy as np\nx = np.arange(10.0)\nv = x[3:5]", "x[3] = -1", look="x.tolist(), v.tolist()"),
+    K("view, every second backwards", "import numpy as np\na = np.arange(10)\nx = a[::-2]", "x[0] = 99", look="x.tolist(), a.tolist(), x.strides"),
+    K("column of a matrix", "import numpy as np\na = np.zeros((3, 4))\nx = a[:, 1]", "x[:] = 5", look="x.tolist(), a.tolist(), x.strides"),
+    K("transposed", "import numpy as np\na = np.arange(6).reshape(2, 3)\nx = a.T", "x[2, 1] = 50", look="x.tolist(), a.tolist(), x.strides"),
+    K("Fortran order", "import numpy as np\nx = np.asfortranarray(np.arange(6).reshape(2, 3))", "x[1, 2] = 50", look=FLAGS),
+    K("broadcast view", "import numpy as np\na = np.arange(3)\nx = np.broadcast_to(a, (2, 3))", "a[0] = x[1, 2] + 5", look="x.tolist(), x.strides, x.flags.writeable"),
+    K("sliding windows", "import numpy as np\na = np.arange(5)\nx = np.lib.stride_tricks.sliding_window_view(a, 2)", "a[1] = x[0, 0] + 50", look="x.tolist(), x.strides"),
+    K("view of another dtype", "import numpy as np\na = np.zeros(2, 'f4')\nx = a.view('u4')", "x[0] = 1065353216", look="x.tolist(), a.tolist()"),
+    K("array over a bytearray", "import numpy as np\nb = bytearray(8)\nx = np.frombuffer(b, 'u1')", "x[0] = 65", look="x.tolist(), bytes(b)"),
+    K("read-only array", "import numpy as np\nx = np.arange(3)\nx.flags.writeable = False", look=FLAGS),
+    K("array set read-only", "import numpy as np\nx = np.arange(3)", "x.flags.writeable = False", look=FLAGS),
+    K("np.memmap", "import numpy as np, tempfile\nfolder = tempfile.mkdtemp()\nx = np.memmap(folder + '/m', 'u1', 'w+', shape=4)", "x[0] = 5", look="x.tolist(), type(x).__name__", after="import shutil; shutil.rmtree(folder, ignore_errors=True)"),
+    K("numpy scalars", "import numpy as np\nx = (np.float32(0.1), np.int8(-3), np.bool_(True), np.datetime64('2026'), np.complex64(1j), np.str_('a'))", look="x, [type(v).__name__ for v in x]"),
+    K("np.void record", "import numpy as np\nx = np.array([(1, 2.0)], dtype=[('a', 'i4'), ('b', 'f8')])[0]", "x['a'] = 9", look="x.item(), x.dtype", wrong="there seen", known="it does not see changes"),
+    K("np.ma.masked", "import numpy as np\nx = np.ma.masked", look="x is np.ma.masked"),
+    K("dtype", "import numpy as np\nx = np.dtype([('a', '<i4'), ('b', '>f8')])"),
+    K("ufunc", "import numpy as np\nx = np.add", look="x is np.add, x.reduce([1, 2])"),
+    K("ufunc of a function", "import numpy as np\ndef f(a, b): return a + b\nx = np.frompyfunc(f, 2, 1)", look="x(1, 2), x.nin", refused="numpy.ufunc", wrong="back", known="the next cell does not find it"),
+    K("np.vectorize", "import numpy as np\nk = 2\nx = np.vectorize(lambda a: a * k)", "k = 3; x.tag = 1", look="x([1, 2]).tolist(), hasattr(x, 'tag')"),
+    K("np.poly1d", "import numpy as np\nx = np.poly1d([1, 2, 3])", "x.coeffs[0] = 5", look="x(2), x.coeffs.tolist()", inner="x.coeffs"),
+    K("np.polynomial.Polynomial", "import numpy as np\nx = np.polynomial.Polynomial([1, 2])", "x.coef[0] = 5", look="x(2), x.coef.tolist()", inner="x.coef", wrong="kept", known="its array is replaced"),
+    K("np.random.Generator", "import numpy as np\nx = np.random.default_rng(1)", "x.random()", look="x.bit_generator.state['state']", inner="x.bit_generator"),
+    K("np.random.Generator of MT19937, Philox", "import numpy as np\nx = [np.random.Generator(np.random.MT19937(1)), np.random.Generator(np.random.Philox(1))]", "x[0].random(); x[1].random(3)", look="[str(g.bit_generator.state)[-200:] for g in x]", inner="x[1]"),
+    K("np.random.RandomState", "import numpy as np\nx = np.random.RandomState(1)", "x.rand(3)", look="x.get_state()[2], x.get_state()[1][:3]"),
+    K("np.random bit generator and seed sequence", "import numpy as np\nx = [np.random.PCG64(1), np.random.SeedSequence(5)]", "x[0].random_raw(); x[1].spawn(1)", look="x[0].state['state'], x[1].n_children_spawned", inner="x[0]"),
+    K("np.nditer", "import numpy as np\nx = np.nditer(np.arange(3))", look="x.itersize", refused="numpy.nditer"),
+    K("np.broadcast", "import numpy as np\nx = np.broadcast([1, 2], [[3], [4]])", look="x.shape", refused="numpy.broadcast"),
+    K("flat iterator", "import numpy as np\na = np.arange(4)\nx = a.flat", "x[1] = 9", look="a.tolist(), x[1]", inner="x.base", refused="numpy.flatiter"),
+    K("np.ndindex, np.errstate, np.r_", "import numpy as np\nx = [np.errstate(all='raise'), np.r_]", look="x[1][1:3].tolist(), type(x[0]).__name__"),
+    K("np.finfo, np.iinfo", "import numpy as np\nx = [np.finfo('f4'), np.iinfo('i2')]", look="x[0].eps, x[1].max", wrong="there back kept", known="its class is called without arguments"),
+    K("result of np.linalg.svd", "import numpy as np\nx = np.linalg.svd(np.eye(2))", "x.S[0] = 5", look="x.S, type(x).__name__", inner="x.S"),
+    K("np.load of an archive", "import numpy as np, io\nb = io.BytesIO()\nnp.savez(b, a=np.arange(3))\nb.seek(0)\nx = np.load(b)", look="x['a'].tolist(), x.files", refused="numpy.lib.npyio.NpzFile", after="x.close()", wrong="back", known="the next cell does not find it"),
+), needs=("numpy",))
+# fmt: on
