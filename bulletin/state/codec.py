@@ -224,9 +224,7 @@ class Encoder(pickle.Pickler):
             reducer = self._kinds[kind]
         except KeyError:
             reducer = reducers.of_family(kind)
-            if reducer is reducers.reduce_own_container:
-                self._usual.add(kind)
-            elif reducer is None and _is_plain(kind):
+            if reducer is reducers.reduce_own_container or (reducer is None and _is_plain(kind)):
                 self._usual.add(kind)
             elif reducer is None:
                 reducer = _reduce_generic

@@ -146,7 +146,7 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
         is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
         return old if is_same else _replace(landing, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
-        landing.undoable(old.__setstate__, (old.__reduce__() + (0, 0))[2])
+        landing.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
         old.__setstate__(sys.maxsize)
         return old
     if isinstance(old, tuple):
