@@ -1,0 +1,1 @@
+"""Whole notebooks, as people write them: with %%gpu on every cell they come to the same."""
