@@ -79,6 +79,8 @@ class CannotSend(BulletinError):
     def __str__(self) -> str:
         family = next((known for known in _ADVICE if self.kind.startswith(known)), None)
         advice = _ADVICE[family] if family else "Create it inside the cell, or take it out of {name!r}."
+        if " that was lost " in self.kind:
+            advice = "Run the cell that made it again."
         what = f"{self.path} is" if self.path != self.name else "it is"
         return (
             f"%%gpu cannot send {self.name!r}: {what} {name_kind(self.kind)}. "

@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-COMMANDS = ("status", "stop", "connect PATH")
+COMMANDS = ("status", "vars", "stop", "connect PATH")
 
 
 def advise(line: str) -> str:

@@ -12,18 +12,21 @@ from msgspec import structs
 from traitlets import Bool
 
 from bulletin import state
-from bulletin.errors import BadOption, CellLost, NoPool
+from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
 from bulletin.state import modules
-from bulletin_magic import discovery
+from bulletin_magic import discovery, glance
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
+from bulletin_magic.completion import complete
 from bulletin_magic.display import StatusLine, cell_text, show_note
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
+from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
 from bulletin_magic.options import parse
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
+from bulletin_magic.plan import describe_plan, describe_wait
 from bulletin_magic.receipts import describe_place, receipt
 from bulletin_magic.shared import SharedState
 from bulletin_magic.status import describe_pool
@@ -48,10 +51,13 @@ class BulletinMagics(Magics):
         self._link: Link | None = None
         self._is_busy, self._pid = False, os.getpid()
         self._shared = SharedState()
+        self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
         self._kernel = discovery.kernel_id(file)
         atexit.register(self.close)
+        for magic in ("%gpu", "%%gpu"):
+            shell.set_hook("complete_command", complete, str_key=magic)  # type: ignore[no-untyped-call]  # IPython's
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
@@ -75,12 +81,16 @@ class BulletinMagics(Magics):
             --project NAME      which of your projects pays
             --label TEXT        a name for the cell in lists and reports
             --environment ID    one of the pool's environments
+            --plan              run nothing; show what would be sent, how much of it is new, and what stays here
 
         `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back.
         """
-        wish = parse(line)
+        wish, is_plan = parse(line)
         if not cell.strip():
             show_note(self._shell, "The cell is empty: nothing was run.")
+            return
+        if is_plan:
+            self._plan(cell, wish)
             return
         answer, captured, input_error = self._run(cell, wish)
         try:
@@ -96,7 +106,7 @@ class BulletinMagics(Magics):
     def _run(self, cell: str, wish: Wish) -> tuple[Finished, state.Captured, Exception | None]:
         """Send the cell with what its executor does not have yet, and wait for its end."""
         plan = state.needs(cell, self._shell.user_ns)
-        waited_ms = 0
+        waited_ms, self._wish = 0, wish
         while True:
             captured = self._shared.capture(self._shell.user_ns, plan)
             name = token_hex(16)
@@ -122,6 +132,7 @@ class BulletinMagics(Magics):
         """Show or change where %%gpu cells of this notebook run.
 
             %gpu                 the pool, its queue, and what this notebook holds
+            %gpu vars            the variables of this notebook that are on the pool
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu connect PATH    use the pool of this connection file
 
@@ -136,6 +147,8 @@ class BulletinMagics(Magics):
             assert isinstance(answer, Pictured)
             place = self._place.words if self._place else ""
             print(describe_pool(answer, place))  # noqa: T201 - the answer to a question that was typed
+        elif verb == "vars" and not rest:
+            self._vars()
         elif verb == "stop" and not rest:
             self._stop()
         elif verb == "connect" and rest:
@@ -157,6 +170,52 @@ class BulletinMagics(Magics):
             self._link.close()
             self._link = None
 
+    def _plan(self, cell: str, wish: Wish) -> None:
+        """Show what the cell would send, and whether it would wait. Nothing is run, leased or started."""
+        self._check_free()
+        looked, about = self._look(), []
+        had = self._shared.lease
+        is_fitting = self._wish is not None and structs.replace(wish, label="") == structs.replace(self._wish, label="")
+        is_kept = is_fitting and self._is_kept(looked)
+        if had is not None and not is_fitting:
+            about.append("Other options than those of the last cell mean another executor, which has nothing yet.")
+        elif had is not None and not is_kept:
+            about.append("The executor of the last cell is gone, so everything is sent to another one.")
+        if isinstance(looked, Pictured):
+            about.append(describe_wait(looked.picture, looked.where if is_fitting else None, wish))
+        else:
+            about.append(looked or "The cell would start a pool of your own first.")
+        plan = self._shared.plan(self._shell.user_ns, state.needs(cell, self._shell.user_ns), is_kept=is_kept)
+        self._shell.display_pub.publish(describe_plan(plan, about))
+
+    def _vars(self) -> None:
+        """Show what the pool holds of this notebook."""
+        self._check_free()
+        looked: Pictured | str | None = self._look() if self._shared.lease is not None else None
+        held = self._shared.holdings(self._shell.user_ns, is_kept=self._is_kept(looked))
+        where = looked.where if isinstance(looked, Pictured) else None
+        doubt = looked if isinstance(looked, str) else ""
+        self._shell.display_pub.publish(describe_holdings(held, where, doubt))
+
+    def _look(self) -> Pictured | str | None:
+        """The pool as it is; a sentence where it cannot be asked; None where it would have to be started first."""
+        may_start = self._place is None or self._place.is_own
+        is_connected = self._link is not None and self._link.is_usable and self._link.is_settled
+        if may_start and not is_connected and not glance.starts_none(os.environ):
+            return None
+        try:
+            answer, _ = self._converse(PictureAsked())
+        except BulletinError as error:
+            return error.problem if isinstance(error, NoPool) else str(error)
+        assert isinstance(answer, Pictured)
+        return answer
+
+    def _is_kept(self, looked: Pictured | str | None) -> bool:
+        """Whether the executor that has our half of the table is still there, or nobody can say."""
+        if isinstance(looked, Pictured):
+            return looked.where is not None and looked.where.lease == self._shared.lease
+        return looked is not None and self._shared.lease is not None
+
     def _stop(self) -> None:
         if self._link is None or not self._link.is_usable:
             show_note(self._shell, _HOLDS_NONE)
@@ -166,15 +225,19 @@ class BulletinMagics(Magics):
         where = answer.where
         show_note(self._shell, f"Given back: {describe_place(where)}." if where else _HOLDS_NONE)
 
-    def _converse(
-        self, asked: CellAsked | PictureAsked | LeaveAsked
-    ) -> tuple[Finished | Moved | Pictured | Left, Exception | None]:
+    def _check_free(self) -> None:
+        """Raise NoPool where this process, or this moment, is not one for the pool."""
         if os.getpid() != self._pid:
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
         if self._is_busy:
             raise NoPool(
                 "Another %%gpu cell of this notebook is under way.", "Wait for it, or run this one in another notebook."
             )
+
+    def _converse(
+        self, asked: CellAsked | PictureAsked | LeaveAsked
+    ) -> tuple[Finished | Moved | Pictured | Left, Exception | None]:
+        self._check_free()
         self._is_busy = True
         line, conversation = StatusLine(self._shell), None
         try:

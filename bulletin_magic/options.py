@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
@@ -47,10 +47,20 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--label": ("label", _text),
     "--environment": ("environment", lambda text: EnvironmentId(_text(text))),
 }
+#: Each option that takes no value, and what it does.
+FLAGS = {"--plan": "shows what would be sent, and runs nothing"}
 
 
-def parse(line: str) -> Wish:
-    """The wish of an option line such as `--gpus 2 --time "30 min"`.
+class Options(NamedTuple):
+    """What an option line asks for."""
+
+    wish: Wish
+    #: Only say what would be sent.
+    is_plan: bool = False
+
+
+def parse(line: str) -> Options:
+    """What an option line such as `--gpus 2 --time "30 min"` asks for.
 
     Raises
     ------
@@ -62,8 +72,14 @@ def parse(line: str) -> Wish:
     except ValueError:
         raise BadOption("A quotation mark in the options of %%gpu is not closed.") from None
     fields: dict[str, Any] = {}
+    flags: set[str] = set()
     while words:
         name, has_value, value = words.pop(0).partition("=")
+        if name in FLAGS:
+            if has_value:
+                raise BadOption(f"The option {name} of %%gpu takes no value.")
+            flags.add(name)
+            continue
         if name not in OPTIONS:
             raise BadOption(_not_an_option(name))
         if not has_value:
@@ -77,14 +93,15 @@ def parse(line: str) -> Wish:
             raise BadOption(f"The option {name} of %%gpu: {_sentence(str(error))}") from None
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
-    return Wish(**fields)
+    return Options(Wish(**fields), is_plan="--plan" in flags)
 
 
 def _not_an_option(name: str) -> str:
     if not name.startswith("-"):
         return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
-    near = get_close_matches(name, OPTIONS, n=1)
-    meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(OPTIONS)}."
+    known = (*OPTIONS, *FLAGS)
+    near = get_close_matches(name, known, n=1)
+    meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known)}."
     return f"%%gpu has no option {name!r}.{meant}"
 
 

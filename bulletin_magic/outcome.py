@@ -51,10 +51,9 @@ def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: I
         raise error_to_raise(finished, None)
     applied = shared.apply(finished.parts, shell.user_ns, sent, finished.where.lease)
     remember_result(shell, applied.extra.get("result"))
-    for stayed in applied.stayed:
-        if stayed.name == "_":  # the cell's value was shown; nobody has given it a name
-            continue
-        show_note(shell, describe_stayed(stayed.name, stayed.kind))
+    # The cell's value was shown, and nobody has given it a name; what several names lead to is said once.
+    for path, kind in dict.fromkeys((stayed.path, stayed.kind) for stayed in applied.stayed if stayed.name != "_"):
+        show_note(shell, describe_stayed(path, kind))
     usage = finished.ended.usage
     if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
         raise WalltimeReached(show_duration(usage.walltime_ms))
@@ -62,11 +61,10 @@ def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: I
         raise error_to_raise(finished, applied.extra.get("error"))
 
 
-def describe_stayed(name: str, kind: str) -> str:
-    """One sentence about a variable that could not come back."""
+def describe_stayed(path: str, kind: str) -> str:
+    """One sentence about a value that could not come back; `path` is as one writes it: `box[0]`."""
     return (
-        f"{name!r} is {name_kind(kind)}, which cannot come to the notebook. "
-        "It stays on the pool, for %%gpu cells to use."
+        f"{path} is {name_kind(kind)}, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
     )
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 from bulletin import state
 from bulletin.ids import LeaseId
+from bulletin.state.holdings import Holdings, holdings
+from bulletin.state.plan import Plan, rehearse
 from bulletin.wire.frames import Blob
 
 
@@ -22,6 +24,14 @@ class SharedState:
     def capture(self, namespace: dict[str, Any], plan: state.Needs) -> state.Captured:
         """What a cell needs and the executor does not have. Raises CannotSend."""
         return state.capture(namespace, plan, table=self._table)
+
+    def plan(self, namespace: dict[str, Any], plan: state.Needs, *, is_kept: bool) -> Plan:
+        """What `capture` would send, where the executor is still there (`is_kept`) or not. Raises ModulesTooLarge."""
+        return rehearse(namespace, plan, table=self._table if is_kept else state.Table())
+
+    def holdings(self, namespace: dict[str, Any], *, is_kept: bool) -> Holdings:
+        """What the executor holds of the notebook: nothing, where it is not there any more."""
+        return holdings(namespace, self._table if is_kept and self._lease is not None else state.Table())
 
     def apply(
         self, parts: tuple[Blob, ...], namespace: dict[str, Any], sent: state.Captured, lease: LeaseId

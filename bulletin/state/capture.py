@@ -81,16 +81,17 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     if needs.everything:
         survey.add(names.users(namespace))
     survey.run(follow=True)
-    required = frozenset(name for name in direct if not names.is_history(name))
-    for name in required:
+    for name in [name for name in direct if not names.is_history(name)]:
         _check(survey, name)
-    shipment, known = modules.out((*needs.imports, *survey.imports), table.modules)
+    spelled = modules.submodules(survey.modules, needs.attributes | survey.attributes)
+    shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules)
     parcel = survey.pack([name for name in survey.names if name not in survey.lost], modules=shipment)
     parcel.dropped = _dropped(namespace, survey)
     parcel.tail = {
         "ambient": ambient.out(),
         "sources": ambient.sources(survey.files),
         "reached": list(survey.definitions),
+        "underscores": [name for name in needs.writes if names.is_users_underscore(name)],
     }
     stayed = [stayed for stayed, _ in survey.stayed] + list(survey.lost.values())
     return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel, known)
@@ -102,7 +103,7 @@ def _check(survey: Survey, name: str) -> None:
     if name in survey.lost:
         lost = survey.lost[name]
         raise CannotSend(name, lost.path, lost.kind)
-    if isinstance(value, Handle) and survey.table.oid_of(value) == ABSENT:
+    if type(value) is Handle and survey.table.oid_of(value) == ABSENT:
         kind, _, _ = parts(value)
         raise CannotSend(name, name, f"{kind} that {LOST}")
     for stayed, held in survey.stayed:

@@ -24,6 +24,8 @@ class Baseline:
     alive: list[object]
     ambient: ambient.Ambient
     modules: modules.Before
+    #: Names of recent results that the cell itself binds.
+    underscores: list[str] = field(default_factory=list)
     #: What was agreed of the roots and the definitions that came with the cell.
     units: list[Unit] = field(default_factory=list)
     definitions: list[Unit] = field(default_factory=list)
@@ -62,7 +64,7 @@ def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str
 def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, object], wide: list[Region]) -> Changed:
     table = baseline.table
     survey = Survey(namespace, table, wide=wide)
-    survey.add(names.users(namespace, baseline.keep))
+    survey.add([*names.users(namespace, baseline.keep), *baseline.underscores])
     survey.run(follow=False)
     survey.look_again(baseline.units, baseline.definitions)
     now = {name: value for name, value in survey.names.items() if name not in survey.lost}

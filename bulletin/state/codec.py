@@ -4,6 +4,7 @@ Both sides give the first places of the memo to their own namespace and to the l
 globals, and the functions that make values find what the receiver lends them.
 """
 
+import builtins
 import copyreg
 import enum
 import io
@@ -11,7 +12,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType
+from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any, TypeAlias
 
 import cloudpickle
@@ -22,20 +23,21 @@ from .handles import Handle
 from .landing import HERE, Landing, Namespace, Reduced, refuse
 from .memory import Finder, Region
 from .report import Stayed, kind_of, path_to
+from .silence import silence
 from .table import Unit
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
-#: Puts the namespace and the landing into the first two places of the memo.
+#: Puts the namespace, the landing and the built-ins into the first places of the memo.
 PREAMBLE = (
     pickle.PROTO
     + b"\x05"
-    + b"".join(pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in (0, 1))
+    + b"".join(pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in (0, 1, 2))
 )
-_FIRST = 2
+_FIRST = 3
 #: Equal wherever they are, or known by their name: never in the table.
 _ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented))
-_NAMED = (type, FunctionType, ModuleType, CodeType, MethodDescriptorType, GetSetDescriptorType)
+_NAMED = (type, FunctionType, CodeType, MethodDescriptorType, GetSetDescriptorType)
 #: As deep as a value may be nested: more than Python's own limit, with a stack of its own.
 _DEEP_LIMIT, _DEEP_STACK_BYTES = 400_000, 1 << 29
 _MANY_STAYED = 16
@@ -63,13 +65,13 @@ class Encoder(pickle.Pickler):
         self.inline: frozenset[str] = frozenset()  # ids of definitions to write in full; others are referred to
         self.is_digest = False  # code as a token: only this side reads the stream
         self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.frames`
-        self.guards: dict[int, Region] = {}
+        self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
         self.lent: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
-        self._privates: dict[int, dict[str, Any]] = {}
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
-        self._ground: dict[int, tuple[int, object]] = {id(namespace): (0, namespace), id(HERE): (1, HERE)}
+        shared = (namespace, HERE, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
+        self._ground: dict[int, tuple[int, object]] = {id(part): (place, part) for place, part in enumerate(shared)}
         self._begin("", None)
 
     def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
@@ -79,6 +81,8 @@ class Encoder(pickle.Pickler):
         self.is_dynamic = False  # one of them may look up any name
         self.files: dict[str, None] = {}  # where their code came from
         self.imports: dict[str, None] = {}  # modules that they may import
+        self.attributes: set[str] = set()  # names that they spell
+        self.modules: dict[str, None] = {}  # modules that travel by name
         self.regions: list[Region] = []  # in the order of their numbers in the stream
         self.stayed: list[tuple[Stayed, object]] = []  # what a handle stands for
         self._numbers: dict[int, int] = {}
@@ -113,15 +117,18 @@ class Encoder(pickle.Pickler):
         self._file.truncate()
         self.memo = self._ground
         try:
-            self.dump(root)
+            with silence():
+                self.dump(root)
         except RecursionError:
-            self._dump_deep(root)
+            with silence():
+                self._dump_deep(root)
         data = self._file.getvalue()
         nodes = self._nodes(root)
         self.clear_memo()
         lent = self._lent(nodes)
         if lent:
             self.lent |= lent
+            del data, nodes  # they would count as holders
             return self.encode(root, name, inline=inline, uid=uid, is_ours=is_ours)
         if is_ours:
             nodes[_FIRST] = None
@@ -133,6 +140,14 @@ class Encoder(pickle.Pickler):
         for region in self.regions:
             seal.update(region.digests())
         return Unit(root, seal.digest(), nodes, self.regions, uid, data=PREAMBLE + data)
+
+    def encode_handle(self, root: object, stayed: Stayed) -> Unit:
+        """A handle in the place of a value that no stream can hold."""
+        place = _Place(stayed)
+        unit = self.encode(place, stayed.name)
+        self.stayed.append((stayed, root))
+        nodes = [root if node is place else node for node in unit.nodes]
+        return Unit(root, unit.digest, nodes, unit.regions, data=unit.data)
 
     def _dump_deep(self, root: object) -> None:
         """Once more, where the stack is large. Raises RecursionError if that is not enough either."""
@@ -166,38 +181,46 @@ class Encoder(pickle.Pickler):
         nodes: list[object] = [None] * len(found)
         for place, value in found.values():
             nodes[place] = value
-        nodes[0] = nodes[1] = None
+        nodes[:_FIRST] = [None] * _FIRST
         found.clear()
         value = None
-        #: How often a temporary container that was found holds an object.
-        inside: dict[int, int] = {}
         count_of, kinds, has_identity = sys.getrefcount, _kinds_of_nodes, _has_identity
-        for place in range(len(nodes) - 1, _FIRST - 1, -1):
+        temporary: list[object] = []
+        owners = {id(region.owner) for region in self.regions if region.rid < 0}
+        for place in range(_FIRST, len(nodes)):
             value = nodes[place]
             kind = type(value)
             if kind not in kinds:
                 kinds[kind] = has_identity(kind)
+            if value is root:
+                continue
             if not kinds[kind]:
-                if value is not root:
-                    nodes[place] = None
-            elif count_of(value) <= _TEMPORARY + (inside.get(id(value), 0) if inside else 0) and value is not root:
                 nodes[place] = None
-                if kind is dict or kind is tuple or kind is list:
-                    held: Any = value
-                    for part in held.values() if kind is dict else held:
-                        inside[id(part)] = inside.get(id(part), 0) + 1
-                    part = held = None
+            elif count_of(value) <= _TEMPORARY + (id(value) in owners):
+                temporary.append(value)
+                nodes[place] = None
+        value = None
+        if temporary:
+            _take_out(nodes, temporary, owners)
         return nodes
 
     def _lent(self, nodes: list[object]) -> set[int]:
-        """Instances whose own dict is held by others too, and that do not travel with that in mind yet."""
+        """Instances whose own dict is held by others too, and that do not travel with that in mind yet.
+
+        The dict of any other instance is no node: it is found through its instance.
+        """
         found = set()
-        count_of, usual = sys.getrefcount, self._usual
+        count_of, usual, lent = sys.getrefcount, self._usual, self.lent
         held = None
-        for value in nodes:
-            if type(value) in usual and id(value) not in self.lent:
+        last = len(nodes) - 1
+        for place, value in enumerate(nodes):
+            if type(value) in usual and id(value) not in lent:
                 held = getattr(value, "__dict__", None)
-                if held is not None and count_of(held) > _OWN_DICT:
+                if held is None:
+                    continue
+                if place < last and nodes[place + 1] is held:  # pickle goes on with it
+                    nodes[place + 1] = None
+                if count_of(held) > _OWN_DICT:
                     found.add(id(value))
         return found
 
@@ -211,12 +234,6 @@ class Encoder(pickle.Pickler):
         self._users[number].append(id(user))
         return number, address - region.address
 
-    def private(self, spoken: dict[str, Any]) -> dict[str, Any]:
-        """Globals that belong to no module, as one dict for all functions that share them."""
-        if id(spoken) not in self._privates:
-            self._privates[id(spoken)] = {name: value for name, value in spoken.items() if name != "__builtins__"}
-        return self._privates[id(spoken)]
-
     def reducer_override(self, value: Any) -> Reduced:
         """Pickle asks here about everything but plain numbers, strings and containers."""
         kind = type(value)
@@ -224,7 +241,7 @@ class Encoder(pickle.Pickler):
             reducer = self._kinds[kind]
         except KeyError:
             reducer = reducers.of_family(kind)
-            if reducer is reducers.reduce_own_container or (reducer is None and _is_plain(kind)):
+            if reducer in reducers.LENDERS or (reducer is None and _is_plain(kind)):
                 self._usual.add(kind)
             elif reducer is None:
                 reducer = _reduce_generic
@@ -266,6 +283,16 @@ class Encoder(pickle.Pickler):
         return next((name for name, held in list(self.namespace.items()) if held is definition), str(own))
 
 
+class _Place:
+    """What is written where a value was to be."""
+
+    def __init__(self, stayed: Stayed) -> None:
+        self.stayed = stayed
+
+    def __reduce__(self) -> Reduced:
+        return Handle.make, (HERE, self.stayed.kind, self.stayed.path, False)
+
+
 def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
     """As pickle would, so that what fails fails here."""
     kind = type(value)
@@ -274,7 +301,8 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return by_type(value)
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
-    return value.__reduce_ex__(5)
+    found = value.__reduce_ex__(5)
+    return reducers.by_name(value, found) if isinstance(found, str) else found
 
 
 def _is_plain(kind: type) -> bool:
@@ -286,18 +314,22 @@ def _is_plain(kind: type) -> bool:
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
         and all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
-        and kind.__basicsize__ <= object.__basicsize__ + 8 * (2 + _slot_count(kind))
+        and kind.__basicsize__ <= object.__basicsize__ + 8 * _slot_count(kind)
         and kind not in copyreg.dispatch_table
         and kind not in _DISPATCH
     )
 
 
 def _slot_count(kind: type) -> int:
-    return sum(
-        1 if isinstance(slots, str) else len(slots)
+    """How many references an instance holds that pickle knows of; a type of C code has more, or none of these."""
+    names = [
+        name
         for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
         if hasattr(slots, "__len__")
-    )
+        for name in ([slots] if isinstance(slots, str) else slots)
+        if name not in {"__dict__", "__weakref__"}
+    ]
+    return len(names) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
 
 
 _HEAP_TYPE = 1 << 9
@@ -307,6 +339,8 @@ _kinds_of_nodes: dict[type, bool] = {}
 
 def _has_identity(kind: type) -> bool:
     """Whether it matters which of several equal objects one is; those that are known by their name come back by it."""
+    if kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer"):
+        return False  # made anew each time it is asked for
     return kind not in _ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 
 
@@ -323,10 +357,42 @@ def _count_alone() -> int:
     return found
 
 
+def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) -> None:
+    """Of what only temporary containers hold, nothing is a node either. `temporary` is used up.
+
+    `owners` are ids of what new regions hold besides.
+    """
+    places: dict[int, int] = {}
+    inside: dict[int, int] = {}
+    count_of = sys.getrefcount
+    while temporary:
+        container: Any = temporary.pop()
+        kind = type(container)
+        if kind in {list, tuple, set, frozenset}:
+            parts: Any = container
+        elif kind is dict:
+            parts = container.values()
+        else:
+            parts = getattr(container, "__dict__", None)
+            parts = () if parts is None else (parts,)
+        del container
+        if parts and not places:
+            places.update((id(node), place) for place, node in enumerate(nodes) if node is not None)
+        for part in parts:
+            place = places.get(id(part))
+            if place is None or nodes[place] is None:
+                continue
+            seen = inside[id(part)] = inside.get(id(part), 0) + 1
+            if count_of(part) <= _TEMPORARY + seen + (id(part) in owners):
+                nodes[place] = None
+                temporary.append(part)
+        part = parts = None
+
+
 #: The memo holds it as well.
 _TEMPORARY = _count_alone() + 1
-#: After the memo is cleared, the list of nodes, the instance and the variable hold an instance's own dict.
-_OWN_DICT = _TEMPORARY
+#: After the memo is cleared, the instance and the variable hold an instance's own dict.
+_OWN_DICT = _TEMPORARY - 1
 
 
 class Reader(pickle.Unpickler):
@@ -334,7 +400,7 @@ class Reader(pickle.Unpickler):
 
     def __init__(self, data: bytes, namespace: Namespace, landing: Landing) -> None:
         super().__init__(io.BytesIO(data))
-        self._ground = (namespace, landing)
+        self._ground = (namespace, landing, vars(builtins))
 
     def persistent_load(self, pid: Any) -> object:
         """What this side has in place of the sender's."""

@@ -5,19 +5,23 @@ object is put there instead, emptied; pickle's own opcodes then fill it, and all
 those that the C pickler writes in protocol 5; `pickletools` of the standard library describes them.
 """
 
+import builtins
 import copyreg
 import math
 import pickle
 import struct
 import sys
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from .inplace import empty, fill_dict, fill_list, fill_set, transplant
+from .inplace import _is_all_attributes, empty, fill_dict, fill_list, fill_set, transplant
 from .landing import Landing, Namespace
 
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
 _MEMOIZE = pickle.MEMOIZE[0]
+#: Containers that `empty` knows.
+_EMPTIED = (dict, list, set, deque, bytearray)
 #: How an old container gets its old content back.
 _FILL: dict[type, Any] = {dict: fill_dict, list: fill_list, set: fill_set}
 
@@ -29,8 +33,9 @@ class Decoder:
         self._data = data
         self._landing = landing
         self._twins = twins
-        self._ground = (namespace, landing)
+        self._ground = (namespace, landing, vars(builtins))
         self._memo: list[Any] = []
+        self._has_more: dict[type, bool] = {}  # than `empty` takes away and puts back
 
     def read(self) -> tuple[Any, list[object]]:
         """The value, and the objects of the stream by their place."""
@@ -232,17 +237,33 @@ class Decoder:
         """An instance without its state; the old one, emptied, where it is of that class or can be turned into one."""
         if twin is None:
             return cls.__new__(cls, *args, **options)
-        if type(twin) is not cls and not args and not options:
-            try:
-                before = type(twin)
-                twin.__class__ = cls
-                self._landing.undoable(setattr, twin, "__class__", before)
-            except TypeError:
-                pass
-        if type(twin) is cls and not args and not options:
+        if not args and not options and self._becomes(twin, cls):
+            self._keep_state(twin)
             empty(self._landing, twin)
             return twin
         return transplant(self._landing, twin, cls.__new__(cls, *args, **options), copyreg.__newobj__, (cls, *args))  # type: ignore[attr-defined]
+
+    def _becomes(self, twin: Any, cls: Any) -> bool:
+        """Whether the old object is of that class, or can be turned into one, as `twin.__class__ = cls` does it."""
+        if type(twin) is not cls:
+            self._landing.undoable(_set_class, twin, type(twin))
+            try:
+                _set_class(twin, cls)
+            except TypeError:
+                return False
+        return True
+
+    def _keep_state(self, twin: Any) -> None:
+        """Note the state of an object that holds more than items and attributes, as `io.StringIO` does."""
+        kind = type(twin)
+        if kind not in self._has_more:
+            self._has_more[kind] = (
+                hasattr(kind, "__setstate__") and not issubclass(kind, _EMPTIED) and not _is_all_attributes(kind)
+            )
+        if self._has_more[kind]:
+            reduced = twin.__reduce_ex__(4)
+            if isinstance(reduced, tuple) and len(reduced) > 2 and reduced[2] is not None:
+                self._landing.undoable(twin.__setstate__, reduced[2])
 
     def _remake(self, made_by: Any, args: tuple[Any, ...], twin: Any) -> Any:
         """What a call makes, or the old object with what the call would give it."""
@@ -252,7 +273,16 @@ class Decoder:
             made = made_by(*args)
         finally:
             twin, landing.twin = landing.twin, None
-        return made if twin is None else transplant(landing, twin, made, made_by, args)
+        if twin is None:
+            return made
+        self._becomes(twin, type(made))
+        return transplant(landing, twin, made, made_by, args)
+
+
+def _set_class(value: Any, kind: Any) -> None:
+    """Past what the class makes of setting attributes. Raises TypeError where the two are laid out in other ways."""
+    if type(value) is not kind:
+        object.__setattr__(value, "__class__", kind)
 
 
 def find_class(module: str, name: str) -> Any:

@@ -4,6 +4,7 @@ Every change notes its undo with the landing. The user's own methods are not ask
 """
 
 import _thread
+import ctypes
 import datetime as dt
 import decimal
 import fractions
@@ -11,10 +12,11 @@ import pathlib
 import re
 import sys
 import uuid
+from array import array
 from collections import OrderedDict, defaultdict, deque
 from functools import lru_cache
 from operator import length_hint
-from types import CellType, MappingProxyType, MemberDescriptorType, MethodType
+from types import CellType, MemberDescriptorType, MethodType
 from typing import Any
 
 from .landing import Landing
@@ -22,7 +24,7 @@ from .landing import Landing
 #: What they are never changes, so an old one is as good as the new one.
 _STEADY: tuple[type, ...] = (
     dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction, uuid.UUID,
-    pathlib.PurePath, range, slice, re.Pattern, frozenset, complex, int, float, str, bytes, MappingProxyType,
+    pathlib.PurePath, range, slice, re.Pattern, frozenset, complex, int, float, str, bytes,
     _thread.LockType, _thread.RLock, BaseException,
 )  # fmt: skip
 #: What never changes in them, and is all there is.
@@ -35,10 +37,16 @@ _PARTS: dict[type, tuple[str, ...]] = {
 #: Iterators that can be set to their end.
 _ITERATORS = frozenset({type(iter([])), type(iter(())), type(iter("")), type(iter(b"")), type(iter(bytearray()))})
 _UNSET = object()
+_CData: Any = ctypes.Structure.__mro__[1]
 
 
 def empty(landing: Landing, value: Any) -> None:
     """Take away what pickle will put there: items, attributes, slots."""
+    _empty_items(landing, value)
+    empty_attributes(landing, value)
+
+
+def _empty_items(landing: Landing, value: Any) -> None:
     if isinstance(value, dict):
         _empty_dict(landing, value)
     elif isinstance(value, list):
@@ -50,10 +58,29 @@ def empty(landing: Landing, value: Any) -> None:
     elif isinstance(value, deque):
         landing.undoable(_fill_deque, value, list(deque.__iter__(value)))
         deque.clear(value)
-    elif isinstance(value, bytearray):
-        landing.undoable(bytearray.__setitem__, value, slice(None), bytes(value))
-        bytearray.clear(value)
-    empty_attributes(landing, value)
+
+
+def reused(landing: Landing, old: Any, kind: Any, *, has_dict: bool = True) -> Any:
+    """The old object as an empty instance of that class; None where it cannot become one.
+
+    Without `has_dict` its own dict is left as it is: another object is to take its place, or has taken it.
+    """
+    try:
+        landing.undoable(_set_class, old, type(old))
+        _set_class(old, kind)
+    except TypeError:
+        return None
+    _empty_items(landing, old)
+    if has_dict:
+        empty_attributes(landing, old)
+    else:
+        _empty_slots(landing, old)
+    return old
+
+
+def _set_class(value: Any, kind: Any) -> None:
+    if type(value) is not kind:
+        object.__setattr__(value, "__class__", kind)
 
 
 def _empty_dict(landing: Landing, value: Any) -> None:
@@ -70,6 +97,10 @@ def empty_attributes(landing: Landing, value: Any) -> None:
         attributes.clear()
     elif attributes is not None:
         landing.undoable(attributes.clear)
+    _empty_slots(landing, value)
+
+
+def _empty_slots(landing: Landing, value: Any) -> None:
     for slot in _slots_of(value):
         held = _slot(slot, value)
         landing.undoable(_set_slot, slot, value, held)
@@ -155,7 +186,18 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
             empty_attributes(landing, old)
             _copy_attributes(old, fresh)
         return old if is_same else _replace(landing, old, fresh)
-    is_container = isinstance(old, dict | list | set | deque | bytearray)
+    if isinstance(old, bytearray | array) and getattr(old, "typecode", "") == getattr(fresh, "typecode", ""):
+        _write(landing, old, fresh)
+        empty_attributes(landing, old)
+        _copy_attributes(old, fresh)
+        return old
+    if isinstance(old, _CData):
+        landing.undoable(_write_c, old, bytes(old))
+        _write_c(old, bytes(fresh))
+        empty_attributes(landing, old)
+        _copy_attributes(old, fresh)
+        return old
+    is_container = isinstance(old, dict | list | set | deque)
     if is_container and not (isinstance(old, deque) and old.maxlen != fresh.maxlen):
         empty(landing, old)
         _copy_items(landing, old, fresh)
@@ -220,13 +262,23 @@ def _copy_items(landing: Landing, old: Any, fresh: Any) -> None:
         fill_list(old, fresh)
     elif isinstance(old, set):
         fill_set(old, fresh)
-    elif isinstance(old, deque):
-        _fill_deque(old, list(fresh))
     else:
-        bytearray.__setitem__(old, slice(None), fresh)
+        _fill_deque(old, list(fresh))
     if isinstance(old, defaultdict):
         landing.undoable(setattr, old, "default_factory", old.default_factory)
         old.default_factory = fresh.default_factory
+
+
+def _write(landing: Landing, old: Any, fresh: Any) -> None:
+    """Not cleared first: what has its memory exported, to a memory view, cannot be made smaller."""
+    kind: Any = array if isinstance(old, array) else bytearray
+    before = array(old.typecode, old) if kind is array else bytes(old)
+    landing.undoable(kind.__setitem__, old, slice(None), before)
+    kind.__setitem__(old, slice(None), fresh)
+
+
+def _write_c(value: Any, content: bytes) -> None:
+    ctypes.memmove(ctypes.addressof(value), content, len(content))
 
 
 def _copy_attributes(old: Any, fresh: Any) -> None:

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Sequence
+from types import CellType
 from typing import Any, TypeAlias
 
 from .memory import Region
@@ -57,7 +58,7 @@ class Landing:
         self.alive.append(definition)
 
     def undoable(self, undo: Callable[..., object], *args: Any) -> None:
-        """Something is about to change at once; this call changes it back."""
+        """Something is about to change at once; this call changes it back, or does nothing where it did not change."""
         self._undo.append((undo, args))
 
     def later(self, change: Callable[[], None], undo: Callable[[], None]) -> None:
@@ -97,16 +98,28 @@ class Landing:
                 if id(value) in replaced:
                     self.undoable(holder.__setitem__, key, value)
                     holder[key] = replaced[id(value)][1]
-        elif kind.__name__ == "cell":
+        elif kind is CellType:
             self.undoable(setattr, holder, "cell_contents", holder.cell_contents)
             holder.cell_contents = replaced[id(holder.cell_contents)][1]
+        elif not isinstance(holder, type):
+            try:
+                attributes = object.__getattribute__(holder, "__dict__")  # until somebody asks they are in no dict
+            except AttributeError:
+                return
+            if type(attributes) is dict:
+                self._exchange(attributes, replaced)
 
-    def undo(self) -> None:
-        """Change everything back, the last first."""
+    def undo(self) -> list[Exception]:
+        """Change everything back, the last first; what failed in doing so. One that fails does not stop the others."""
+        failed: list[Exception] = []
         while self._undo:
             undo, args = self._undo.pop()
-            undo(*args)
+            try:
+                undo(*args)
+            except Exception as problem:  # noqa: BLE001  it may be code of the user's
+                failed.append(problem)
         self._changes.clear()
+        return failed
 
 
 def refuse(value: object) -> Reduced:

@@ -50,6 +50,13 @@ def of_code(code: CodeType) -> LookUps:
     return LookUps(tuple(names), is_dynamic)
 
 
+@lru_cache(maxsize=4096)
+def attributes(code: CodeType) -> frozenset[str]:
+    """Every name that a piece of code and all code inside it spell, after a dot or not."""
+    inner = (attributes(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(code.co_names).union(*inner)
+
+
 def operations(code: CodeType) -> list[tuple[str, str]]:
     """Global names with LOAD, STORE or DELETE, in order: of module-level code and of all code inside it."""
     found: list[tuple[str, str]] = []

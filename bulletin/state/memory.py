@@ -113,8 +113,8 @@ class Region:
         """Whether the owner still has its memory here: arrays and storages can be resized."""
         owner: Any = self.owner
         if hasattr(owner, "data_ptr"):
-            start = owner.data_ptr()
-            return bool(start <= self.address and self.end <= start + owner.nbytes())
+            start, size = owner.data_ptr(), owner.nbytes
+            return bool(start <= self.address and self.end <= start + (size() if callable(size) else size))
         if hasattr(owner, "__array_interface__") and hasattr(owner, "nbytes"):
             start = owner.__array_interface__["data"][0]
             return bool(start <= self.address and self.end <= start + owner.nbytes) or owner.base is not None
@@ -158,8 +158,14 @@ class Finder:
         wide = list(wide)
         for region in wide:
             self._add(region)
+        #: By address and size; and which array each is for.
+        self._guarded: dict[tuple[int, int], Region] = {}
+        self._guards: dict[int, Region] = {}
+        self._alive: list[object] = []  # whose ids are in use
         for region in known:
             region.forget()
+            if region.is_guarded:
+                self._guarded[region.address, region.size] = region
             if not any(over.address <= region.address and region.end <= over.end for over in wide):
                 self._add(region)
 
@@ -186,6 +192,15 @@ class Finder:
                 return found
             del self._exact[found.address, found.size]
             self._sorted.remove((found.address, found.size))
+
+    def find_guarded(self, array: object, dense: object, address: int, size: int) -> Region:
+        """A region for one array alone, whatever else looks at this memory. `dense` is the array, or a copy of it."""
+        found = self._guards.get(id(array))
+        if found is None:
+            found = self._guarded.pop((address, size), None) or Region(dense, address, size, is_guarded=True)
+            self._guards[id(array)] = found
+            self._alive.append(array)
+        return found
 
     def _around(self, address: int, size: int) -> Region | None:
         place = bisect_right(self._sorted, (address, sys.maxsize))

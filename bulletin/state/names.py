@@ -21,12 +21,17 @@ FIXED = frozenset(
 )
 #: Containers of the history that IPython holds on to: their content may travel out, the objects stay.
 HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
-_RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_exit_code|__session__")
+_RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|__session__")
 
 
 def is_history(name: str) -> bool:
     """True for what IPython binds by itself after each cell: `Out`, `_`, `_3`, `_i3` and the like."""
     return name in HISTORY or (name[:1] == "_" and _RECENT.fullmatch(name) is not None)
+
+
+def is_users_underscore(name: str) -> bool:
+    """True for the names of recent results, which are the user's once a cell has bound them: `for _ in range(3)`."""
+    return name in {"_", "__", "___"}
 
 
 def is_users(name: str) -> bool:

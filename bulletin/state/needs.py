@@ -28,7 +28,7 @@ class Needs:
 
     `everything` is set where the cell may look up names that it does not spell. What functions of the notebook look up
     in their turn is found by `capture`, which meets them by whatever path they are reached. `imports` are modules that
-    the cell may import, as it spells them.
+    the cell may import, as it spells them; `attributes` are all names that it spells.
     """
 
     reads: tuple[str, ...] = ()
@@ -36,13 +36,14 @@ class Needs:
     deletes: tuple[str, ...] = ()
     everything: bool = False
     imports: tuple[str, ...] = ()
+    attributes: frozenset[str] = frozenset()
 
 
 def needs(source: str, namespace: Mapping[str, object]) -> Needs:
     """What the cell needs of this namespace. A cell that is not Python needs nothing: running it says what is wrong."""
     found = _analyse(source)
     reads = tuple(name for name in found.reads if name in namespace and name not in names.FIXED)
-    return Needs(reads, found.writes, found.deletes, found.everything, found.imports)
+    return Needs(reads, found.writes, found.deletes, found.everything, found.imports, found.attributes)
 
 
 @lru_cache(maxsize=256)
@@ -54,7 +55,12 @@ def _analyse(source: str) -> Needs:
     except (SyntaxError, ValueError, RecursionError):
         return Needs()
     return Needs(
-        tuple(found.reads), tuple(found.writes), tuple(found.deletes), found.everything, imports_of_cell(source)
+        tuple(found.reads),
+        tuple(found.writes),
+        tuple(found.deletes),
+        found.everything,
+        imports_of_cell(source),
+        frozenset(found.attributes),
     )
 
 
@@ -66,6 +72,7 @@ class _Names:
         self.writes: dict[str, None] = {}
         self.deletes: dict[str, None] = {}
         self.everything = False
+        self.attributes: set[str] = set()
         self._bound: set[str] = set()  # by an earlier statement of the cell, whatever happens
 
     def read_cell(self, source: str) -> None:
@@ -82,6 +89,7 @@ class _Names:
         code = compile(module, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         loads, stores, deletes = _top_level(code)
         found = lookups.of_code(code)
+        self.attributes |= lookups.attributes(code)
         loads += found.names
         bound_here = _binds_surely(statement)
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and not statement.decorator_list:
@@ -148,6 +156,7 @@ class _Names:
             inner.read_cell(body)
         self.reads.update(dict.fromkeys(name for name in inner.reads if name not in self._bound))
         self.everything |= inner.everything
+        self.attributes |= inner.attributes
         if magic == "time":
             self.writes.update(inner.writes)
             self.deletes.update(inner.deletes)

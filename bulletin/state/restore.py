@@ -3,7 +3,9 @@
 import gc
 from array import array
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bulletin.errors import CannotReturn, CannotSend
@@ -14,10 +16,13 @@ from .changes import Baseline
 from .codec import Reader
 from .decoder import Decoder
 from .handles import IN_NOTEBOOK, ON_WORKER
+from .inplace import fill_dict, fill_list
+from .interrupts import Interrupts
 from .landing import Landing
 from .memory import Region
 from .parcel import Buffer, Damaged, Memory, Parcel, Stream
 from .report import Stayed, kind_of
+from .silence import silence
 from .survey import Survey, attempt
 from .table import Table
 
@@ -71,6 +76,7 @@ def restore(
             del namespace[name]
         arrival.read(parcel)
         arrival.commit()
+        arrival.write_memory()
     except Exception as problem:
         table.clear()
         for name in names.users(namespace, kept):
@@ -84,6 +90,7 @@ def restore(
     baseline = Baseline(
         table, came, kept, arrival.landing.alive, ambient.snapshot(parcel.tail["ambient"]), modules.snapshot()
     )
+    baseline.underscores = parcel.tail["underscores"]
     roots = {oid: table.units[oid] for oid in parcel.bound.values() if oid in table.units}
     baseline.units = list(roots.values())
     baseline.definitions = [table.definitions[uid] for uid in parcel.tail["reached"] if uid in table.definitions]
@@ -104,33 +111,101 @@ def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured)
     ------
     CannotReturn
         If something cannot be loaded here. The notebook and all its objects are then as before.
+    KeyboardInterrupt
+        If the stop button was pressed; then the same holds, or all of it has landed.
     """
+    try:
+        with Interrupts() as interrupts:
+            return _land(parts, namespace, sent, interrupts)
+    except BaseException:  # also where the stop button was pressed too late to undo anything
+        sent.table.clear()
+        raise
+
+
+def _land(parts: Sequence[Buffer], namespace: dict[str, Any], sent: Captured, interrupts: Interrupts) -> Applied:
     table = sent.table
-    sent.commit()
     arrival = _Arrival(namespace, table, ON_WORKER)
     try:
-        parcel = Parcel.unpack(parts)
-        if parcel.base != table.version:
-            raise Damaged(f"it builds upon state {parcel.base} of this notebook, which is at {table.version}")
-        arrival.read(parcel)
-        arrival.delete([*parcel.tail["deleted"], *(stayed.name for stayed in parcel.tail["lost"])])
-        arrival.commit()
+        parcel = _take_in(parts, sent, arrival, interrupts)
     except BaseException as problem:
-        arrival.undo()
-        table.clear()
+        failed = arrival.undo()
+        drawn = {kind: found for kind, found in sent.parcel.tail["ambient"].items() if kind in _DRAWN}
+        with suppress(Exception):  # a generator of another kind than it was when the cell was sent
+            ambient.settle(drawn, is_overlay=False)
         if not isinstance(problem, Exception):
             raise
-        raise CannotReturn(arrival.at, _said(problem)) from problem
-    if isinstance(arrival.told, modules.Changes):
-        table.modules = modules.apply(arrival.told, table.modules)
-    ambient.settle(parcel.tail["ambient"], is_overlay=False)
-    ambient.learn_sources(parcel.tail["sources"])
-    arrival.agree()
-    return Applied(tuple(arrival.bound), tuple(parcel.tail["deleted"]), arrival.extra, parcel.tail["stayed"])
+        raise CannotReturn(arrival.at, _said(problem, failed)) from problem
+    arrival.write_memory()
+    arrival.delete([*parcel.tail["deleted"], *(stayed.name for stayed in parcel.tail["lost"])])
+    unsettled = _settle(parcel, arrival.told, table)
+    try:
+        interrupts.release()
+        arrival.agree()
+    except Exception:  # noqa: BLE001  the values are here; what is lost is what both sides know of them
+        table.clear()
+    finally:
+        interrupts.hold()
+    stayed = [*parcel.tail["stayed"], *unsettled]
+    return Applied(tuple(arrival.bound), tuple(parcel.tail["deleted"]), arrival.extra, stayed)
+
+
+def _take_in(parts: Sequence[Buffer], sent: Captured, arrival: "_Arrival", interrupts: Interrupts) -> Parcel:
+    """All that can fail, and can be undone. Interrupts are held in the end, whatever the end is."""
+    try:
+        interrupts.release()
+        sent.commit()
+        parcel = Parcel.unpack(parts)
+        if parcel.base != sent.table.version:
+            raise Damaged(f"it builds upon state {parcel.base} of this notebook, which is at {sent.table.version}")
+        arrival.read(parcel)
+        arrival.commit()
+        interrupts.hold()
+    except BaseException:
+        interrupts.hold()
+        raise
+    return parcel
+
+
+#: What code of the user's that runs while its values load may change in passing.
+_DRAWN = ("random", "numpy", "torch", "folder")
+#: What to call the kinds of ambient state.
+_CALLED = {
+    "random": "random",
+    "numpy": "numpy.random",
+    "torch": "torch.random",
+    "folder": "os.getcwd()",
+    "environ": "os.environ",
+    "settings": "the settings of libraries",
+}
+
+
+def _settle(parcel: Parcel, told: object, table: Table) -> list[Stayed]:
+    """Bring this process into the state that the cell left there: as far as it can be, and what cannot be is said."""
+    steps = [
+        (_CALLED[kind], partial(ambient.settle, {kind: found}, is_overlay=False))
+        for kind, found in sorted(parcel.tail["ambient"].items(), key=lambda item: item[0] == "settings")
+    ]
+    steps.append(("the source of a cell", partial(ambient.learn_sources, parcel.tail["sources"])))
+    if isinstance(told, modules.Changes):
+        known, table.modules = table.modules, modules.Known()  # should it fail, nobody knows what the executor has
+        steps.append(("a module of the notebook", partial(_apply_modules, told, known, table)))
+    failed = []
+    for called, step in steps:
+        try:
+            step()
+        except Exception as problem:  # noqa: BLE001  a library of another version may raise anything
+            failed.append(Stayed(called, "state that cannot be set here", called, _said(problem)))
+    return failed
+
+
+def _apply_modules(told: modules.Changes, known: modules.Known, table: Table) -> None:
+    table.modules = modules.apply(told, known)
 
 
 class _Arrival:
     """Reads a parcel into a namespace and a table, and can take it back from the namespace and all objects.
+
+    `read` and `commit` can be undone; `write_memory` and `delete` cannot fail; `agree` is about the table alone.
 
     Names are bound as they come: code of the user's may run while later values load, and look them up.
     """
@@ -141,6 +216,7 @@ class _Arrival:
         self._before: dict[str, object] = {}
         self._regions: dict[int, Region] = {}
         self._patches: list[tuple[Region, Memory]] = []
+        self._writes: list[tuple[memoryview, memoryview]] = []
         self._memory: dict[int, Memory] = {}
         self._roots: list[object] = []
         self._definitions: list[object] = []
@@ -152,22 +228,27 @@ class _Arrival:
         self.extra: dict[str, Any] = {}
 
     def read(self, parcel: Parcel) -> None:
-        """Load everything. Known memory is written by `commit` only."""
+        """Load everything. Known memory is written by `write_memory` only."""
         self.parcel = parcel
         self._memory = {memory.rid: memory for memory in parcel.memory}
         waiting: dict[int, list[str]] = {}
         for name, oid in parcel.bound.items():
             waiting.setdefault(oid, []).append(name)
         coming = {stream.root for stream in parcel.streams}
-        for oid in waiting.keys() - coming:
-            self._bind_all(waiting[oid], self.table.objects[oid])
+        parts = [(waiting[oid], oid) for oid in waiting.keys() - coming]  # values in the table, or parts of what comes
+        for bound, oid in parts:
+            if oid in self.table.objects:
+                self._bind_all(bound, self.table.objects[oid])
         was_enabled = gc.isenabled()
-        gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
         try:
-            for stream in parcel.streams:
-                bound = waiting.get(stream.root, [])
-                self.at = bound[0] if bound else ""
-                self._take(stream, self._load(stream), bound)
+            gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
+            with silence():
+                for stream in parcel.streams:
+                    bound = waiting.get(stream.root, [])
+                    self.at = bound[0] if bound else ""
+                    self._take(stream, self._load(stream), bound)
+            for bound, oid in parts:
+                self._bind_all(bound, self.table.objects[oid])
         finally:
             if was_enabled:
                 gc.enable()
@@ -241,8 +322,10 @@ class _Arrival:
         """IPython holds on to the containers of its history, so those are filled and not replaced."""
         own = self.namespace.get(name)
         if name in names.HISTORY and isinstance(own, dict) and isinstance(value, dict):
+            self.landing.undoable(fill_dict, own, list(dict.items(own)))
             own.update(value)
         elif name in names.HISTORY and isinstance(own, list) and isinstance(value, list):
+            self.landing.undoable(fill_list, own, list(own))
             own[:] = value
         else:
             self._remember(name)
@@ -252,29 +335,48 @@ class _Arrival:
     def _remember(self, name: str) -> None:
         self._before.setdefault(name, self.namespace.get(name, _ABSENT))
 
-    def delete(self, gone: Sequence[str]) -> None:
-        """Unbind these names."""
-        for name in gone:
-            self._remember(name)
-            self.namespace.pop(name, None)
-
     def commit(self) -> None:
-        """Change definitions and known memory. What can fail comes first; writing memory cannot."""
+        """Change definitions and what replaced old objects, and look whether all known memory can be written."""
         self.landing.commit()
         self.landing.become()
         for region, memory in self._patches:
+            if not region.is_there():
+                raise Damaged("the memory of an array was moved or resized while the cell ran")
             for start, data in memory.runs:
-                region.write(start, data)
+                self._prepare(region, start, memoryview(data).cast("B"))
+
+    def _prepare(self, region: Region, start: int, data: memoryview) -> None:
+        if region.device is not None:  # may fail half-way, so it is written now
+            before = bytes(region.read()[start : start + data.nbytes])
+            self.landing.undoable(region.write, start, before)
+            region.write(start, data)
+            return
+        place = region.read()[start : start + data.nbytes]
+        if place.nbytes != data.nbytes:
+            raise Damaged("there is more of an array's memory than the array has")
+        self._writes.append((place, data))
+
+    def write_memory(self) -> None:
+        """Copy the bytes that have changed. This cannot fail, and there is no way back from it."""
+        for place, data in self._writes:
+            place[:] = data
+        for region, memory in self._patches:
             region.agreed = memory.digests
 
-    def undo(self) -> None:
-        """Bind the names to what they were, and put every object back into its old state."""
-        self.landing.undo()
+    def delete(self, gone: Sequence[str]) -> None:
+        """Unbind these names. There is no way back: a name that is bound again would come last."""
+        for name in gone:
+            self.namespace.pop(name, None)
+
+    def undo(self) -> list[Exception]:
+        """Bind the names to what they were, and put every object back into its old state; what failed in doing so."""
+        failed = self.landing.undo()
         for name, value in self._before.items():
             if value is _ABSENT:
                 self.namespace.pop(name, None)
             else:
                 self.namespace[name] = value
+        return failed
 
     def agree(self) -> None:
         """Note in the table what this side has now of all that came."""
@@ -295,6 +397,8 @@ class _Arrival:
         return survey
 
 
-def _said(problem: BaseException) -> str:
+def _said(problem: BaseException, failed: Sequence[Exception] = ()) -> str:
+    """What went wrong, and what then went wrong in undoing it."""
     text = " ".join(str(problem).split()) or kind_of(problem)
-    return text if isinstance(problem, Damaged | LookupError) else f"{type(problem).__name__}: {text}"
+    said = text if isinstance(problem, Damaged | LookupError) else f"{type(problem).__name__}: {text}"
+    return f"{said} (and something did not take its old state back: {_said(failed[0])})" if failed else said

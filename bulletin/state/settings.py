@@ -325,6 +325,35 @@ def _write_figures(_: Any, value: Mapping[str, Any]) -> None:
 #: As IPython has it.
 _FIGURES = {"figure_formats": {"png"}, "print_figure_kwargs": {"bbox_inches": "tight"}, "close_figures": True}
 
+
+def _read_torch(torch: Any) -> dict[str, Any]:
+    printing = sys.modules["torch._tensor_str"].PRINT_OPTS
+    return {
+        "printing": {name: getattr(printing, name) for name in _PRINTING},
+        "dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        "grad": torch.is_grad_enabled(),
+        "deterministic": (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        "precision": torch.get_float32_matmul_precision(),
+        "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+    }
+
+
+def _write_torch(torch: Any, value: Mapping[str, Any]) -> None:
+    for name, wanted in value["printing"].items():
+        setattr(sys.modules["torch._tensor_str"].PRINT_OPTS, name, wanted)
+    torch.set_default_dtype(getattr(torch, value["dtype"]))
+    torch.set_grad_enabled(value["grad"])
+    is_deterministic, warns_only = value["deterministic"]
+    torch.use_deterministic_algorithms(is_deterministic, warn_only=warns_only)
+    torch.set_float32_matmul_precision(value["precision"])
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = value["cudnn"]
+
+
+_PRINTING = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+
 _KINDS = {
     "warnings": _Kind("warnings", _read_filters, _write_filters),
     "logging": _Kind("logging", _read_logging, _write_logging),
@@ -334,6 +363,11 @@ _KINDS = {
     "decimal": _Kind("decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))),
     "printing": _Kind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
     "errors": _Kind("numpy", lambda numpy: numpy.geterr(), _write_errors),
+    "torch": _Kind(
+        "torch._tensor_str",
+        lambda _: _read_torch(sys.modules["torch"]),
+        lambda _, value: _write_torch(sys.modules["torch"], value),
+    ),
     "options": _Kind("pandas", _read_options, _write_options, default={}),
     "style": _Kind("matplotlib", _read_style, _write_style, default={}),
     "figures": _Kind("IPython.core.interactiveshell", _read_figures, _write_figures, default={}),

@@ -13,9 +13,11 @@ from typing import Any
 
 from . import identity, names
 from .codec import Encoder
+from .handles import Handle
 from .memory import Finder, Region, Widen, changed_runs
 from .parcel import Memory, Parcel, Stream
 from .reducers.functions import is_importable
+from .reducers.named import travels_by_name
 from .report import Stayed, kind_of
 from .table import ABSENT, Table, Unit
 
@@ -24,9 +26,16 @@ _ATOMS: tuple[type, ...] = (type(None), bool, int, float, complex, str, bytes, t
 
 def is_plain(value: object) -> bool:
     """True for what travels with its name: what has no content, or is found by its own name."""
-    if isinstance(value, BuiltinFunctionType):  # `numbers.append` is a value, `len` is not
-        return value.__self__ is None or isinstance(value.__self__, ModuleType | type)
-    return type(value) in _ATOMS or isinstance(value, ModuleType | FunctionType | type)
+    kind = type(value)  # and not `isinstance`, which asks the value itself
+    if issubclass(kind, BuiltinFunctionType):  # `numbers.append` is a value, `len` is not
+        owner: Any = getattr(value, "__self__", None)
+        return owner is None or issubclass(type(owner), ModuleType | type)
+    if issubclass(kind, ModuleType):
+        module: Any = value
+        return travels_by_name(module)
+    if kind is tuple:  # the empty one is everywhere the same, and pickle gives it no place
+        return not value
+    return kind in _ATOMS or issubclass(kind, FunctionType | type)
 
 
 class Survey:
@@ -43,9 +52,14 @@ class Survey:
         self.stayed: list[tuple[Stayed, object]] = []
         self.files: dict[str, None] = {}
         self.imports: dict[str, None] = {}
+        self.attributes: set[str] = set()
+        self.modules: dict[str, None] = {}
         #: Names that cannot travel at all.
         self.lost: dict[str, Stayed] = {}
         self._queue: deque[tuple[str, object]] = deque()
+        self._later: deque[tuple[str, object]] = deque()
+        #: Ids of what the units hold: a name of such an object needs no unit of its own.
+        self._inside: set[int] = set()
         self._pending: dict[int, int] = {}
         self._alive: list[object] = []  # whose ids are in `_pending`
         self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
@@ -67,12 +81,21 @@ class Survey:
         Widen
             If another survey is needed that knows of a larger region.
         """
-        while self._queue:
+        while self._queue or self._later:
+            if not self._queue:
+                name, value = self._later.popleft()
+                if id(value) not in self._inside:
+                    self._see(name, value, follow=follow)
+                continue
             name, value = self._queue.popleft()
             if is_plain(value):
                 self._see_plain(value, follow=follow)
-            elif id(value) not in self.units:
+            elif id(value) in self.units:
+                continue
+            elif self.table.unit_of(value) is not None:
                 self._see(name, value, follow=follow)
+            else:  # what both sides know as units comes first: it may hold this
+                self._later.append((name, value))
 
     def look_again(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
         """Look at what was agreed before, whether or not a name leads to it now."""
@@ -91,7 +114,9 @@ class Survey:
             self._see_definition(identity.uid_of(definition), definition, follow=False)
 
     def _see_plain(self, value: Any, *, follow: bool) -> None:
-        if isinstance(value, FunctionType | type) and not is_importable(value):
+        if isinstance(value, ModuleType):
+            self.modules[value.__name__] = None
+        elif isinstance(value, FunctionType | type) and not is_importable(value):
             self._see_definition(identity.uid_of(value), value, follow=follow)
 
     def _see(self, name: str, value: object, *, follow: bool) -> None:
@@ -100,9 +125,9 @@ class Survey:
         except Widen:
             raise
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            self.lost[name] = lost(name, value, problem)
-            return
+            unit = self.encoder.encode_handle(value, lost(name, value, problem))
         self.units[id(value)] = unit
+        self._inside.update(map(id, unit.nodes))
         self._after(follow=follow)
 
     def _see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
@@ -122,6 +147,8 @@ class Survey:
         self.stayed += encoder.stayed
         self.files.update(encoder.files)
         self.imports.update(encoder.imports)
+        self.attributes |= encoder.attributes
+        self.modules.update(encoder.modules)
         if follow:
             self.add(found)
             if is_dynamic and not self._is_open:
@@ -224,7 +251,9 @@ class Survey:
         """Give numbers to the unit's objects and memory that have none."""
         known, pending = self.table.oids, self._pending
         for node in unit.nodes:
-            if node is not None and id(node) not in known and id(node) not in pending:
+            if node is None or type(node) is Handle:  # one without a number stands for what is lost
+                continue
+            if id(node) not in known and id(node) not in pending:
                 pending[id(node)] = self._next_oid
                 self._next_oid += 1
                 self._alive.append(node)

@@ -80,6 +80,8 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
+    #: pandas takes a shell without one for a terminal, and cuts wide frames.
+    kernel: object = None
 
     def __init__(self, relay: Relay) -> None:
         config = Config()

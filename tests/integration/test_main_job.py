@@ -94,7 +94,7 @@ def test_what_has_no_name_stays_behind_without_a_word(notebook: Notebook) -> Non
     assert output.error is None
     assert "stays on the pool" not in output.shown
     shown = notebook.run("%%gpu\ng = (n for n in [1])").shown
-    assert "'g' is a generator, which cannot come to the notebook. It stays on the pool" in shown
+    assert "g is a generator, which cannot come to the notebook. It stays on the pool" in shown
 
 
 def test_functions_and_classes_of_the_notebook_work_there_and_stay_themselves(notebook: Notebook) -> None:

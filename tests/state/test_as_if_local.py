@@ -47,6 +47,21 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "defaults": ("def f(a, b=[], *, c={'x': 1}):\n  b.append(a); return b, c", "f(1); f(2)", ["f(3)"]),
     "function attributes": ("def f(): f.calls += 1\nf.calls = 0\ng = f", "f(); f()", ["f.calls", "g.calls"]),
     "annotations": ("def f(a: int, b: 'str' = 'x') -> list: 'doc'\n", "f.__doc__ += '!'", ["f.__annotations__", "f.__doc__"]),
+    "functions of a namespace of their own": (
+        "own = {}\nexec('x = 1\\ndef f(y):\\n  global n\\n  n = y\\n  return x + y', own)\nf = own['f']",
+        "own['x'] = 10; r = f(5)",
+        ["r", "f(6)", "own['n']", "f.__globals__ is own", "own['__builtins__'] is __import__('builtins').__dict__"],
+    ),
+    "functions of a module made by hand": (
+        "import types\nm = types.ModuleType('m')\nexec('x = 1\\ndef f(y): return x + y\\nclass C:\\n  def g(self): return f(x)', m.__dict__)\nf, n = m.f, m",
+        "m.x = 10; r = f(5), m.C().g()",
+        ["r", "f(6)", "m.f is f", "n is m", "f.__globals__ is vars(m)", "m.C().g()", "'__builtins__' in vars(m)"],
+    ),
+    "module made in the cell": (
+        "",
+        "import types\nm = types.ModuleType('m')\nexec('x = 1\\ndef f(y): return x + y', m.__dict__)",
+        ["m.f(6)", "m.__dict__.update(x=5)", "m.f(6)", "m.f.__globals__ is vars(m)"],
+    ),
     "lambda in a dict": ("base = 10\nops = {'add': lambda v: v + base}", "r = ops['add'](1)", ["r", "ops['add'](2)"]),
     "partial": ("import functools\ndef add(a, b): return a + b + off\noff = 100\np = functools.partial(add, 1)", "r = p(2)", ["r", "p(3)"]),
     "decorator": (
@@ -144,6 +159,13 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "eval in a function": ("a = 20\ndef f(s): return eval(s)", "r = f('a * 2')", ["r"]),
     "star import": ("a = 2", "from math import *\nr = sqrt(a)", ["r", "sqrt(4)"]),
     "modules": ("import math as m, os.path", "r = m.pi, os.path.join('a', 'b')\nimport json", ["r", "json.dumps(1)", "m.__name__"]),
+    "module inside a package": ("import xml.dom.minidom", "r = xml.dom.minidom.parseString('<a/>').documentElement.tagName", ["r"]),
+    "module inside a package, in a function": ("import xml.sax.saxutils\ndef f(): return xml.sax.saxutils.escape('<')", "r = f()", ["r"]),
+    "module inside a package, in a closure": (
+        "def mk():\n  import wsgiref.util as w, wsgiref as p, wsgiref.headers\n  return lambda: p.headers.Headers([]).items()\nf = mk()",
+        "r = f()",
+        ["r"],
+    ),
     "comprehension": ("xs = [1, 2]\nk = 10", "r = [x * k for x in xs]", ["r", "'x' in globals()"]),
     "walrus": ("xs = [3]", "if (n := len(xs)) > 0: xs.append(n)", ["n", "xs"]),
     "f-string": ("who = 'me'", "s = f'{who!r:>6}'", ["s"]),

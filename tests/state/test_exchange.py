@@ -330,8 +330,57 @@ def test_a_class_keeps_its_identity_over_many_cells(notebook: Notebook) -> None:
 
 def test_the_history_is_there_for_the_cell_and_does_not_come_back(notebook: Notebook) -> None:
     notebook.ns.update({"_": 41, "Out": {3: "three"}, "get_ipython": "fixed"})
-    applied = notebook.gpu("r = _ + 1, Out[3]\n_ = 0")
+    applied = notebook.gpu("r = _ + 1, Out[3]\nOut[3] = 0")
     assert (notebook["r"], notebook["_"], applied.bound) == ((42, "three"), 41, ("r",))
+
+
+def test_a_recent_result_that_the_cell_binds_is_the_users(notebook: Notebook) -> None:
+    notebook.ns["_"] = 41
+    notebook.gpu("for _ in range(3): pass")
+    assert notebook["_"] == 2
+
+
+def moved(notebook: Notebook, cell: str) -> tuple[int, int]:
+    """Bytes that went there and came back, apart from settings, sources of modules and the like."""
+    for _ in range(2):  # the first takes sources along
+        notebook.gpu("0")
+    assert notebook.captured is not None
+    idle = sum(memoryview(part).nbytes for part in notebook.captured.parts), sum(len(part) for part in notebook.answer["parts"])
+    notebook.gpu(cell)
+    there = sum(memoryview(part).nbytes for part in notebook.captured.parts)
+    return there - idle[0], sum(len(part) for part in notebook.answer["parts"]) - idle[1]
+
+
+UNCHANGED = {
+    "array": "import numpy as np\nx = np.ones(1 << 20)",
+    "list of dicts": "x = [{'a': n, 'b': str(n)} for n in range(2000)]",
+    "instances": "class P:\n  def __init__(self, n): self.n = n; self.kids = [n]\nx = [P(n) for n in range(500)]",
+    "frame": "import pandas as pd\nx = pd.DataFrame({'a': range(9999), 'b': ['text'] * 9999})",
+    "estimator": "from sklearn.ensemble import RandomForestClassifier\nimport numpy as np\nx = RandomForestClassifier(5).fit(np.eye(50), [0, 1] * 25)",
+    "figure": "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nx, ax = plt.subplots()\nax.plot([1, 2])",
+    "model and optimizer": "import torch\nm = torch.nn.Linear(200, 200)\nx = torch.optim.Adam(m.parameters())\nm(torch.ones(1, 200)).sum().backward()\nx.step()",
+}
+
+
+@pytest.mark.parametrize("kind", UNCHANGED)
+def test_what_has_not_changed_is_not_sent_again(kind: str, notebook: Notebook) -> None:
+    pytest.importorskip("torch" if "torch" in UNCHANGED[kind] else "sklearn")
+    notebook.local(UNCHANGED[kind])
+    first = moved(notebook, "n = id(x)")
+    again = moved(notebook, "n = id(x)")
+    assert first[0] > 4000
+    assert again[0] < 1000
+    assert max(first[1], again[1]) < 1000
+
+
+def test_of_a_large_array_only_the_block_that_changed_moves(notebook: Notebook) -> None:
+    pytest.importorskip("numpy")
+    notebook.local("import numpy as np\nx = np.zeros(8 << 20, dtype='u1')\nkept, view = x, x[5:]")
+    assert moved(notebook, "x[3 << 20] = 1")[0] > 8 << 20
+    assert moved(notebook, "x[(5 << 20) + 7] = 2")[1] < (1 << 20) + 2000
+    notebook.local("view[0] = 3")
+    assert 1 << 20 < moved(notebook, "n = int(x.sum())")[0] < (1 << 20) + 2000
+    assert (notebook["n"], notebook.local("kept is x and view.base is x and int(view[(5 << 20) + 2])")) == (6, 2)
 
 
 def test_names_to_keep_are_left_alone() -> None:

@@ -15,7 +15,7 @@ that a cell starts afresh, not by fork, do not have the modules.
 from .executor import Before, Executor
 from .notebook import MAX_SOURCES_BYTES, Notebook
 from .shipment import Changes, Known, Shipment
-from .sources import imports_of, imports_of_cell
+from .sources import imports_of, imports_of_cell, submodules
 
 __all__ = [
     "MAX_SOURCES_BYTES",
@@ -34,6 +34,7 @@ __all__ = [
     "out",
     "settle",
     "snapshot",
+    "submodules",
 ]
 
 _notebook, _executor = Notebook(), Executor()

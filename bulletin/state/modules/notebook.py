@@ -132,7 +132,9 @@ class Notebook:
             table, sent = known.table or new_id(), None if known.table else entries
         else:
             table, sent = new_id(), entries
-        wanted = tuple(name for name in dict.fromkeys(_with_parents(imports)) if name in self._loaded)
+        wanted = tuple(
+            name for name in dict.fromkeys(_with_parents(imports)) if name in self._loaded or _is_inside(name)
+        )
         states, changed = self._attributes(known)
         shipment = Shipment(
             table,
@@ -279,6 +281,11 @@ class Notebook:
 
 def _extent() -> tuple[int, str]:
     return len(sys.modules), next(reversed(sys.modules), "")
+
+
+def _is_inside(name: str) -> bool:
+    """True for a loaded module inside a package: an import of the package alone may not load it there."""
+    return "." in name and name in sys.modules
 
 
 def _with_parents(names: Iterable[str]) -> Iterator[str]:

@@ -43,7 +43,8 @@ class Shipment:
     """What an executor needs of the notebook's modules before a cell.
 
     `entries` is None where they are those that were sent as `table` before. `texts` are by digest. `wanted` are loaded
-    in the notebook and imported by the cell. `attributes` is what was changed in modules after they were imported.
+    in the notebook, and imported by the cell or, where inside a package, spelled by it. `attributes` is what was
+    changed in modules after they were imported.
     """
 
     table: str

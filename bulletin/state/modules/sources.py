@@ -11,7 +11,7 @@ import sysconfig
 import time
 import warnings
 import zipimport
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -122,6 +122,17 @@ def imports_of(text: str, package: str = "") -> tuple[str, ...]:
         except ImportError:  # a relative name in what is no package, or beyond its top
             continue
     return tuple(found)
+
+
+def submodules(modules: Iterable[str], spelled: Collection[str]) -> list[str]:
+    """Loaded modules inside these that code may reach by the names that it spells: of `xml`, `xml.etree`."""
+    stems = tuple(f"{name}." for name in modules)
+    inside = [name for name in list(sys.modules) if name.startswith(stems)] if stems else []
+    return [
+        name
+        for name in inside
+        if any(name.startswith(stem) and set(name.removeprefix(stem).split(".")) <= set(spelled) for stem in stems)
+    ]
 
 
 def imports_of_cell(source: str, depth: int = 0) -> tuple[str, ...]:

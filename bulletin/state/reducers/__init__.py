@@ -11,13 +11,39 @@ from typing import Any, TypeAlias
 from bulletin.state.handles import Handle, reduce_handle
 from bulletin.state.landing import Reduced
 
-from . import arrays, builtins, classes, exceptions, frames, functions, tensors
+from . import (
+    arrays,
+    classes,
+    containers,
+    exceptions,
+    figures,
+    files,
+    frames,
+    functions,
+    locks,
+    named,
+    standard,
+    tensors,
+    views,
+    weakrefs,
+)
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
-reduce_lender, reduce_own_container = builtins.reduce_lender, builtins.reduce_own_container
+reduce_lender, by_name = containers.reduce_lender, named.by_name
+#: Reducers that let an instance keep the very dict that somebody else holds too.
+LENDERS = frozenset({containers.reduce_own_container, exceptions.reduce_exception})
 
-EXACT: dict[type, Reducer] = {**functions.EXACT, **builtins.EXACT, type: classes.reduce_class, Handle: reduce_handle}
+EXACT: dict[type, Reducer] = {
+    **functions.EXACT,
+    **locks.EXACT,
+    **named.EXACT,
+    **standard.EXACT,
+    **views.EXACT,
+    **weakrefs.EXACT,
+    type: classes.reduce_class,
+    Handle: reduce_handle,
+}
 
 
 def of_family(kind: type) -> Reducer | None:
@@ -34,14 +60,22 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_array
     if numpy is not None and kind is numpy.memmap:
         return arrays.reduce_memmap
-    if numpy is not None and kind in {numpy.recarray, numpy.matrix}:
+    if numpy is not None and arrays.is_kind(kind):
         return arrays.reduce_kind
     if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
+    if torch is not None and kind is getattr(torch, "Generator", None):
+        return tensors.reduce_generator
+    if tensors.is_optimizer(kind):
+        return tensors.reduce_optimizer
+    if figures.is_registry(kind):
+        return figures.reduce_registry
+    if frames.is_block(kind):
+        return frames.reduce_block
     if frames.is_family(kind):
         return frames.reduce_frame
+    if files.is_stream(kind):
+        return files.reduce_stream
     if top in {"_io", "socket", "ssl"}:
-        return builtins.family_of_io(kind)
-    if builtins.is_own_container(kind):
-        return builtins.reduce_own_container
-    return builtins.reduce_delegating if builtins.is_delegating(kind) else None
+        return files.family_of_io(kind)
+    return named.of_family(kind) or standard.of_family(kind) or weakrefs.of_family(kind) or containers.of_family(kind)

@@ -5,6 +5,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from bulletin.state.inplace import empty_attributes
 from bulletin.state.landing import HERE, Landing, Reduced
 from bulletin.state.memory import Region
 
@@ -22,8 +23,8 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     flags = array.flags
     layout = (array.dtype, array.shape, array.strides)
     if array.dtype.hasobject:
-        return _reduce_objects(array)
-    if id(array) in encoder.guarded:
+        return _reduce_objects(array) if array.dtype == object else NotImplemented
+    if id(array) in encoder.guarded and array.nbytes:
         return own_array, (HERE, *_guarded(encoder, array), *_dense(array), flags.writeable)
     if array.nbytes == 0:
         return own_array, (HERE, -1, 0, *layout, flags.writeable)
@@ -44,14 +45,11 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
 
 def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
     """A region of its own: what else looks at this memory does not count."""
-    region = encoder.guards.get(id(array))
-    if region is None:
-        dense = array
-        if array.size and not (array.flags.c_contiguous or array.flags.f_contiguous):
-            dense = array.copy(order="K")
-        region = Region(dense, _address(dense), array.nbytes, is_guarded=True)
-        encoder.guards[id(array)] = region
-    return encoder.region(region, region.address, array)
+    dense = array
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        dense = array.copy(order="K")
+    region = encoder.finder.find_guarded(array, dense, _address(dense), array.nbytes)
+    return encoder.region(region, region.address, dense)
 
 
 def _dense(array: Any) -> tuple[Any, Any, Any]:
@@ -75,11 +73,12 @@ def own_array(landing: Landing, number: int, offset: int, dtype: Any, shape: Any
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     old = landing.take_twin()
     if number < 0:
-        if type(old) is numpy.ndarray and (old.dtype, old.shape, old.strides) == (dtype, shape, strides):
+        if type(old) is numpy.ndarray and _relaid(landing, old, _address(old), dtype, shape, strides):
             return _marked(landing, old, writeable)
         return _settle(landing, old, _marked(landing, _empty_like(numpy, dtype, shape, strides), writeable))
     region = landing.regions[number]
-    if type(old) is numpy.ndarray and region.address and _relaid(landing, old, region, offset, dtype, shape, strides):
+    is_here = type(old) is numpy.ndarray and region.address
+    if is_here and _relaid(landing, old, region.address + offset, dtype, shape, strides):
         return _marked(landing, old, writeable)
     array = None
     if not region.address and offset == 0 and region.size <= _OWN_BYTES:
@@ -99,7 +98,7 @@ def view_array(landing: Landing, owner: Any, offset: int, dtype: Any, shape: Any
     old = landing.take_twin()
     start = (_bytes_address(owner) if isinstance(owner, bytearray) else _address(owner)) + offset
     is_view = type(old) is numpy.ndarray and old.base is not None
-    if is_view and _is_laid_out(old, start, dtype, shape, strides):
+    if is_view and _relaid(landing, old, start, dtype, shape, strides):
         return _marked(landing, old, writeable)
     carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
     is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
@@ -136,12 +135,12 @@ def _is_laid_out(array: Any, start: int, dtype: Any, shape: Any, strides: Any) -
     return bool(_address(array) == start and array.shape == shape and array.strides == strides and array.dtype == dtype)
 
 
-def _relaid(landing: Landing, old: Any, region: Region, offset: int, dtype: Any, shape: Any, strides: Any) -> bool:
+def _relaid(landing: Landing, old: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
     """Give an array of the same memory this layout, as `array.shape = ...` does. False where that is not enough."""
-    if _address(old) != region.address + offset:
-        return False
-    if _is_laid_out(old, region.address + offset, dtype, shape, strides):
+    if _is_laid_out(old, start, dtype, shape, strides):
         return True
+    if _address(old) != start:
+        return False
     before = old.dtype, old.shape, old.strides
     try:
         _lay_out(old, dtype, shape, strides)
@@ -205,8 +204,6 @@ def _reduce_objects(array: Any) -> Reduced:
     if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
         offset = _address(array) - _address(owner)
         return view_objects, (HERE, owner, offset, array.shape, array.strides, array.flags.writeable)
-    if array.dtype.names or array.dtype.subdtype:
-        return NotImplemented
     items = list(array.ravel(order="K"))
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     if order == "C" and not array.flags.c_contiguous:
@@ -286,14 +283,35 @@ def open_memmap(landing: Landing, filename: str, dtype: Any, mode: Any, offset: 
     return _settle(landing, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
 
 
+def is_kind(kind: type) -> bool:
+    """True for recarrays, matrices and the user's own kinds of array that do not say themselves how they travel."""
+    numpy = sys.modules["numpy"]
+    return (
+        issubclass(kind, numpy.ndarray)
+        and (kind in {numpy.recarray, numpy.matrix} or bool(kind.__flags__ & _HEAP_TYPE))
+        and kind.__module__ != "numpy.ma"
+        and (kind is numpy.recarray or _says_nothing(kind, numpy.ndarray))
+    )
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def _says_nothing(kind: type, base: type) -> bool:
+    return all(
+        getattr(kind, name, None) == getattr(base, name, None)
+        for name in ("__reduce__", "__reduce_ex__", "__setstate__", "__getstate__")
+    )
+
+
 def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
-    """A recarray or a matrix: a plain array, seen as that kind."""
+    """An array of such a kind: a plain array, seen as that kind, and its attributes."""
     numpy = sys.modules["numpy"]
     if array.dtype.hasobject:
         return NotImplemented
     plain = array.view(numpy.ndarray)
     encoder.alive.append(plain)
-    return see_as, (HERE, plain, type(array), array.dtype), dict(array.__dict__) or None
+    return see_as, (HERE, plain, type(array), array.dtype), (HERE, dict(array.__dict__)), None, None, fill_kind
 
 
 def see_as(landing: Landing, plain: Any, kind: Any, dtype: Any) -> Any:
@@ -302,6 +320,13 @@ def see_as(landing: Landing, plain: Any, kind: Any, dtype: Any) -> Any:
     array = plain.view(kind)
     if array.dtype != dtype:
         array.dtype = dtype
-    if type(old) is kind and _is_laid_out(old, _address(array), array.dtype, array.shape, array.strides):
+    if type(old) is kind and _relaid(landing, old, _address(array), array.dtype, array.shape, array.strides):
         return old
     return _settle(landing, old, array)
+
+
+def fill_kind(array: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+    """Its attributes."""
+    landing, attributes = state
+    empty_attributes(landing, array)
+    array.__dict__.update(attributes)

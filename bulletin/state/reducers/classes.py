@@ -10,8 +10,9 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state import identity
-from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.landing import HERE, Landing, Reduced, refuse
 
+from . import foreign
 from .functions import is_importable, is_reference, known, meet
 
 if TYPE_CHECKING:
@@ -36,12 +37,15 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
         return NotImplemented
     if cls in _NAMELESS:
         return getattr, (types, _NAMELESS[cls])
+    derived = foreign.reduce_derived(cls)
+    if derived is not None:
+        return derived
+    if not cls.__flags__ & _HEAP_TYPE:
+        return refuse(cls)
     uid = meet(encoder, cls)
     if is_reference(encoder, uid):
         return known, (HERE, uid)
     slots = [name for name, value in vars(cls).items() if _is_slot(cls, value)]
-    if "__slots__" in vars(cls):
-        slots += [name for name in ("__dict__", "__weakref__") if name in vars(cls)]
     members = _members(cls)
     args = (
         HERE,
@@ -63,7 +67,7 @@ def attributes(cls: type) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(cls).items()
-        if name not in _OWN and name not in members and not _is_slot(cls, value)
+        if name not in _OWN and name not in members and not _is_slot(cls, value) and not foreign.is_field(value)
     }
 
 
@@ -74,8 +78,9 @@ def _is_slot(cls: type, value: object) -> bool:
 def _registered(cls: type) -> list[type]:
     if not isinstance(cls, abc.ABCMeta):
         return []
-    registry = _abc._get_dump(cls)[0]
-    return [found for found in (reference() for reference in registry) if found is not None]
+    registry = [reference() for reference in _abc._get_dump(cls)[0]]
+    found = [other for other in registry if other is not None]
+    return sorted(found, key=lambda other: (other.__module__, other.__qualname__))  # they are kept in no order
 
 
 def make_class(
@@ -138,20 +143,33 @@ def fill_class(cls: type, state: tuple[Landing, dict[str, Any], list[dict[str, A
     if id(cls) not in landing.old:
         _set_attributes(cls, new)
         _fill_members(cls, members)
-        for other in registered:
-            cls.register(other)  # type: ignore[attr-defined]
+        _set_registered(cls, registered)
         return
-    before = attributes(cls)
+    before, registered_before = attributes(cls), _registered(cls)
     landing.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
+    if registered != registered_before:
+        landing.later(lambda: _set_registered(cls, registered), lambda: _set_registered(cls, registered_before))
+
+
+def _set_registered(cls: Any, registered: list[type]) -> None:
+    if _registered(cls) != registered:
+        _abc._reset_registry(cls)
+        _abc._reset_caches(cls)
+        for other in registered:
+            abc.ABCMeta.register(cls, other)
 
 
 def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
     before = attributes(cls)
+    own: Any = type(cls) if foreign.is_made_of_fields(cls) else type
     for name in before.keys() - new.keys():
-        type.__delattr__(cls, name)
+        own.__delattr__(cls, name)
+    laid_out = foreign.lay_out(cls, new)
     for name, value in new.items():
+        if name in laid_out:
+            continue
         if name not in before or before[name] is not value:
-            type.__setattr__(cls, name, value)
+            own.__setattr__(cls, name, value)
 
 
 def is_enum(kind: type) -> bool:

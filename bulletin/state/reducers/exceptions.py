@@ -19,7 +19,7 @@ _EXTRA = {
 _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduce__)
 
 
-def reduce_exception(_: "Encoder", error: BaseException) -> Reduced:
+def reduce_exception(encoder: "Encoder", error: BaseException) -> Reduced:
     """Unless the class says itself how it travels."""
     cls = type(error)
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
@@ -29,7 +29,8 @@ def reduce_exception(_: "Encoder", error: BaseException) -> Reduced:
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
-    state = (HERE, error.args, dict(error.__dict__), extra, links)
+    is_lent = id(error) in encoder.lent
+    state = (HERE, error.args, error.__dict__ if is_lent else dict(error.__dict__), is_lent, extra, links)
     return make_exception, (HERE, cls, args), state, None, None, fill_exception
 
 
@@ -48,15 +49,19 @@ def make_exception(landing: Landing, cls: Any, args: tuple[Any, ...]) -> BaseExc
 
 def fill_exception(
     error: BaseException,
-    state: tuple[Landing, tuple[Any, ...], dict[str, Any], list[tuple[str, Any]], tuple[Any, Any, bool]],
+    state: tuple[Landing, tuple[Any, ...], dict[str, Any], bool, list[tuple[str, Any]], tuple[Any, Any, bool]],
 ) -> None:
     """What is known of it."""
-    landing, args, attributes, extra, links = state
+    landing, args, attributes, is_lent, extra, links = state
     for name, value in [("args", args), *extra, *zip(_LINKS, links, strict=True)]:
         if getattr(error, name) is not value:
             landing.undoable(setattr, error, name, getattr(error, name))
             setattr(error, name, value)
-    error.__dict__.update(attributes)
+    if is_lent and error.__dict__ is not attributes:
+        landing.undoable(setattr, error, "__dict__", error.__dict__)
+        error.__dict__ = attributes
+    elif not is_lent:
+        error.__dict__.update(attributes)
 
 
 _LINKS = ("__cause__", "__context__", "__suppress_context__")

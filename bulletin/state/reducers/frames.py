@@ -48,6 +48,24 @@ def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
     return made_by, args, state, None, None, fill_frame
 
 
+def is_block(kind: type) -> bool:
+    """True for the parts of a frame that hold its values."""
+    return kind.__module__ == "pandas.core.internals.blocks" and hasattr(kind, "values")
+
+
+def reduce_block(encoder: "Encoder", block: Any) -> Reduced:
+    """As pandas has it. But values that several frames share until one is written go once for each of them.
+
+    What says that they are shared does not travel, so the first write would show in the others.
+    """
+    made_by, args = block.__reduce_ex__(5)[:2]
+    values = args[0]
+    if encoder.blocks.setdefault(id(values), id(block)) != id(block):
+        values = values.copy()
+    encoder.alive += [block, values]
+    return made_by, (values, *args[1:])
+
+
 def fill_frame(frame: Any, state: Any) -> None:
     """What pandas does with a state; but it would copy `attrs`, which is the user's."""
     frame.__setstate__(state)

@@ -1,9 +1,10 @@
 """Functions of the notebook: by value, once per side, with the receiver's own namespace as their globals."""
 
 import functools
+import gc
 import sys
 from collections.abc import Callable, Mapping
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state import identity, lookups
@@ -78,6 +79,7 @@ def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
     """Tell the encoder which names of the namespace the function may look up, and where its source is."""
     encoder.files[function.__code__.co_filename] = None
     encoder.imports.update(dict.fromkeys(lookups.imports(function.__code__)))
+    encoder.attributes |= lookups.attributes(function.__code__)
     if function.__globals__ is encoder.namespace:
         found = lookups.of_code(function.__code__)
         encoder.is_dynamic |= found.is_dynamic
@@ -87,14 +89,19 @@ def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
 
 
 def _globals_of(encoder: "Encoder", function: FunctionType) -> Any:
-    """The namespace, which each side has; the name of a module; or a private dict, without what Python adds to it."""
+    """The namespace, which each side has; the name of a module; a module that has none; or a dict of its own."""
     spoken = function.__globals__
     if spoken is encoder.namespace:
         return spoken
     name = spoken.get("__name__")
     if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken:
         return name
-    return encoder.private(spoken)
+    return spoken if "__spec__" not in spoken else _module_of(spoken) or spoken
+
+
+def _module_of(spoken: dict[str, Any]) -> ModuleType | None:
+    """The module that a dict belongs to."""
+    return next((held for held in gc.get_referrers(spoken) if type(held) is ModuleType), None)
 
 
 def _content(cell: CellType) -> tuple[object, ...]:
@@ -114,6 +121,8 @@ def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells
     if isinstance(spoken, str):
         __import__(spoken)
         spoken = sys.modules[spoken].__dict__
+    elif isinstance(spoken, ModuleType):
+        spoken = vars(spoken)
     function = FunctionType(code, spoken, closure=cells or None)
     identity.track(uid, function)
     landing.made(function)

@@ -3,6 +3,7 @@
 A tensor of a device lands in the notebook as a CPU tensor that remembers its device, and goes back there by itself.
 """
 
+import copyreg
 import importlib
 import sys
 import weakref
@@ -41,11 +42,12 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
     is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
     marks = (tensor.is_conj(), tensor.is_neg(), is_leaf_with_grad, home_of(tensor))
     grad = tensor.grad if is_leaf_with_grad else None
+    hooks = tensor._backward_hooks if is_leaf_with_grad else None
     kind = type(tensor).__name__
     return (
         make_tensor,
         (HERE, kind, *place, *window, *marks),
-        (HERE, grad, dict(tensor.__dict__)),
+        (HERE, grad, hooks, dict(tensor.__dict__)),
         None,
         None,
         fill_tensor,
@@ -172,9 +174,12 @@ def _set_data(tensor: Any, data: Any) -> None:
         tensor.data = data
 
 
-def fill_tensor(tensor: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None:
+def fill_tensor(tensor: Any, state: tuple[Landing, Any, Any, dict[str, Any]]) -> None:
     """Its gradient, and what the user has put on it."""
-    landing, grad, attributes = state
+    landing, grad, hooks, attributes = state
+    if hooks is not tensor._backward_hooks:
+        landing.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
+        tensor._backward_hooks = hooks
     if tensor.is_leaf and tensor.requires_grad and tensor.grad is not grad:
         landing.undoable(setattr, tensor, "grad", tensor.grad)
         tensor.grad = grad
@@ -183,3 +188,34 @@ def fill_tensor(tensor: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None
         landing.undoable(tensor.__dict__.clear)
         tensor.__dict__.clear()
         tensor.__dict__.update(attributes)
+
+
+# --- what torch makes of tensors
+
+
+def is_optimizer(kind: type) -> bool:
+    """True for optimizers that pickle as all do."""
+    module: Any = sys.modules.get("torch.optim.optimizer")
+    if module is None or not issubclass(kind, module.Optimizer):
+        return False
+    return bool(kind.__getstate__ is module.Optimizer.__getstate__)
+
+
+def reduce_optimizer(_: "Encoder", optimizer: Any) -> Reduced:
+    """All its attributes. Its own way leaves out what schedulers and people put on it."""
+    return _new, (type(optimizer),), (HERE, dict(vars(optimizer))), None, None, fill_optimizer
+
+
+_new: Any = copyreg.__newobj__  # type: ignore[attr-defined]
+
+
+def fill_optimizer(optimizer: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+    """Its attributes, and what torch does to a class when it first makes one of it."""
+    vars(optimizer).update(state[1])
+    optimizer._patch_step_function()
+
+
+def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
+    """The one that everybody draws from is each side's own: its state is among what cells rely on."""
+    torch = sys.modules["torch"]
+    return (getattr, (torch, "default_generator")) if generator is torch.default_generator else NotImplemented

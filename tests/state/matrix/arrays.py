@@ -53,7 +53,7 @@ NUMPY = Family("numpy", (
     K("np.ma.masked", "import numpy as np\nx = np.ma.masked", look="x is np.ma.masked"),
     K("dtype", "import numpy as np\nx = np.dtype([('a', '<i4'), ('b', '>f8')])"),
     K("ufunc", "import numpy as np\nx = np.add", look="x is np.add, x.reduce([1, 2])"),
-    K("ufunc of a function", "import numpy as np\ndef f(a, b): return a + b\nx = np.frompyfunc(f, 2, 1)", look="x(1, 2), x.nin", refused="numpy.ufunc", wrong="back", known="the next cell does not find it"),
+    K("ufunc of a function", "import numpy as np\ndef f(a, b): return a + b\nx = np.frompyfunc(f, 2, 1)", look="x(1, 2), x.nin", refused="numpy.ufunc"),
     K("np.vectorize", "import numpy as np\nk = 2\nx = np.vectorize(lambda a: a * k)", "k = 3; x.tag = 1", look="x([1, 2]).tolist(), hasattr(x, 'tag')"),
     K("np.poly1d", "import numpy as np\nx = np.poly1d([1, 2, 3])", "x.coeffs[0] = 5", look="x(2), x.coeffs.tolist()", inner="x.coeffs"),
     K("np.polynomial.Polynomial", "import numpy as np\nx = np.polynomial.Polynomial([1, 2])", "x.coef[0] = 5", look="x(2), x.coef.tolist()", inner="x.coef", wrong="kept", known="its array is replaced"),
@@ -65,8 +65,8 @@ NUMPY = Family("numpy", (
     K("np.broadcast", "import numpy as np\nx = np.broadcast([1, 2], [[3], [4]])", look="x.shape", refused="numpy.broadcast"),
     K("flat iterator", "import numpy as np\na = np.arange(4)\nx = a.flat", "x[1] = 9", look="a.tolist(), x[1]", inner="x.base", refused="numpy.flatiter"),
     K("np.ndindex, np.errstate, np.r_", "import numpy as np\nx = [np.errstate(all='raise'), np.r_]", look="x[1][1:3].tolist(), type(x[0]).__name__"),
-    K("np.finfo, np.iinfo", "import numpy as np\nx = [np.finfo('f4'), np.iinfo('i2')]", look="x[0].eps, x[1].max", wrong="there back kept", known="its class is called without arguments"),
+    K("np.finfo, np.iinfo", "import numpy as np\nx = [np.finfo('f4'), np.iinfo('i2')]", look="x[0].eps, x[1].max"),
     K("result of np.linalg.svd", "import numpy as np\nx = np.linalg.svd(np.eye(2))", "x.S[0] = 5", look="x.S, type(x).__name__", inner="x.S"),
-    K("np.load of an archive", "import numpy as np, io\nb = io.BytesIO()\nnp.savez(b, a=np.arange(3))\nb.seek(0)\nx = np.load(b)", look="x['a'].tolist(), x.files", refused="numpy.lib.npyio.NpzFile", after="x.close()", wrong="back", known="the next cell does not find it"),
+    K("np.load of an archive", "import numpy as np, io\nb = io.BytesIO()\nnp.savez(b, a=np.arange(3))\nb.seek(0)\nx = np.load(b)", look="x['a'].tolist(), x.files", refused="numpy.lib.npyio.NpzFile", after="x.close()"),
 ), needs=("numpy",))
 # fmt: on

@@ -12,6 +12,7 @@ OPTIMIZED = "m.weight.tolist(), [[type(v) if v is None else v.tolist() if torch.
 # fmt: off
 TENSORS = Family("torch: tensors", (
     K("tensor of float32", "import torch\nx = torch.arange(4.)", "x[0] = 9; x.mul_(2)", look="x.tolist(), x.dtype, x.device"),
+    K("memory format, layout, quantization scheme, dtype", "import torch\nx = [torch.contiguous_format, torch.strided, torch.per_tensor_affine, torch.float32]", "x.append(torch.sparse_coo)", look="x, x[0] is torch.contiguous_format, x[2] is torch.per_tensor_affine", inner="x[1]"),
     K("tensor of float64, float16, bfloat16", "import torch\nx = [torch.ones(2, dtype=t) for t in (torch.float64, torch.float16, torch.bfloat16)]", "x[0][0] = 9; x[2].mul_(3)", look="[(t.tolist(), t.dtype) for t in x]", inner="x[2]"),
     K("tensor of int64, uint8, bool", "import torch\nx = [torch.ones(2, dtype=t) for t in (torch.int64, torch.uint8, torch.bool)]", "x[0][0] = 9; x[2].logical_not_()", look="[(t.tolist(), t.dtype) for t in x]", inner="x[2]"),
     K("tensor of complex64", "import torch\nx = torch.zeros(2, dtype=torch.complex64)", "x[0] = 1 + 2j", look="x.tolist(), x.dtype"),
@@ -35,7 +36,7 @@ TENSORS = Family("torch: tensors", (
     K("tensor with a hook", "import torch\nseen = []\nx = torch.ones(2, requires_grad=True)\nh = x.register_hook(lambda g: seen.append(g.tolist()))", "x.sum().backward()", look="seen, x.grad.tolist() if x.grad is not None else None", wrong="there seen", known="hooks of a tensor stay behind"),
     K("subclass of Tensor", "import torch\nclass S(torch.Tensor): pass\nx = torch.ones(2).as_subclass(S)\nx.tag = 1", "x.mul_(2); x.tag = 2", look="x.tolist(), x.tag, type(x) is S"),
     K("sparse tensor, COO", "import torch\nx = torch.eye(2).to_sparse().coalesce()", "x.values()[0] = 9", look="x.to_dense().tolist(), x.layout, x.is_coalesced()"),
-    K("sparse tensor, CSR", "import torch, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = torch.eye(2).to_sparse_csr()", "x.values()[0] = 9", look="x.to_dense().tolist(), x.layout", wrong="there seen kept", known="torch warns while it is made"),
+    K("sparse tensor, CSR", "import torch, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = torch.eye(2).to_sparse_csr()", "x.values()[0] = 9", look="x.to_dense().tolist(), x.layout"),
     K("nested tensor", "import torch, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])", look="[t.tolist() for t in x.unbind()]", refused="torch.Tensor"),
     K("storage", "import torch\nx = torch.arange(3, dtype=torch.uint8).untyped_storage()", "x[0] = 9", look="x.tolist(), x.nbytes()", wrong="there back seen kept", known="the executor cannot make it"),
     K("tensor on the device meta", "import torch\nx = torch.empty(3, device='meta')", look="x.shape, x.device"),
@@ -63,7 +64,7 @@ MODULES = Family("torch: modules, optimizers and data", (
     K("lazy Module", f"{T}x = torch.nn.LazyLinear(1)", "x(torch.ones(1, 2))", look="x.in_features, type(x).__name__"),
     K("loss function", "import torch\nx = torch.nn.CrossEntropyLoss(weight=torch.ones(2))", "x.weight[0] = 5", look="x(torch.tensor([[1., 2.]]), torch.tensor([0])).item(), x.weight.tolist()", inner="x.weight"),
     K("state_dict", f"{T}m = torch.nn.Linear(2, 1)\nx = m.state_dict()", "x['weight'].fill_(4)", look="{k: v.tolist() for k, v in x.items()}, m.weight.tolist(), type(x).__name__, x._metadata", inner="x['weight']"),
-    K("TorchScript function", "import torch, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = torch.jit.trace(torch.nn.ReLU(), torch.ones(1))", look="x(torch.tensor([-1.])).tolist()", refused="torch.jit._trace.TopLevelTracedModule", wrong="back", known="the next cell does not find it"),
+    K("TorchScript function", "import torch, warnings\nwith warnings.catch_warnings():\n  warnings.simplefilter('ignore')\n  x = torch.jit.trace(torch.nn.ReLU(), torch.ones(1))", look="x(torch.tensor([-1.])).tolist()", refused="torch.jit._trace.TopLevelTracedModule"),
     *(K(f"{name} after a step", STEP.format(f"x = torch.optim.{call}"), "step()", look=OPTIMIZED, inner=inner) for name, call, inner in (
         ("SGD with momentum", "SGD(m.parameters(), .1, momentum=.9)", "x.state[m.weight]['momentum_buffer']"),
         ("Adam", "Adam(m.parameters(), .1)", "x.state[m.weight]['exp_avg']"),

@@ -156,6 +156,6 @@ def test_a_syntax_error_is_shown_without_our_frames() -> None:
 
 def test_what_stayed_behind_is_told_honestly() -> None:
     assert describe_stayed("gen", "generator") == (
-        "'gen' is a generator, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
+        "gen is a generator, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
     )
     assert "is an _io" not in describe_stayed("f", "_io.TextIOWrapper")

@@ -5,7 +5,7 @@ import pytest
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
 from bulletin_magic.facts import Wish
-from bulletin_magic.options import OPTIONS, parse
+from bulletin_magic.options import FLAGS, OPTIONS, Options, parse
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,20 @@ from bulletin_magic.options import OPTIONS, parse
     ],
 )
 def test_options_become_a_wish(line: str, wish: Wish) -> None:
-    assert parse(line) == wish
+    assert parse(line) == Options(wish)
+
+
+def test_a_plan_is_asked_for_beside_other_options() -> None:
+    assert parse("--gpus 2 --plan") == Options(Wish(gpus=2), is_plan=True)
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("--gpu 2", ["'--gpu'", "Did you mean --gpus?"]),
-        ("--many", ["'--many'", *OPTIONS]),
+        ("--zzz", ["'--zzz'", *OPTIONS, *FLAGS]),
+        ("--plan=yes", ["--plan", "takes no value"]),
+        ("--pla", ["Did you mean --plan?"]),
         ("x = 1", ["'x'", "code goes on the lines below"]),
         ("--gpus two", ["--gpus", "'two'"]),
         ("--gpus -1", ["--gpus", "'-1'"]),

@@ -1,0 +1,257 @@
+"""Instances of Python's own making: their items, attributes and slots, and nothing of the user's is asked."""
+
+import copyreg
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.inplace import fill_dict, fill_list, fill_set, reused, slots_held
+from bulletin.state.landing import HERE, Landing, Reduced
+
+from .functions import is_importable
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+_HEAP_TYPE = 1 << 9
+_USUAL_REDUCE = tuple(kind.__reduce__ for kind in (object, set, OrderedDict, defaultdict, Counter))
+_USUAL_STATE = (None, getattr(object, "__getstate__", None))
+_NEW_ARGS = ("__getnewargs__", "__getnewargs_ex__")
+#: Immutable kinds that a class may build upon; what such an instance is, is given to `__new__`.
+_VALUES = (int, float, complex, str, bytes, tuple)
+
+
+def is_own_container(kind: Any) -> bool:
+    """True for the user's own kinds of list, dict and set, and classes with a `__new__` that nobody must ask.
+
+    Those that say themselves how they travel are left to pickle.
+    """
+    return (
+        (issubclass(kind, list | dict | set) or _is_made_bare(kind))
+        and bool(kind.__flags__ & _HEAP_TYPE)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ in _USUAL_REDUCE
+        and getattr(kind, "__getstate__", None) in _USUAL_STATE
+        and not any(hasattr(kind, name) for name in ("__setstate__", *_NEW_ARGS))
+        and (issubclass(kind, list | dict | set) or _is_all_python(kind))
+    )
+
+
+def _is_made_bare(kind: type) -> bool:
+    """Whether pickle's `cls.__new__(cls)` would run code of the notebook, or code that asks for more."""
+    new = kind.__new__
+    if not isinstance(new, FunctionType):
+        return False
+    required = new.__code__.co_argcount - len(new.__defaults__ or ())
+    named = new.__code__.co_kwonlyargcount - len(new.__kwdefaults__ or ())
+    return required > 1 or named > 0 or not is_importable(kind)
+
+
+def _is_all_python(kind: type) -> bool:
+    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
+
+
+def is_own_value(kind: Any) -> bool:
+    """True for the user's own kinds of int, str or tuple whose `__new__` takes something else than what they are."""
+    return (
+        issubclass(kind, _VALUES)
+        and isinstance(kind.__new__, FunctionType)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and all(not isinstance(getattr(kind, name, None), FunctionType) for name in _NEW_ARGS)
+    )
+
+
+def is_bare(kind: Any) -> bool:
+    """True for classes with a `__new__` that nobody must ask, though they say themselves what their state is."""
+    return (
+        _is_made_bare(kind)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and not any(hasattr(kind, name) for name in _NEW_ARGS)
+    )
+
+
+def speaker(kind: Any) -> Any:
+    """The class that says how the user's own kind of a library's values travels: by a call of its class.
+
+    None where that call means the same for both, and where the user has said it.
+    """
+    if is_importable(kind):
+        return None
+    overrides = False
+    for base in kind.__mro__:
+        if "__reduce__" in vars(base) or "__reduce_ex__" in vars(base):
+            return base if overrides and base is not object and is_importable(base) else None
+        overrides = overrides or "__new__" in vars(base) or "__init__" in vars(base)
+    return None
+
+
+def base_new(kind: Any) -> Any:
+    """The nearest `__new__` that is not written in Python."""
+    found = (vars(base).get("__new__") for base in kind.__mro__)
+    return next(new for new in found if isinstance(new, BuiltinFunctionType))
+
+
+def reduce_own_container(encoder: "Encoder", value: Any) -> Reduced:
+    """Its items and its attributes. Nothing of the user's is asked: an `append` of theirs would run a second time."""
+    items: Any = None
+    if isinstance(value, dict):
+        items = list((OrderedDict if isinstance(value, OrderedDict) else dict).items(value))
+    elif isinstance(value, list | set):
+        base: Any = list if isinstance(value, list) else set
+        items = list(base.__iter__(value))
+    factory = value.default_factory if isinstance(value, defaultdict) else None
+    attributes = own_dict(value)
+    is_lent = id(value) in encoder.lent or (attributes is not None and type(attributes) is not dict)
+    own = attributes if is_lent or not attributes else dict(attributes)
+    state = (HERE, items, own, is_lent, slots_held(value), factory)
+    return make_instance, (HERE, type(value), is_lent), state, None, None, fill_own_container
+
+
+def own_dict(value: Any) -> dict[str, Any] | None:
+    """An instance's `__dict__` as it is, which may be of any kind of dict, and be the instance itself."""
+    try:
+        found: dict[str, Any] = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return found
+
+
+def make_instance(landing: Landing, kind: Any, is_lent: bool) -> Any:
+    """The old one, emptied, or a new one; neither `__new__` nor `__init__` of the user's runs."""
+    old = landing.take_twin()
+    if old is not None:
+        found = reused(landing, old, kind, has_dict=not is_lent)
+        if found is not None:
+            return found
+    made = base_new(kind)(kind)
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+def fill_own_container(value: Any, state: tuple[Landing, Any, Any, bool, Any, Any]) -> None:
+    """Its items and its attributes."""
+    landing, items, attributes, is_lent, slots, factory = state
+    if isinstance(value, dict):
+        fill_dict(value, items)
+    elif isinstance(value, list):
+        fill_list(value, items)
+    elif isinstance(value, set):
+        fill_set(value, items)
+    if factory is not None:
+        landing.undoable(setattr, value, "default_factory", value.default_factory)
+        value.default_factory = factory
+    if is_lent:
+        fill_lender(value, (landing, attributes, slots))
+        return
+    if attributes:
+        object.__getattribute__(value, "__dict__").update(attributes)
+    _set_slots(value, slots)
+
+
+def reduce_lender(value: Any) -> Reduced:
+    """An instance of a plain class whose own dict somebody else holds too: the dict itself goes, not what is in it."""
+    state = (HERE, own_dict(value), slots_held(value))
+    return make_instance, (HERE, type(value), True), state, None, None, fill_lender
+
+
+def fill_lender(value: Any, state: tuple[Landing, Any, list[tuple[str, Any]]]) -> None:
+    """Let this be its own dict."""
+    landing, attributes, slots = state
+    before = own_dict(value)
+    if before is not attributes:
+        landing.undoable(object.__setattr__, value, "__dict__", before)
+        object.__setattr__(value, "__dict__", attributes)
+    _set_slots(value, slots)
+
+
+def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
+    for slot, held in slots:
+        object.__setattr__(value, slot, held)
+
+
+def reduce_bare(_: "Encoder", value: Any) -> Reduced:
+    """As pickle has it, but made without its class being asked."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or reduced[0] is not copyreg.__newobj__ or len(reduced[1]) != 1:  # type: ignore[attr-defined]
+        return reduced
+    return (make_instance, (HERE, type(value), False), *reduced[2:])
+
+
+def reduce_own_value(_: "Encoder", value: Any) -> Reduced:
+    """What it is, as its base has it, and its attributes."""
+    base: Any = next(base for base in _VALUES if isinstance(value, base))
+    plain: Any = tuple(tuple.__iter__(value)) if base is tuple else base.__new__(base, value)
+    if base is str:
+        plain = str.__str__(value)
+    return make_value, (type(value), plain), (own_dict(value), slots_held(value)), None, None, fill_value
+
+
+def make_value(kind: Any, plain: Any) -> Any:
+    """One that is this."""
+    return base_new(kind)(kind, plain)
+
+
+def fill_value(value: Any, state: tuple[Any, list[tuple[str, Any]]]) -> None:
+    """Its attributes."""
+    attributes, slots = state
+    if attributes:
+        object.__getattribute__(value, "__dict__").update(attributes)
+    _set_slots(value, slots)
+
+
+def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
+    """As its base has it, but made by the base: the user's own class may be called with something else."""
+    kind = type(value)
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or reduced[0] is not kind:
+        return reduced
+    state, *items = (*reduced[2:], None, None, None)[:3]
+    made = make_by_base, (speaker(kind), kind, *reduced[1])
+    if state is not None:
+        return (*made, state, *items)
+    return (*made, (own_dict(value), slots_held(value)), *items, fill_value)
+
+
+def make_by_base(base: Any, kind: Any, *args: Any) -> Any:
+    """What `base(*args)` gives, of that kind."""
+    made = base.__new__(kind, *args)
+    base.__init__(made, *args)
+    return made
+
+
+def is_delegating(kind: type) -> bool:
+    """True for classes that answer for attributes they do not have, and do not say how to set their state."""
+    return hasattr(kind, "__getattr__") and not hasattr(kind, "__setstate__")
+
+
+def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
+    """An instance whose `__getattr__` would be asked for `__setstate__` while it is still empty."""
+    reduced = value.__reduce_ex__(5)
+    if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
+        return reduced
+    return (*reduced, fill_instance)
+
+
+def fill_instance(value: Any, state: Any) -> None:
+    """What pickle does with a state, without asking the instance."""
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        object.__getattribute__(value, "__dict__").update(attributes)
+    _set_slots(value, list((slots or {}).items()))
+
+
+def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+    """For classes that were written in Python and do not say themselves how they travel."""
+    if is_own_container(kind):
+        return reduce_own_container
+    if is_own_value(kind):
+        return reduce_own_value
+    if is_bare(kind):
+        return reduce_bare
+    if speaker(kind) is not None:
+        return reduce_by_base
+    return reduce_delegating if is_delegating(kind) else None

@@ -1,0 +1,22 @@
+"""Figures of matplotlib: as matplotlib has it, but looking at one does not change it."""
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.landing import Reduced
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+
+def is_registry(kind: type) -> bool:
+    """True for what keeps the callbacks of a figure."""
+    return kind.__module__ == "matplotlib.cbook" and kind.__name__ == "CallbackRegistry"
+
+
+def reduce_registry(_: "Encoder", registry: Any) -> Reduced:
+    """Its own state, which takes a number from a counter each time it is asked for: the number is put back."""
+    following = int(repr(registry._cid_gen).removeprefix("count(").removesuffix(")"))
+    made_by, args, state, *rest = registry.__reduce_ex__(5)
+    registry._cid_gen = itertools.count(following)
+    return made_by, args, {**state, "_cid_gen": following}, *rest

@@ -1,0 +1,191 @@
+"""What each side has of its own under a name: modules, loggers, constants that are known by their identity."""
+
+import dataclasses
+import importlib
+import logging
+import pickle
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.inplace import fill_dict
+from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+
+def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
+    """By name, if importing that name gives it; modules of the notebook's folder branch off in `travels_by_name`."""
+    if travels_by_name(module):
+        encoder.modules[module.__name__] = None
+        return own_module, (HERE, module.__name__)
+    if encoder.is_digest:
+        state = {name: value for name, value in vars(module).items() if name != "__builtins__"}
+        return ModuleType, (module.__name__,), state
+    args = (HERE, module.__name__, module.__doc__)
+    return make_module, args, vars(module), None, None, fill_module
+
+
+def travels_by_name(module: ModuleType) -> bool:
+    """True for a module that the other side imports by itself, from the same files."""
+    return sys.modules.get(module.__name__) is module
+
+
+def import_module(name: str) -> ModuleType:
+    """The receiving side's module of that name.
+
+    Raises
+    ------
+    NotHere
+        If it cannot be imported here.
+    """
+    found = sys.modules.get(name)
+    if found is not None:
+        return found
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise NotHere(f"it uses the module {name!r}, which cannot be imported there ({error})") from error
+
+
+def own_module(landing: Landing, name: str) -> ModuleType:
+    """As `import_module`, whatever this side had under that name when it came last."""
+    landing.take_twin()
+    return import_module(name)
+
+
+def make_module(landing: Landing, name: str, doc: str | None) -> ModuleType:
+    """A module that no file stands for: the old one, emptied, or a new one."""
+    old = landing.take_twin()
+    if type(old) is not ModuleType:
+        return ModuleType(name, doc)
+    landing.undoable(fill_dict, vars(old), list(vars(old).items()))
+    for key in [key for key in vars(old) if key != "__builtins__"]:
+        del vars(old)[key]
+    return old
+
+
+def fill_module(module: ModuleType, state: dict[str, Any]) -> None:
+    """Its names."""
+    vars(module).update(state)
+
+
+def by_name(value: object, name: str) -> Reduced:
+    """What says itself that it is known by this name.
+
+    Raises
+    ------
+    Unpicklable
+        If no module that the other side can import has it under that name.
+    """
+    module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
+    if module in {"__main__", "__mp_main__"} or find_by_name(module, name) is not value:
+        raise Unpicklable(f"cannot find {name!r} in {module!r}")
+    return find_by_name, (module, name)
+
+
+def find_by_name(module: str, name: str) -> Any:
+    """What this side has under that name; None where it has nothing."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def reduce_mark(_: "Encoder", value: Any) -> Reduced:
+    """Marks of `dataclasses` that are compared by identity."""
+    return getattr, (dataclasses, "MISSING" if value is dataclasses.MISSING else "_HAS_DEFAULT_FACTORY")
+
+
+class _Suppressed:
+    """Stands for a string that `argparse` knows by its identity, and that pickle would copy."""
+
+    def __reduce__(self) -> Reduced:
+        return getattr, (sys.modules["argparse"], "SUPPRESS")
+
+
+_SUPPRESSED = _Suppressed()
+
+
+def is_of_argparse(kind: type) -> bool:
+    """True for parsers, their groups and their actions."""
+    argparse: Any = sys.modules.get("argparse")
+    return hasattr(argparse, "Action") and issubclass(kind, argparse._ActionsContainer | argparse.Action)
+
+
+def reduce_of_argparse(_: "Encoder", value: Any) -> Reduced:
+    """As any instance, with the constant `SUPPRESS` by its name."""
+    made_by, args, state, *rest = value.__reduce_ex__(5)
+    suppress: Any = sys.modules["argparse"].__dict__["SUPPRESS"]
+    if isinstance(state, dict):
+        state = {key: _SUPPRESSED if held is suppress else held for key, held in state.items()}
+    return made_by, args, state, *rest
+
+
+_TORCH_CONSTANTS = frozenset({"memory_format", "layout", "qscheme", "dtype"})
+
+
+def is_of_torch(kind: type) -> bool:
+    """True for torch's types of which each value is a constant of its module."""
+    return kind.__module__ == "torch" and kind.__name__ in _TORCH_CONSTANTS
+
+
+def reduce_of_torch(_: "Encoder", value: Any) -> Reduced:
+    """By name."""
+    module, name = str(value).split(".")
+    return getattr, (sys.modules[module], name)
+
+
+#: What a logger has of its process, or that is told elsewhere.
+_OF_PROCESS = frozenset({"name", "level", "parent", "manager", "root", "_cache"})
+
+
+def reduce_logger(_: "Encoder", logger: logging.Logger) -> Reduced:
+    """By name, with its filters and handlers; and its parents, which handle what it is told.
+
+    Levels, and the handlers of the root, are settings of the process, and travel as such.
+    """
+    if logger is logging.root:
+        return logging.getLogger, ()
+    if logging.Logger.manager.loggerDict.get(logger.name) is not logger:
+        return NotImplemented
+    state = {name: value for name, value in vars(logger).items() if name not in _OF_PROCESS}
+    return own_logger, (HERE, logger.name), (HERE, state, logger.parent), None, None, fill_logger
+
+
+def own_logger(landing: Landing, name: str) -> logging.Logger:
+    """The logger of that name on this side."""
+    landing.take_twin()
+    return logging.getLogger(name)
+
+
+def fill_logger(logger: logging.Logger, state: tuple[Landing, dict[str, Any], object]) -> None:
+    """Let it log as the other one does."""
+    landing, attributes, _ = state
+    own = {name: value for name, value in vars(logger).items() if name in _OF_PROCESS}
+    landing.undoable(_set_logger, logger, dict(vars(logger)))
+    _set_logger(logger, {**own, **attributes})
+
+
+def _set_logger(logger: logging.Logger, attributes: dict[str, Any]) -> None:
+    fill_dict(vars(logger), attributes)
+    clear: Callable[[], None] = logging.Logger.manager._clear_cache  # type: ignore[attr-defined]
+    clear()  # each logger remembers which levels it is asked for in vain
+
+
+def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+    """For types and the user's own kinds of them."""
+    if issubclass(kind, logging.Logger):
+        return reduce_logger
+    if is_of_argparse(kind):
+        return reduce_of_argparse
+    return reduce_of_torch if is_of_torch(kind) else None
+
+
+EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+    ModuleType: reduce_module,
+    type(dataclasses.MISSING): reduce_mark,
+    type(dataclasses._HAS_DEFAULT_FACTORY): reduce_mark,  # type: ignore[attr-defined]
+}

@@ -1,0 +1,158 @@
+"""Single kinds of the standard library: what its values are made of, and what must not leave its process."""
+
+import ctypes
+import functools
+import json.scanner
+import random
+import selectors
+import subprocess
+import sys
+import typing
+from collections.abc import Callable
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.landing import HERE, Landing, Reduced, Unpicklable, refuse
+
+from .containers import reduce_own_container
+from .functions import is_importable
+from .named import by_name
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+
+def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
+    """Python 3.11's holds a lock, so it is made anew."""
+    return make_cached_property, (), (found.func, found.attrname, found.__doc__), None, None, fill_cached_property
+
+
+def make_cached_property() -> Any:
+    """One without its function, which may know the class that holds it."""
+    return functools.cached_property(id)
+
+
+def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
+    """Its function, its name in the class, its docstring."""
+    found.func, found.attrname, found.__doc__ = state
+
+
+#: Values that never change, and the arguments that make one alike. They are known by name: numpy may not be there.
+_ARGS: dict[str, Callable[[Any], Any]] = {
+    "_struct.Struct": attrgetter("format"),
+    "numpy.finfo": attrgetter("dtype"),
+    "numpy.iinfo": attrgetter("dtype"),
+}
+
+
+def is_made_of_arguments(kind: type) -> bool:
+    """True for types of constants that pickle cannot make."""
+    return f"{kind.__module__}.{kind.__qualname__}" in _ARGS
+
+
+def reduce_made_of_arguments(_: "Encoder", value: Any) -> Reduced:
+    """What makes one alike."""
+    kind = type(value)
+    return make_of_arguments, (HERE, kind, _args_of(value))
+
+
+def _args_of(value: Any) -> Any:
+    kind = type(value)
+    return _ARGS[f"{kind.__module__}.{kind.__qualname__}"](value)
+
+
+def make_of_arguments(landing: Landing, kind: Any, arg: Any) -> Any:
+    """The old one if it is alike, or a new one."""
+    old = landing.take_twin()
+    if type(old) is kind and _args_of(old) == arg:
+        return old
+    made = kind(arg)
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+_Scanner: Any = getattr(json.scanner, "c_make_scanner", None)
+_SCANNER_PARTS = ("strict", "object_hook", "object_pairs_hook", "parse_float", "parse_int", "parse_constant")
+
+
+def reduce_scanner(_: "Encoder", scanner: Any) -> Reduced:
+    """The part of a `JSONDecoder` that is in C: how the decoder was set when it was made."""
+    return make_scanner, (HERE, *(getattr(scanner, part) for part in _SCANNER_PARTS))
+
+
+def make_scanner(landing: Landing, *parts: Any) -> Any:
+    """The old one, or a new one; nobody can change one."""
+    old = landing.take_twin()
+    if type(old) is _Scanner and all(map(_is_same, (getattr(old, part) for part in _SCANNER_PARTS), parts)):
+        return old
+    made = _Scanner(SimpleNamespace(**dict(zip(_SCANNER_PARTS, parts, strict=True))))
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def reduce_new_type(encoder: "Encoder", value: Any) -> Reduced:
+    """By name, or as a plain instance: its class would look for the name."""
+    return NotImplemented if is_importable(value) else reduce_own_container(encoder, value)
+
+
+def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
+    """By name, or what it was made with."""
+    try:
+        return by_name(value, value.__name__)
+    except Unpicklable:
+        options = {
+            option: getattr(value, f"__{option}__")
+            for option in ("bound", "covariant", "contravariant")
+            if hasattr(value, f"__{option}__")
+        }
+        return make_type_parameter, (HERE, type(value), value.__name__, value.__module__, options)
+
+
+def make_type_parameter(landing: Landing, kind: Any, name: str, module: str, options: dict[str, Any]) -> Any:
+    """The old one, or a new one; nobody can change one."""
+    old = landing.take_twin()
+    if type(old) is kind and old.__name__ == name:
+        return old
+    made = kind(name, **options)
+    made.__module__ = module
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+def reduce_popen(_: "Encoder", process: Any) -> Reduced:
+    """Only the process that started another one can wait for it; what has ended is plain data."""
+    return refuse(process) if process.returncode is None else NotImplemented
+
+
+def _refuse(_: "Encoder", value: object) -> Reduced:
+    return refuse(value)
+
+
+def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+    """For types and the user's own kinds of them."""
+    if is_made_of_arguments(kind):
+        return reduce_made_of_arguments
+    if issubclass(kind, random.SystemRandom):
+        return reduce_own_container
+    if issubclass(kind, subprocess.Popen):
+        return reduce_popen
+    asyncio: Any = sys.modules.get("asyncio")
+    bound = (ctypes.CDLL, selectors.BaseSelector, getattr(asyncio, "AbstractEventLoop", ctypes.CDLL))
+    return _refuse if issubclass(kind, bound) else None
+
+
+EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+    functools.cached_property: reduce_cached_property,
+    typing.NewType: reduce_new_type,
+    typing.ParamSpec: reduce_type_parameter,
+    typing.TypeVarTuple: reduce_type_parameter,
+    **({} if _Scanner is None else {_Scanner: reduce_scanner}),
+}

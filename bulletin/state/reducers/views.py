@@ -1,0 +1,175 @@
+"""What looks at another object: memory views, read-only dicts, and iterators of dicts and sets."""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from bulletin.state.landing import HERE, Landing, Reduced, Unpicklable
+
+if TYPE_CHECKING:
+    from bulletin.state.codec import Encoder
+
+
+def reduce_mapping_proxy(_: "Encoder", proxy: Any) -> Reduced:
+    """What is behind it goes itself; behind `vars(cls)` is the class."""
+    (behind,) = gc.get_referents(proxy)
+    owner = _class_of(behind)
+    return make_mapping_proxy, (HERE, behind if owner is None else owner, owner is not None)
+
+
+def _class_of(attributes: Any) -> type | None:
+    """The class whose attributes these are."""
+    if type(attributes) is not dict:
+        return None
+    owners = (getattr(held, "__objclass__", None) for held in attributes.values())
+    if "__module__" in attributes:
+        for owner in (*owners, *gc.get_referrers(attributes)):
+            if isinstance(owner, type) and gc.get_referents(vars(owner))[0] is attributes:
+                return owner
+    return None
+
+
+def make_mapping_proxy(landing: Landing, behind: Any, is_class: bool) -> Any:
+    """The old one if the same is behind it, or a new one."""
+    made: Any = vars(behind) if is_class else MappingProxyType(behind)
+    return _old_or(landing, made, lambda view: gc.get_referents(view)[0])
+
+
+def _old_or(landing: Landing, made: Any, key: Callable[[Any], Any]) -> Any:
+    """What was here before, if it looks at the same; else what was made, in its place."""
+    old = landing.take_twin()
+    if type(old) is type(made) and key(old) is key(made):
+        return old
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+class _Buffer(ctypes.Structure):
+    """A `Py_buffer`: only where it begins is asked."""
+
+    _fields_ = (("start", ctypes.c_void_p), ("rest", ctypes.c_byte * 128))
+
+
+_FULL_READ_ONLY = 0x11C
+_get_buffer: Any = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = (ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)
+_release_buffer: Any = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = (ctypes.POINTER(_Buffer),)
+_release_buffer.restype = None
+
+
+def _start_of(view: Any) -> int:
+    buffer = _Buffer()
+    _get_buffer(view, ctypes.byref(buffer), _FULL_READ_ONLY)
+    start = int(buffer.start or 0)
+    _release_buffer(ctypes.byref(buffer))
+    return start
+
+
+def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
+    """The object that it looks into goes itself, with the place in it.
+
+    Raises
+    ------
+    Unpicklable
+        If nobody owns the memory, or it is neither contiguous nor a row.
+    """
+    if view.obj is None or not (view.c_contiguous or view.ndim == 1):
+        raise Unpicklable("cannot pickle a memoryview of such memory")
+    return make_memory_view, (HERE, view.obj, view.readonly, *_layout(view))
+
+
+def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
+    """Where it begins in its object, in bytes; the size of its items and their format, its shape and its step."""
+    shape = view.shape or ()
+    step = (view.strides or (view.itemsize,))[0] if len(shape) == 1 else view.itemsize
+    with memoryview(view.obj) as whole:
+        return _start_of(view) - _start_of(whole), view.itemsize, view.format, tuple(shape), step
+
+
+def make_memory_view(
+    landing: Landing,
+    owner: Any,
+    is_readonly: bool,
+    start: int,
+    itemsize: int,
+    form: str,
+    shape: tuple[int, ...],
+    step: int,
+) -> memoryview:
+    """The old one if it looks at the same, or a new one."""
+    old = landing.take_twin()
+    layout = (start, itemsize, form, shape, step)
+    if type(old) is memoryview and old.obj is owner and old.readonly == is_readonly and _layout(old) == layout:
+        return old
+    made = memoryview(owner)
+    if len(shape) == 1 and step != itemsize:
+        if made.format != form or made.ndim != 1:
+            made = made.cast("B").cast(form)  # type: ignore[call-overload]
+        first, pace = start // itemsize, step // itemsize
+        end: int | None = first + pace * shape[0]
+        made = made[first : end if end is not None and end >= 0 else None : pace]
+    elif (made.format, made.shape) != (form, shape):
+        count = itemsize
+        for size in shape:
+            count *= size
+        made = made.cast("B")[start : start + count]
+        if form != "B" or len(shape) != 1:
+            made = made.cast(form, shape)  # type: ignore[call-overload]
+    made = made.toreadonly() if is_readonly else made
+    if old is not None:
+        landing.replaced.append((old, made))
+    return made
+
+
+_WAYS: tuple[Callable[[Any], Any], ...] = (
+    iter,
+    lambda of: iter(of.values()),
+    lambda of: iter(of.items()),
+    reversed,
+    lambda of: reversed(of.values()),
+    lambda of: reversed(of.items()),
+)
+_KINDS: tuple[type, ...] = tuple(type(way({})) for way in _WAYS)
+
+
+def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
+    """Its dict and how far it is; without a dict where it has come to the end."""
+    of = next((part for part in gc.get_referents(iterator) if isinstance(part, dict)), None)
+    left = iterator.__length_hint__()
+    if of is not None and not left < len(of) + 1:
+        raise Unpicklable("cannot pickle an iterator of a dict that has changed")
+    return make_dict_iterator, (HERE, of, _KINDS.index(type(iterator)), left)
+
+
+def make_dict_iterator(landing: Landing, of: Any, way: int, left: int) -> Any:
+    """The old one if it is as far, or a new one."""
+    made = _WAYS[way]({} if of is None else of)
+    while made.__length_hint__() > left:
+        next(made)
+    if of is None:
+        next(made, None)
+    return _old_or(
+        landing, made, lambda iterator: (iterator.__length_hint__(), *map(id, gc.get_referents(iterator)[:1]))
+    )
+
+
+def reduce_set_iterator(_: "Encoder", iterator: Any) -> Reduced:
+    """What is left of its set: the order of a set is each process's own."""
+    return make_set_iterator, (list(iterator.__reduce__()[1][0]),)
+
+
+def make_set_iterator(left: list[Any]) -> Any:
+    """An iterator of these."""
+    return iter(set(left))
+
+
+EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+    MappingProxyType: reduce_mapping_proxy,
+    memoryview: reduce_memory_view,
+    type(iter(set())): reduce_set_iterator,
+    **dict.fromkeys(_KINDS, reduce_dict_iterator),
+}
