@@ -216,6 +216,8 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
 
 
 def _replace(landing: Landing, old: Any, fresh: Any) -> Any:
+    if any(old is getattr(sys, name) for name in ("stdout", "stderr", "stdin")):
+        return old  # it is everywhere, and this side's own: there it was another one for a while
     landing.replaced.append((old, fresh))
     return fresh
 

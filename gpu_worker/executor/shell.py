@@ -75,6 +75,18 @@ class _Hook(DisplayHook):
         self._is_active = False
 
 
+def _show_wide_frames() -> None:
+    """The zygote imported pandas when there was no shell, so pandas took it for a terminal and would cut columns."""
+    config: Any = sys.modules.get("pandas._config.config")
+    option = getattr(config, "_registered_options", {}).get(_COLUMNS)
+    if option is not None and option.defval == 0:
+        config._registered_options[_COLUMNS] = option._replace(defval=20)
+        config.set_option(_COLUMNS, 20)
+
+
+_COLUMNS = "display.max_columns"
+
+
 class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     """The shell. It bears the name by which libraries know a notebook from a terminal (rich, tqdm, plotly do)."""
 
@@ -98,6 +110,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         super().__init__(config=config)
         builtins.input = self._input
         getpass.getpass = self._getpass
+        _show_wide_frames()
         inline: Any = sys.modules.get("matplotlib_inline.backend_inline")
         if inline is not None:  # the zygote imported it when there was no shell to show figures in
             backend = os.environ.get("MPLBACKEND", "inline")

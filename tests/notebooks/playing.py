@@ -154,7 +154,9 @@ def differences(material: Material, where: Where, here: Played, there: Played) -
                 mine, its = getattr(one, part), getattr(other, part)
                 lines += [f"  {part} here:  {mine!r}\n  {part} there: {its!r}"] if mine != its else []
         is_said = len(other.notes) == len(stays)
-        if not is_said or not all(repr(name) in note for name, note in zip(stays, other.notes, strict=True)):
+        if not is_said or not all(
+            note.startswith(f"{name} is ") for name, note in zip(stays, other.notes, strict=True)
+        ):
             lines.append(f"  notes: {other.notes!r}, and {stays!r} should stay")
         if lines:
             found.append("\n".join([f"cell of line {cell.line}: {cell.code.splitlines()[0]}", *lines]))

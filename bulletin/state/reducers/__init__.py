@@ -64,6 +64,8 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_kind
     if torch is not None and hasattr(torch, "Tensor") and issubclass(kind, torch.Tensor):
         return tensors.reduce_tensor
+    if arrays.is_generator(kind):
+        return arrays.reduce_generator
     if torch is not None and kind is getattr(torch, "Generator", None):
         return tensors.reduce_generator
     if tensors.is_optimizer(kind):

@@ -330,3 +330,16 @@ def fill_kind(array: Any, state: tuple[Landing, dict[str, Any]]) -> None:
     landing, attributes = state
     empty_attributes(landing, array)
     array.__dict__.update(attributes)
+
+
+def is_generator(kind: type) -> bool:
+    """True for the generators of random numbers of which each process has one that everybody draws from."""
+    return (kind.__module__, kind.__name__) in {("numpy.random.mtrand", "RandomState"), ("random", "Random")}
+
+
+def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
+    """The one that everybody draws from is each side's own: its state is among what cells rely on."""
+    for module, name in (("numpy.random.mtrand", "_rand"), ("random", "_inst")):
+        if getattr(sys.modules.get(module), name, None) is generator:
+            return getattr, (sys.modules[module], name)
+    return NotImplemented

@@ -24,7 +24,10 @@ _abc: Any = importlib.import_module("_abc")
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
 _SINGLES: dict[type, object] = {type(None): None, type(...): ..., type(NotImplemented): NotImplemented}
 #: Made anew by the class that is made, or by each process for itself.
-_OWN = frozenset({"__dict__", "__weakref__", "__module__", "_abc_impl", "_member_map_", "_value2member_map_"})
+_MADE_WITH_IT = frozenset(
+    {"__dict__", "__weakref__", "_abc_impl", "_member_map_", "_value2member_map_", "__slotnames__"}
+)
+_OWN = _MADE_WITH_IT | {"__module__"}
 #: Plain types that members of an enum may be as well.
 _MIXED = (int, float, str, bytes, tuple)
 
@@ -58,7 +61,18 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
     )
     state = (HERE, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
     bare = [(name, _plain(member)) for name, member in members.items()]
-    return make_class, (*args, bare), state, None, None, fill_class
+    return make_class, (*args, bare, _first_names(cls), cls.__qualname__), state, None, None, fill_class
+
+
+def _first_names(cls: type) -> list[str]:
+    """Its attributes in their order, up to what Python puts behind those of the class statement."""
+    found = []
+    for name, value in vars(cls).items():
+        if name in {"__dict__", "__weakref__"} or _is_slot(cls, value):
+            break
+        if name not in {"_abc_impl", "__slotnames__"}:
+            found.append(name)
+    return found
 
 
 def attributes(cls: type) -> dict[str, Any]:
@@ -92,6 +106,8 @@ def make_class(
     module: str | None,
     slots: list[str] | None,
     members: list[tuple[str, Any]],
+    order: list[str],
+    qualname: str,
 ) -> type:
     """The receiving side's class of that id; a new one, still without its attributes, where there is none.
 
@@ -102,7 +118,9 @@ def make_class(
         if id(found) not in landing.fresh:
             landing.old.add(id(found))
         return found
-    body: dict[str, Any] = {} if module is None else {"__module__": module}
+    body: dict[str, Any] = dict.fromkeys(order)  # attributes have their places before they have their values
+    if module is not None:
+        body["__module__"] = module
     if slots is not None:
         body["__slots__"] = tuple(slots)
     with _quiet(bases):
@@ -110,6 +128,8 @@ def make_class(
             cls: type = type.__new__(metaclass, name, bases, body)
         except TypeError:  # a metaclass of C code that insists on its own way
             cls = metaclass(name, bases, body)
+    if cls.__qualname__ != qualname:
+        type.__setattr__(cls, "__qualname__", qualname)
     if isinstance(cls, abc.ABCMeta):
         _abc._abc_init(cls)
     identity.track(uid, cls)

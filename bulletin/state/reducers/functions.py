@@ -40,7 +40,6 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
     cells = function.__closure__ or ()
     contents = [(cell, _content(cell)) for cell in cells]
     slots = [getattr(function, slot) for slot in _SLOTS]
-    slots[-1] = dict(slots[-1])
     state = (HERE, function.__code__, slots, dict(function.__dict__), contents)
     return (
         make_function,
