@@ -228,10 +228,14 @@ def _is_all_attributes(kind: type) -> bool:
         isinstance(held, MemberDescriptorType) and "__slots__" not in vars(base)
         for base in kind.__mro__
         for held in vars(base).values()
-    ) and kind.__basicsize__ <= object.__basicsize__ + 8 * (2 + len(slots_of(kind)))  # fmt: skip
+    ) and kind.__basicsize__ <= object.__basicsize__ + 8 * _reference_count(kind)  # fmt: skip
 
 
 _HEAP_TYPE = 1 << 9
+
+
+def _reference_count(kind: type) -> int:
+    return len(slots_of(kind)) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
 
 
 def _made_alike(landing: Landing, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:

@@ -1,9 +1,10 @@
 """Both sides' arrival of values: the executor's before a cell, the notebook's after it."""
 
 import gc
+import sys
 from array import array
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -74,7 +75,8 @@ def restore(
             raise Damaged(f"it builds upon state {parcel.base} of this executor, which is at {table.version}")
         for name in names.users(namespace, kept):
             del namespace[name]
-        arrival.read(parcel)
+        with _undisturbed():
+            arrival.read(parcel)
         arrival.commit()
         arrival.write_memory()
     except Exception as problem:
@@ -115,7 +117,7 @@ def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured)
         If the stop button was pressed; then the same holds, or all of it has landed.
     """
     try:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, _undisturbed():
             return _land(parts, namespace, sent, interrupts)
     except BaseException:  # also where the stop button was pressed too late to undo anything
         sent.table.clear()
@@ -181,10 +183,9 @@ _CALLED = {
 
 def _settle(parcel: Parcel, told: object, table: Table) -> list[Stayed]:
     """Bring this process into the state that the cell left there: as far as it can be, and what cannot be is said."""
-    steps = [
-        (_CALLED[kind], partial(ambient.settle, {kind: found}, is_overlay=False))
-        for kind, found in sorted(parcel.tail["ambient"].items(), key=lambda item: item[0] == "settings")
-    ]
+    steps: list[tuple[str, Callable[[], None]]] = []
+    for kind, found in parcel.tail["ambient"].items():
+        steps.append((_CALLED[kind], partial(ambient.settle, {kind: found}, is_overlay=False)))
     steps.append(("the source of a cell", partial(ambient.learn_sources, parcel.tail["sources"])))
     if isinstance(told, modules.Changes):
         known, table.modules = table.modules, modules.Known()  # should it fail, nobody knows what the executor has
@@ -200,6 +201,23 @@ def _settle(parcel: Parcel, told: object, table: Table) -> list[Stayed]:
 
 def _apply_modules(told: modules.Changes, known: modules.Known, table: Table) -> None:
     table.modules = modules.apply(told, known)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """What loading needs of this process for a while, put back where no interrupt can prevent it."""
+    torch: Any = sys.modules.get("torch")
+    has_grads = getattr(torch, "is_grad_enabled", bool)()
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
+        with silence():
+            yield
+    finally:
+        if was_enabled:
+            gc.enable()
+        if hasattr(torch, "set_grad_enabled"):
+            torch.set_grad_enabled(has_grads)  # a `no_grad` that was interrupted on its way out
 
 
 class _Arrival:
@@ -239,19 +257,12 @@ class _Arrival:
         for bound, oid in parts:
             if oid in self.table.objects:
                 self._bind_all(bound, self.table.objects[oid])
-        was_enabled = gc.isenabled()
-        try:
-            gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
-            with silence():
-                for stream in parcel.streams:
-                    bound = waiting.get(stream.root, [])
-                    self.at = bound[0] if bound else ""
-                    self._take(stream, self._load(stream), bound)
-            for bound, oid in parts:
-                self._bind_all(bound, self.table.objects[oid])
-        finally:
-            if was_enabled:
-                gc.enable()
+        for stream in parcel.streams:
+            bound = waiting.get(stream.root, [])
+            self.at = bound[0] if bound else ""
+            self._take(stream, self._load(stream), bound)
+        for bound, oid in parts:
+            self._bind_all(bound, self.table.objects[oid])
         self.at = ""
 
     def _take(self, stream: Stream, value: Any, bound: list[str]) -> None:

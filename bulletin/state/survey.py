@@ -318,8 +318,8 @@ def attempt(make: Callable[[list[Region]], Any]) -> Any:
     """Try until all regions are known to be as wide as they are."""
     wide: list[Region] = []
     was_enabled = gc.isenabled()
-    gc.disable()  # what is noted here is no garbage, and looking for some takes longer than all the rest
     try:
+        gc.disable()  # what is noted here is no garbage, and looking for some takes longer than all the rest
         while True:
             try:
                 return make(wide)

@@ -345,7 +345,10 @@ def moved(notebook: Notebook, cell: str) -> tuple[int, int]:
     for _ in range(2):  # the first takes sources along
         notebook.gpu("0")
     assert notebook.captured is not None
-    idle = sum(memoryview(part).nbytes for part in notebook.captured.parts), sum(len(part) for part in notebook.answer["parts"])
+    idle = (
+        sum(memoryview(part).nbytes for part in notebook.captured.parts),
+        sum(len(part) for part in notebook.answer["parts"]),
+    )
     notebook.gpu(cell)
     there = sum(memoryview(part).nbytes for part in notebook.captured.parts)
     return there - idle[0], sum(len(part) for part in notebook.answer["parts"]) - idle[1]

@@ -118,15 +118,16 @@ def make_class(
         if id(found) not in landing.fresh:
             landing.old.add(id(found))
         return found
-    body: dict[str, Any] = dict.fromkeys(order)  # attributes have their places before they have their values
+    insists = foreign.insists(metaclass)
+    body: dict[str, Any] = dict.fromkeys(() if insists else order)  # attributes have places before they have values
     if module is not None:
         body["__module__"] = module
     if slots is not None:
         body["__slots__"] = tuple(slots)
     with _quiet(bases):
         try:
-            cls: type = type.__new__(metaclass, name, bases, body)
-        except TypeError:  # a metaclass of C code that insists on its own way
+            cls: type = metaclass(name, bases, body) if insists else type.__new__(metaclass, name, bases, body)
+        except TypeError:  # another metaclass of C code that insists on its own way
             cls = metaclass(name, bases, body)
     if cls.__qualname__ != qualname:
         type.__setattr__(cls, "__qualname__", qualname)
@@ -190,6 +191,23 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
             continue
         if name not in before or before[name] is not value:
             own.__setattr__(cls, name, value)
+    if own is type:
+        _put_in_order(cls, new)
+
+
+def _put_in_order(cls: type, new: Mapping[str, Any]) -> None:
+    """Let the attributes stand as they do in `new`: those from the first that does not are taken out and put back."""
+    now = [name for name in vars(cls) if name in new]
+    wanted = [name for name in new if name in vars(cls)]
+    place = next((place for place, pair in enumerate(zip(now, wanted, strict=True)) if pair[0] != pair[1]), None)
+    for name in wanted[place:] if place is not None else ():
+        if name not in _FIXED_PLACES:
+            type.__delattr__(cls, name)
+            type.__setattr__(cls, name, new[name])
+
+
+#: Python gives these their place.
+_FIXED_PLACES = frozenset({"__doc__", "__slots__", "__abstractmethods__", "__annotations__", "__qualname__"})
 
 
 def is_enum(kind: type) -> bool:

@@ -53,7 +53,11 @@ def fill_exception(
 ) -> None:
     """What is known of it."""
     landing, args, attributes, is_lent, extra, links = state
-    for name, value in [("args", args), *extra, *zip(_LINKS, links, strict=True)]:
+    before = (error.__cause__, error.__context__, error.__suppress_context__)
+    if any(one is not other for one, other in zip(before, links, strict=True)):
+        landing.undoable(_link, error, *before)
+        _link(error, *links)
+    for name, value in [("args", args), *extra]:
         if getattr(error, name) is not value:
             landing.undoable(setattr, error, name, getattr(error, name))
             setattr(error, name, value)
@@ -64,6 +68,11 @@ def fill_exception(
         error.__dict__.update(attributes)
 
 
-_LINKS = ("__cause__", "__context__", "__suppress_context__")
+def _link(error: BaseException, cause: Any, context: Any, suppress: bool) -> None:
+    """In this order: to set a cause is to suppress the context."""
+    error.__cause__, error.__context__ = cause, context
+    error.__suppress_context__ = suppress
+
+
 #: What these hold besides `args` is set only when they are made.
 _MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)

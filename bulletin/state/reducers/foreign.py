@@ -70,6 +70,11 @@ def is_field(value: object) -> bool:
     return type(value) is _Field
 
 
+def insists(metaclass: type) -> bool:
+    """True for the types of structures: only they themselves can make one."""
+    return issubclass(metaclass, tuple(_METACLASSES))
+
+
 def is_made_of_fields(cls: type) -> bool:
     """True for structures, whose attributes only their own kind of class can set."""
     return issubclass(cls, ctypes.Structure | ctypes.Union)

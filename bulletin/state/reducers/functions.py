@@ -8,7 +8,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state import identity, lookups
-from bulletin.state.inplace import set_cell
+from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.landing import HERE, Landing, NotHere, Reduced
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ def fill_cached(cached: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None
         vars(cached).update(attributes, __wrapped__=behind)
         return
     before = dict(vars(cached))
-    landing.later(lambda: vars(cached).update(attributes), lambda: vars(cached).update(before))
+    now = {**attributes, "__wrapped__": before.get("__wrapped__", behind)}
+    landing.later(lambda: fill_dict(vars(cached), now), lambda: fill_dict(vars(cached), before))
 
 
 EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {

@@ -118,7 +118,7 @@ def make_tensor(
         tensor = torch._neg_view(tensor) if is_neg else tensor
         if type(old) is cls and old.layout == torch.strided:
             if not (before and _is_laid_out(old, tensor)):
-                landing.undoable(_set_data, old, old.data)
+                landing.undoable(_put_back, old, old.data, old.grad)
                 _set_data(old, tensor)
             tensor = old
         elif old is not None:
@@ -174,6 +174,17 @@ def _set_data(tensor: Any, data: Any) -> None:
         tensor.data = data
 
 
+def _set_grad(tensor: Any, grad: Any) -> None:
+    """For an undo: a gradient of another shape waits until the tensor has its old shape again."""
+    tensor.grad = grad if grad is None or grad.shape == tensor.shape else None
+
+
+def _put_back(tensor: Any, data: Any, grad: Any) -> None:
+    tensor.grad = None
+    _set_data(tensor, data)
+    tensor.grad = grad
+
+
 def fill_tensor(tensor: Any, state: tuple[Landing, Any, Any, dict[str, Any]]) -> None:
     """Its gradient, and what the user has put on it."""
     landing, grad, hooks, attributes = state
@@ -181,7 +192,7 @@ def fill_tensor(tensor: Any, state: tuple[Landing, Any, Any, dict[str, Any]]) ->
         landing.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
         tensor._backward_hooks = hooks
     if tensor.is_leaf and tensor.requires_grad and tensor.grad is not grad:
-        landing.undoable(setattr, tensor, "grad", tensor.grad)
+        landing.undoable(_set_grad, tensor, tensor.grad)
         tensor.grad = grad
     if tensor.__dict__ or attributes:
         landing.undoable(tensor.__dict__.update, dict(tensor.__dict__))
