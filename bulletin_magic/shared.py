@@ -38,7 +38,11 @@ class SharedState:
     ) -> state.Applied:
         """Take in what the executor of a lease has changed. Raises CannotReturn; then nothing is shared any more."""
         self._lease = None
-        applied = state.apply(parts, namespace, sent=sent)
+        try:
+            applied = state.apply(parts, namespace, sent=sent)
+        except BaseException:  # a stop, too: the executor is a step ahead
+            self._table.clear()
+            raise
         self._lease = lease
         return applied
 

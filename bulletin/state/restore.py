@@ -170,7 +170,7 @@ def _take_in(parts: Sequence[Buffer], sent: Captured, arrival: "_Arrival", inter
 
 #: What code of the user's that runs while its values load may change in passing.
 _DRAWN = ("random", "numpy", "torch", "folder")
-#: What to call the kinds of ambient state.
+#: What to call the kinds of ambient state, in the order in which they are set: the time zone is in the environment.
 _CALLED = {
     "random": "random",
     "numpy": "numpy.random",
@@ -184,8 +184,10 @@ _CALLED = {
 def _settle(parcel: Parcel, told: object, table: Table) -> list[Stayed]:
     """Bring this process into the state that the cell left there: as far as it can be, and what cannot be is said."""
     steps: list[tuple[str, Callable[[], None]]] = []
-    for kind, found in parcel.tail["ambient"].items():
-        steps.append((_CALLED[kind], partial(ambient.settle, {kind: found}, is_overlay=False)))
+    changed = parcel.tail["ambient"]
+    for kind, called in _CALLED.items():
+        if kind in changed:
+            steps.append((called, partial(ambient.settle, {kind: changed[kind]}, is_overlay=False)))
     steps.append(("the source of a cell", partial(ambient.learn_sources, parcel.tail["sources"])))
     if isinstance(told, modules.Changes):
         known, table.modules = table.modules, modules.Known()  # should it fail, nobody knows what the executor has
@@ -285,6 +287,7 @@ class _Arrival:
         if isinstance(told, modules.Shipment):
             modules.settle(told)
         else:
+            self.landing.undoable(modules.keep(told))
             modules.follow(told)
 
     def _load(self, stream: Stream) -> Any:

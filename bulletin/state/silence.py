@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+_OURS: Any = (*("ignore", None, Warning), None, 0)  # an object of its own: the user may have one like it
+
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
@@ -14,9 +16,11 @@ def silence() -> Iterator[None]:
     that is to be shown once would be shown again.
     """
     filters: Any = warnings.filters
-    ours = (*("ignore", None, Warning), None, 0)  # an object of its own: the user may have one like it
+    if any(other is _OURS for other in filters):  # somebody around us does so, and will end it
+        yield
+        return
     try:
-        filters.insert(0, ours)
+        filters.insert(0, _OURS)
         yield
     finally:
-        filters[:] = [other for other in filters if other is not ours]
+        filters[:] = [other for other in filters if other is not _OURS]

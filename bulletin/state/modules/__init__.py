@@ -30,6 +30,7 @@ __all__ = [
     "follow",
     "imports_of",
     "imports_of_cell",
+    "keep",
     "observe",
     "out",
     "settle",
@@ -38,5 +39,6 @@ __all__ = [
 ]
 
 _notebook, _executor = Notebook(), Executor()
-observe, out, follow, apply = _notebook.observe, _notebook.out, _notebook.follow, _notebook.apply
+observe, out, keep = _notebook.observe, _notebook.out, _notebook.keep
+follow, apply = _notebook.follow, _notebook.apply
 settle, snapshot, changed_since = _executor.settle, _executor.snapshot, _executor.changed_since

@@ -3,7 +3,7 @@
 import importlib
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.machinery import ModuleSpec
@@ -218,6 +218,32 @@ class Notebook:
             if change is not None:
                 changed[name] = change
         return states, changed
+
+    def keep(self, changes: Changes) -> Callable[[], None]:
+        """A call that takes back what `follow` is about to do. Modules that it imports first stay imported."""
+        kept: list[tuple[str, ModuleType, dict[str, object], _Loaded | None, Load | None]] = []
+        for name in {**changes.loaded, **changes.reloaded, **dict.fromkeys(changes.removed)}:
+            module, known = sys.modules.get(name), self._loaded.get(name)
+            if module is not None:
+                kept.append(
+                    (name, module, dict(attributes.namespace(module)), known, None if known is None else known.load)
+                )
+
+        def put_back() -> None:
+            for name, module, held, known, load in kept:
+                home = attributes.namespace(module)
+                if home != held or list(home) != list(held):
+                    home.clear()
+                    home.update(held)
+                sys.modules[name] = module
+                parent, _, tail = name.rpartition(".")
+                if parent in sys.modules:
+                    attributes.namespace(sys.modules[parent])[tail] = module
+                if known is not None and load is not None:
+                    known.load = load
+                    self._loaded[name], self._looked[name] = known, known.spec
+
+        return put_back
 
     def follow(self, changes: Changes) -> dict[str, BaseException]:
         """Import and reload here what the cell has imported and reloaded there, unnoticed.

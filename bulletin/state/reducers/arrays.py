@@ -2,12 +2,12 @@
 
 import importlib
 import sys
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.landing import HERE, Landing, Reduced
 from bulletin.state.memory import Region
+from bulletin.state.silence import silence
 
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
@@ -103,6 +103,7 @@ def view_array(landing: Landing, owner: Any, offset: int, dtype: Any, shape: Any
     carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
     is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
     if is_locked:
+        landing.undoable(_mark, owner, False)
         owner.flags.writeable = True
     array = numpy.ndarray(shape, dtype, buffer=carrier, offset=offset, strides=strides)
     if is_locked:
@@ -142,18 +143,17 @@ def _relaid(landing: Landing, old: Any, start: int, dtype: Any, shape: Any, stri
     if _address(old) != start:
         return False
     before = old.dtype, old.shape, old.strides
+    landing.undoable(_lay_out, old, *before)
     try:
         _lay_out(old, dtype, shape, strides)
     except (ValueError, AttributeError, TypeError):
         _lay_out(old, *before)
         return False
-    landing.undoable(_lay_out, old, *before)
     return True
 
 
 def _lay_out(array: Any, dtype: Any, shape: Any, strides: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numpy would rather have a new array; but this is the user's
+    with silence():  # numpy would rather have a new array; but this is the user's
         if array.dtype != dtype:
             array.dtype = dtype
         if array.shape != shape:
