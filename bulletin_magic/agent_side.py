@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from msgspec import structs
-
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
@@ -59,8 +57,7 @@ class AgentSide:
     def fits(self, wish: Wish) -> bool:
         """Whether the lease is one that this wish would get."""
         # A walltime too: the lease's holds for each of its cells, and would stop one too early or too late.
-        same = structs.replace(wish, label="") == structs.replace(self._wish, label="")
-        return self._lease is not None and same
+        return self._lease is not None and wish.is_like(self._wish)
 
     # --- the life of the lease
 

@@ -33,6 +33,10 @@ class Wish(Fact, frozen=True, kw_only=True):
     environment: EnvironmentId | None = None
     label: str = ""
 
+    def is_like(self, other: "Wish") -> bool:
+        """Whether a lease for one fits the other: they differ at most in how the cell is called."""
+        return msgspec.structs.replace(self, label="") == msgspec.structs.replace(other, label="")
+
 
 class Where(Fact, frozen=True, kw_only=True):
     """The lease that a notebook holds."""

@@ -175,7 +175,7 @@ class BulletinMagics(Magics):
         self._check_free()
         looked, about = self._look(), []
         had = self._shared.lease
-        is_fitting = self._wish is not None and structs.replace(wish, label="") == structs.replace(self._wish, label="")
+        is_fitting = self._wish is not None and wish.is_like(self._wish)
         is_kept = is_fitting and self._is_kept(looked)
         if had is not None and not is_fitting:
             about.append("Other options than those of the last cell mean another executor, which has nothing yet.")

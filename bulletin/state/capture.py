@@ -59,8 +59,7 @@ def capture(
     Returns
     -------
     Captured
-        `stayed` has values that the executor gets a handle for, and names that only a function or a dynamic look-up
-        might ask for and that cannot travel at all.
+        `stayed` has values that the executor gets a handle for.
 
     Raises
     ------
@@ -85,7 +84,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         _check(survey, name)
     spelled = modules.submodules(survey.modules, needs.attributes | survey.attributes)
     shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules)
-    parcel = survey.pack([name for name in survey.names if name not in survey.lost], modules=shipment)
+    parcel = survey.pack(survey.names, modules=shipment)
     parcel.dropped = _dropped(namespace, survey)
     parcel.tail = {
         "ambient": ambient.out(),
@@ -93,16 +92,13 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "reached": list(survey.definitions),
         "underscores": [name for name in needs.writes if names.is_users_underscore(name)],
     }
-    stayed = [stayed for stayed, _ in survey.stayed] + list(survey.lost.values())
+    stayed = [stayed for stayed, _ in survey.stayed]
     return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel, known)
 
 
 def _check(survey: Survey, name: str) -> None:
     """Raise CannotSend if a name holds what cannot travel."""
     value = survey.names[name]
-    if name in survey.lost:
-        lost = survey.lost[name]
-        raise CannotSend(name, lost.path, lost.kind)
     if type(value) is Handle and survey.table.oid_of(value) == ABSENT:
         kind, _, _ = parts(value)
         raise CannotSend(name, name, f"{kind} that {LOST}")

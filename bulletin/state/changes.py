@@ -67,16 +67,15 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     survey.add([*names.users(namespace, baseline.keep), *baseline.underscores])
     survey.run(follow=False)
     survey.look_again(baseline.units, baseline.definitions)
-    now = {name: value for name, value in survey.names.items() if name not in survey.lost}
-    bound = [name for name, value in now.items() if name not in baseline.came or baseline.came[name] is not value]
+    came = baseline.came
+    bound = [name for name, value in survey.names.items() if name not in came or came[name] is not value]
     told = modules.changed_since(baseline.modules) or None
     parcel = survey.pack(bound, modules=told, extra=extra, orphans=_orphans(survey, baseline))
-    stayed = [stayed for stayed, value in survey.stayed if table.oid_of(value) < 0] + list(survey.lost.values())
+    stayed = [stayed for stayed, value in survey.stayed if table.oid_of(value) < 0]
     if "result" in survey.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     parcel.tail = {
         "deleted": [name for name in baseline.came if name not in namespace],
-        "lost": list(survey.lost.values()),
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
         "sources": ambient.sources(survey.files),

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from .inplace import _is_all_attributes, empty, fill_dict, fill_list, fill_set, transplant
+from .inplace import empty, fill_dict, fill_list, fill_set, is_all_attributes, transplant
 from .landing import Landing, Namespace
 
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
@@ -258,7 +258,7 @@ class Decoder:
         kind = type(twin)
         if kind not in self._has_more:
             self._has_more[kind] = (
-                hasattr(kind, "__setstate__") and not issubclass(kind, _EMPTIED) and not _is_all_attributes(kind)
+                hasattr(kind, "__setstate__") and not issubclass(kind, _EMPTIED) and not is_all_attributes(kind)
             )
         if self._has_more[kind]:
             reduced = twin.__reduce_ex__(4)

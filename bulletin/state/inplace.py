@@ -203,7 +203,7 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
         _copy_items(landing, old, fresh)
         _copy_attributes(old, fresh)
         return old
-    if not is_container and _is_all_attributes(kind):
+    if not is_container and is_all_attributes(kind):
         empty_attributes(landing, old)
         _copy_attributes(old, fresh)
         return old
@@ -222,7 +222,7 @@ def _replace(landing: Landing, old: Any, fresh: Any) -> Any:
     return fresh
 
 
-def _is_all_attributes(kind: type) -> bool:
+def is_all_attributes(kind: type) -> bool:
     """Whether instances hold nothing but attributes and slots of Python's."""
     return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__) and not any(
         isinstance(held, MemberDescriptorType) and "__slots__" not in vars(base)

@@ -95,7 +95,7 @@ def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
     for stayed in captured.stayed:
         if stayed.path not in told:
             told.add(stayed.path)
-            rows.append(_stays(stayed, captured))
+            rows.append(_stays(stayed))
     total = sum(memoryview(part).nbytes for part in captured.parts)
     return Plan(tuple(rows), total, total - sum(row.sent_bytes for row in rows), tuple(refused))
 
@@ -134,7 +134,7 @@ class _Names:
         behind = {id(held) for _, held in self._survey.stayed}
         for name, value in self._survey.names.items():
             is_told = isinstance(value, ModuleType) and value.__name__ in self._elsewhere
-            if not is_told and name not in self._survey.lost and id(value) not in behind:
+            if not is_told and id(value) not in behind:
                 yield self._row(name, value, owned)
         nameless = owned.get("", [])
         if nameless:
@@ -262,11 +262,9 @@ def _sources(captured: Captured) -> Iterator[Row]:
             yield Row(package, "your package", Fate.SENT, size, size, f"The sources of {len(found)} modules.")
 
 
-def _stays(stayed: Stayed, captured: Captured) -> Row:
+def _stays(stayed: Stayed) -> Row:
     what = name_kind(stayed.kind)
-    is_lost = stayed.name in captured.survey.lost
-    instead = "The cell runs without it." if is_lost else "The cell gets a placeholder, which says so when it is used."
-    note = f"{what[0].upper()}{what[1:]} cannot travel. {instead}"
+    note = f"{what[0].upper()}{what[1:]} cannot travel. The cell gets a placeholder, which says so when it is used."
     return Row(stayed.path, _last_word(stayed.kind), Fate.STAYS, note=note)
 
 

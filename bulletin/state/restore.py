@@ -138,7 +138,7 @@ def _land(parts: Sequence[Buffer], namespace: dict[str, Any], sent: Captured, in
             raise
         raise CannotReturn(arrival.at, _said(problem, failed)) from problem
     arrival.write_memory()
-    arrival.delete([*parcel.tail["deleted"], *(stayed.name for stayed in parcel.tail["lost"])])
+    arrival.delete(parcel.tail["deleted"])
     unsettled = _settle(parcel, arrival.told, table)
     try:
         interrupts.release()

@@ -54,8 +54,6 @@ class Survey:
         self.imports: dict[str, None] = {}
         self.attributes: set[str] = set()
         self.modules: dict[str, None] = {}
-        #: Names that cannot travel at all.
-        self.lost: dict[str, Stayed] = {}
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
         #: Ids of what the units hold: a name of such an object needs no unit of its own.
@@ -125,7 +123,7 @@ class Survey:
         except Widen:
             raise
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
-            unit = self.encoder.encode_handle(value, lost(name, value, problem))
+            unit = self.encoder.encode_handle(value, _left(name, value, problem))
         self.units[id(value)] = unit
         self._inside.update(map(id, unit.nodes))
         self._after(follow=follow)
@@ -194,11 +192,11 @@ class Survey:
         """
         parcel = Parcel(self.table.version, 0, 0)
         sent: dict[int, Region] = {}
-        changed = self.changed_definitions()
+        changed = self._changed_definitions = self.changed_definitions()
         if changed:
             unit = self.encoder.encode(list(changed.values()), "a definition", inline=frozenset(changed), is_ours=True)
             self._write(parcel, "definitions", unit, sent)
-        units = self.changed_units()
+        units = self._changed = self.changed_units()
         for unit in units:
             self._number(unit)
         plain = {name: value for name in bound if is_plain(value := self.names[name])}
@@ -219,10 +217,10 @@ class Survey:
         parcel.bound = {
             name: self._oid_of(self.names[name])
             for name in bound
-            if name not in plain and name not in self.lost and self._oid_of(self.names[name]) != ABSENT
+            if name not in plain and self._oid_of(self.names[name]) != ABSENT
         }
         parcel.next_oid, parcel.next_rid = self._next_oid, self._next_rid
-        self._changed, self._changed_definitions, self._sent = units, changed, sent
+        self._sent = sent
         return parcel
 
     def _write_extra(self, parcel: Parcel, key: str, value: object, sent: dict[int, Region]) -> None:
@@ -242,6 +240,7 @@ class Survey:
             for uid, held in unknown.items():
                 self._see_definition(uid, held, follow=False)
             new = self.changed_definitions()
+            self._changed_definitions = new
             whole = self.encoder.encode(list(new.values()), "a definition", inline=frozenset(new), is_ours=True)
             self._write(parcel, "definitions", whole, sent)
             unit = self.encoder.encode({key: value}, key, is_ours=True)
@@ -307,7 +306,7 @@ class Survey:
         table.version += 1
 
 
-def lost(name: str, value: object, problem: Exception) -> Stayed:
+def _left(name: str, value: object, problem: Exception) -> Stayed:
     """A value that no stream can hold."""
     if isinstance(problem, RecursionError):
         return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))

@@ -165,6 +165,8 @@ class Output(msgspec.Struct):
 class Notebook:
     """A real ipykernel with the magics loaded."""
 
+    first_cell = "%load_ext bulletin_magic"
+
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
         self.manager = KernelManager(kernel_name="python3")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
@@ -172,7 +174,7 @@ class Notebook:
         self.client = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=PATIENCE_S)
-        loaded = self.run("%load_ext bulletin_magic")
+        loaded = self.run(self.first_cell)
         assert loaded.reply["status"] == "ok", loaded.shown
 
     def start(self, code: str) -> str:

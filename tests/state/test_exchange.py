@@ -3,7 +3,10 @@
 
 import linecache
 import os
+import pickle
 import random
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -15,7 +18,7 @@ from bulletin import state
 from bulletin.errors import CannotReturn, CannotSend, StayedBehind
 from bulletin.state import landing
 
-from .notebook import Executor, Notebook
+from .notebook import ROOT, Executor, Notebook
 
 
 def test_only_what_the_cell_reaches_is_sent(notebook: Notebook) -> None:
@@ -237,13 +240,26 @@ def test_large_arrays_travel_beside_the_stream_without_a_copy(notebook: Notebook
     assert captured.names["a"] >= 800_000
 
 
+def in_a_process(script: str, captured: state.Captured) -> None:
+    """Run it where `parts` are what was captured: a process never is both sides, for it would run its modules again."""
+    begin = "import pickle, sys\nfrom bulletin import state\nparts = pickle.load(sys.stdin.buffer)\n"
+    sent = pickle.dumps([bytearray(part) for part in captured.parts])
+    child = subprocess.run(
+        [sys.executable, "-c", begin + script], input=sent, cwd=ROOT, stderr=subprocess.PIPE, check=False
+    )
+    assert child.returncode == 0, child.stderr.decode()
+
+
 def test_a_large_array_takes_over_the_buffer_it_came_in() -> None:
     np = pytest.importorskip("numpy")
     captured = state.capture({"a": np.zeros(3_000_000)}, state.Needs(reads=("a",)))
-    here: dict[str, object] = {}
-    parts = [bytearray(part) for part in captured.parts]
-    state.restore(parts, here, state.Table())
-    assert np.shares_memory(here["a"], np.frombuffer(max(parts, key=len)))
+    taken_over = """
+import numpy as np
+here = {}
+state.restore(parts, here, state.Table())
+assert np.shares_memory(here["a"], np.frombuffer(max(parts, key=len)))
+"""
+    in_a_process(taken_over, captured)
 
 
 def answered(notebook: Notebook, executor: Executor, setup: str, cell: str) -> tuple[state.Captured, list[bytearray]]:
@@ -388,11 +404,14 @@ def test_of_a_large_array_only_the_block_that_changed_moves(notebook: Notebook) 
 
 def test_names_to_keep_are_left_alone() -> None:
     captured = state.capture({"a": 1, "__name__": "there"}, state.Needs(reads=("a", "__name__")))
-    here: dict[str, object] = {"__name__": "here", "mine": 5, "left": 6}
-    baseline = state.restore(captured.parts, here, state.Table(), keep=frozenset({"mine"}))
-    assert here == {"__name__": "here", "mine": 5, "a": 1}
-    here["mine"] = 7
-    assert state.changes(here, baseline).names == []
+    left_alone = """
+here = {"__name__": "here", "mine": 5, "left": 6}
+baseline = state.restore(parts, here, state.Table(), keep=frozenset({"mine"}))
+assert here == {"__name__": "here", "mine": 5, "a": 1}, here
+here["mine"] = 7
+assert state.changes(here, baseline).names == []
+"""
+    in_a_process(left_alone, captured)
 
 
 def test_a_value_nested_deeper_than_python_likes_travels(notebook: Notebook) -> None:
