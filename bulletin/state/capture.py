@@ -86,6 +86,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules)
     parcel = survey.pack(survey.names, modules=shipment)
     parcel.dropped = _dropped(namespace, survey)
+    parcel.dropped_regions = survey.unused_regions(parcel.dropped)
     parcel.tail = {
         "ambient": ambient.out(),
         "sources": ambient.sources(survey.files),

@@ -177,8 +177,11 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
         is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
         return old if is_same else _replace(landing, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
-        landing.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
-        old.__setstate__(sys.maxsize)
+        if old.__reduce__()[1][0] is fresh.__reduce__()[1][0]:
+            landing.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
+            old.__setstate__(sys.maxsize)
+        else:  # it has let go of what it went through, and there is no way back from that
+            landing.in_the_end(old)
         return old
     if isinstance(old, tuple):
         is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))

@@ -1,7 +1,8 @@
 """What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any, TypeAlias
 
@@ -45,6 +46,7 @@ class Landing:
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
         self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        self._spent: list[Iterator[Any]] = []
         self._undo: list[tuple[Any, ...]] = []
 
     def take_twin(self) -> Any:
@@ -64,6 +66,10 @@ class Landing:
     def later(self, change: Callable[[], None], undo: Callable[[], None]) -> None:
         """Note a change to be made by `commit`."""
         self._changes.append((change, undo))
+
+    def in_the_end(self, spent: Iterator[Any]) -> None:
+        """An iterator of Python's own that has come to its end there: `finish` brings it to its end."""
+        self._spent.append(spent)
 
     def commit(self) -> None:
         """Make the noted changes."""
@@ -108,6 +114,11 @@ class Landing:
                 return
             if type(attributes) is dict:
                 self._exchange(attributes, replaced)
+
+    def finish(self) -> None:
+        """Do what cannot fail and cannot be undone."""
+        for spent in self._spent:
+            deque(spent, 0)
 
     def undo(self) -> list[Exception]:
         """Change everything back, the last first; what failed in doing so. One that fails does not stop the others."""

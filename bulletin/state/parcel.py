@@ -53,7 +53,9 @@ class Parcel:
     base: int
     next_oid: int
     next_rid: int
+    #: The roots of units, and the regions, that both sides forget. The notebook alone decides.
     dropped: list[int] = field(default_factory=list)
+    dropped_regions: list[int] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
     #: Names of values in the table.
@@ -77,7 +79,8 @@ class Parcel:
             for m in self.memory
         ]
         sizes = [memoryview(part).nbytes for part in apart]
-        head = (self.base, self.next_oid, self.next_rid, self.dropped, streams, memory, self.bound, self.tail, sizes)
+        counts = (self.base, self.next_oid, self.next_rid, self.dropped, self.dropped_regions)
+        head = (*counts, streams, memory, self.bound, self.tail, sizes)
         body = pickle.dumps(head, protocol=5)
         return [xxhash.xxh3_128_digest(body) + body, *apart]
 
@@ -101,12 +104,13 @@ class Parcel:
         def piece(data: Any) -> Any:
             return parts[data] if isinstance(data, int) else data
 
-        base, next_oid, next_rid, dropped, streams, memory, bound, tail = head
+        base, next_oid, next_rid, dropped, dropped_regions, streams, memory, bound, tail = head
         return cls(
             base,
             next_oid,
             next_rid,
             dropped,
+            dropped_regions,
             [Stream(kind, piece(data), piece(oids), rids, root) for kind, data, oids, rids, root in streams],
             [
                 Memory(rid, size, is_whole, is_guarded, [(start, piece(data)) for start, data in runs], digests)

@@ -372,6 +372,7 @@ class _Arrival:
 
     def write_memory(self) -> None:
         """Copy the bytes that have changed. This cannot fail, and there is no way back from it."""
+        self.landing.finish()
         for place, data in self._writes:
             place[:] = data
         for region, memory in self._patches:
@@ -401,7 +402,7 @@ class _Arrival:
                 table.regions[region.rid] = region
         survey: Survey = attempt(self._survey)
         table.settle(survey.units.values(), survey.definitions.values())
-        table.drop(parcel.dropped)
+        table.drop(parcel.dropped, parcel.dropped_regions)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 

@@ -7,7 +7,7 @@ cell has changed.
 import gc
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -223,6 +223,15 @@ class Survey:
         self._sent = sent
         return parcel
 
+    def unused_regions(self, dropped: Collection[int]) -> list[int]:
+        """Known memory that no unit uses once the other side has this, and has forgotten these roots."""
+        table = self.table
+        kept = [unit for oid, unit in table.units.items() if oid not in dropped and id(unit.root) not in self.units]
+        kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
+        found = (*kept, *self.units.values(), *self.definitions.values())
+        used = {region.rid for unit in found for region in unit.regions}
+        return [rid for rid in table.regions if rid not in used]
+
     def _write_extra(self, parcel: Parcel, key: str, value: object, sent: dict[int, Region]) -> None:
         try:
             unit = self.encoder.encode({key: value}, key, is_ours=True)
@@ -301,7 +310,7 @@ class Survey:
                 region.agreed = region.digests()
                 table.regions[region.rid] = region
         table.settle(self._changed, [self.definitions[uid] for uid in self._changed_definitions])
-        table.drop(parcel.dropped)
+        table.drop(parcel.dropped, parcel.dropped_regions)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 

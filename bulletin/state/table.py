@@ -60,9 +60,8 @@ class Table:
     regions: dict[int, Region] = field(default_factory=dict)
     #: What the executor has of the notebook's own modules. The notebook's half only.
     modules: Known = field(default_factory=Known)
-    #: How many units hold an object, and use a region.
+    #: How many units hold an object.
     _held: Counter[int] = field(default_factory=Counter)
-    _used: dict[int, int] = field(default_factory=dict)
 
     def oid_of(self, value: object) -> int:
         """The number of an object; ABSENT if it has none."""
@@ -104,12 +103,18 @@ class Table:
             if old is not None:
                 self._hold(old, -1)
 
-    def drop(self, roots: Iterable[int]) -> None:
-        """Forget these units, and all objects and memory that no other unit holds."""
+    def drop(self, roots: Iterable[int], rids: Iterable[int]) -> None:
+        """Forget these units, all objects that no other unit holds, and this memory.
+
+        The notebook says what memory it is: the two may find it in different places, and what one side has forgotten
+        the other cannot change in part.
+        """
         for oid in roots:
             unit = self.units.pop(oid, None)
             if unit is not None:
                 self._hold(unit, -1)
+        for rid in rids:
+            self.regions.pop(rid, None)
 
     def _hold(self, unit: Unit, step: int) -> None:
         if step > 0:
@@ -123,12 +128,6 @@ class Table:
                 count = held[oid] = held[oid] - 1
                 if not count and oid != ABSENT:
                     self._forget(oid)
-        for region in unit.regions:
-            if region.rid >= 0:
-                count = self._used[region.rid] = self._used.get(region.rid, 0) + step
-                if not count:
-                    del self._used[region.rid]
-                    self.regions.pop(region.rid, None)
 
     def _forget(self, oid: int) -> None:
         del self._held[oid]
@@ -140,5 +139,5 @@ class Table:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = 0
         self.modules = Known()
-        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self._held, self._used):
+        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self._held):
             part.clear()

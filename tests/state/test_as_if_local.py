@@ -18,6 +18,8 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "order of a dict": ("d = {'a': 1, 'b': 2}", "d['a'] = d.pop('a')", ["list(d)"]),
     "swap": ("a, b = [1], [1]\nc = a", "a, b = b, a; c", ["a is c", "b is c", "a, b"]),
     "bound method": ("class C:\n  def __init__(s): s.v = []\n  def m(s, x): s.v.append(x); return len(s.v)\nc = C()\nm = c.m", "r = m(5); c.v", ["r", "c.v", "m.__self__ is c"]),
+    "iterator that is spent": ("xs = [1, 2]\nit = iter(xs)", "seen = list(it)", ["seen", "xs.append(3), list(it)"]),
+    "iterator at its end": ("xs = [1, 2]\nit = iter(xs)", "seen = [next(it), next(it)]", ["seen", "xs.append(3), list(it)"]),
     "append": ("xs = []", "for i in range(5): xs.append(i)", ["xs", "i"]),
     "alias inside a cell": ("a = [1]\nb = a", "b.append(2); a.append(3)", ["a", "a is b"]),
     "alias of one read": ("a = [1]\nb = {'a': a}", "b['a'].append(2); a", ["a", "b", "b['a'] is a"]),

@@ -402,6 +402,20 @@ def test_of_a_large_array_only_the_block_that_changed_moves(notebook: Notebook) 
     assert (notebook["n"], notebook.local("kept is x and view.base is x and int(view[(5 << 20) + 2])")) == (6, 2)
 
 
+def test_memory_that_only_one_side_still_finds_is_not_lost(notebook: Notebook) -> None:
+    pytest.importorskip("pandas")
+    notebook.local(
+        "import pandas as pd\nt = pd.DataFrame({'a': [1, 2, 3], 'b': ['x', None, 'y']})\nc = t[t.columns[0]]"
+    )
+    notebook.gpu("t['c'] = 1.5\nn = int(c.sum())")
+    notebook.gpu("del t[t.columns[-1]]")
+    notebook.gpu("c = c * 2\nt['b'] = 'z'")
+    assert notebook.local("list(t.columns), t['b'].tolist(), c.tolist(), n") == (["a", "b"], ["z"] * 3, [2, 4, 6], 6)
+    notebook.local("del t, c")
+    notebook.gpu("0")
+    assert not notebook.table.regions
+
+
 def test_names_to_keep_are_left_alone() -> None:
     captured = state.capture({"a": 1, "__name__": "there"}, state.Needs(reads=("a", "__name__")))
     left_alone = """
