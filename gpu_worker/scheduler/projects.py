@@ -1,11 +1,21 @@
-"""Who pays and what they are promised: projects and classes of service, as plain numbers."""
+"""Who pays and what they are promised: projects, classes of service and class hours, as plain numbers.
 
+GPUs are counted in thousandths: a guarantee may be 1.5 GPUs, and a MIG slice is a part of one. In a pool that has shown
+no GPU, a CPU slot counts as one GPU does elsewhere.
+"""
+
+from collections.abc import Iterable, Sequence
 from enum import Enum
+from typing import Literal
 
 import msgspec
 
 from bulletin.ids import ProjectId
 
+#: One GPU, as projects are accounted.
+GPU_MILLI = 1000
+#: Who has no group is in this project, and pays as its members do.
+DEFAULT_PROJECT = ProjectId("default")
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 
@@ -18,28 +28,40 @@ class Preemption(Enum):
     REQUEUE = "requeue"
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """How much GPU time may be used in a period. Days, weeks from Monday and months begin at 0:00 UTC."""
+
+    gpu_ms: int  #: GPUs times milliseconds
+    period: Literal["day", "week", "month"]
+
+
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A hub group by default. Nests. Its numbers are kept here and not yet acted upon: every request is in quota."""
+    """A hub group by default. Nests: what its members use counts for it, and for all that it is in."""
 
     id: ProjectId
     parent: ProjectId | None = None
-    guaranteed: int = 0  #: GPUs it gets within the reclaim time
-    limit: int | None = None  #: GPUs it never exceeds; None is no limit
-    weight: int = 1  #: of what is left when all guarantees are met
-    priority: int = 0  #: higher comes first
+    guaranteed_milli: int = 0  #: what it gets within the reclaim time; at least the sum of what is in it
+    limit_milli: int | None = None  #: what it never exceeds; None is no limit
+    weight: int = 1  #: its part of what is left when all guarantees are met
+    priority: int = 0  #: of what is left, the higher one takes first
+    lending_limit_milli: int | None = None  #: how much of an unused guarantee others may use; None is all of it
+    can_borrow: bool = True  #: False is a static quota: never more than is guaranteed
+    budget: Budget | None = None
+    user_limit_milli: int | None = None  #: what one of its users never exceeds
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):
-    """A named class of service. In force now: priority, walltime_ms, queued_per_user."""
+    """A named class of service."""
 
     name: str
     priority: int  #: higher comes first
     walltime_ms: int  #: the longest a cell may run, and what it gets if it does not ask
     queued_per_user: int  #: requests of one user in the queue at once
     running_per_user: int | None = None  #: leases of one user at once; None is no limit
+    must_be_in_quota: bool = False  #: never borrows, whatever the project may
     grace_ms: int = 30_000  #: between the warning and the end, when reclaimed
     min_runtime_ms: int = 60_000  #: a younger cell is not reclaimed
-    preemption: Preemption = Preemption.PAUSE
+    preemption: Preemption = Preemption.REQUEUE
     usage_percent: int = 100  #: the usage factor: how much of its GPU time counts when use is compared
 
 
@@ -52,7 +74,6 @@ DEFAULT_QOS = (
         walltime_ms=24 * _HOUR_MS,
         queued_per_user=4,
         min_runtime_ms=5 * _MINUTE_MS,
-        preemption=Preemption.REQUEUE,
     ),
     QoS(name="long", priority=100, walltime_ms=7 * 24 * _HOUR_MS, queued_per_user=1, running_per_user=1),
     QoS(
@@ -61,16 +82,138 @@ DEFAULT_QOS = (
         walltime_ms=12 * _HOUR_MS,
         queued_per_user=1,
         running_per_user=1,
+        must_be_in_quota=True,
         preemption=Preemption.NEVER,
     ),
 )
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong with a project, and where. A warning is obeyed all the same."""
+
+    project: ProjectId
+    field: str
+    sentence: str
+    is_warning: bool = False
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scheduler is told once, at its start."""
+    """What the scheduler is told: at its start, and again when an admin changes it."""
 
     qos: tuple[QoS, ...] = DEFAULT_QOS
     projects: tuple[Project, ...] = ()
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
     look_ahead: int = 16  #: requests for which slots are freed at the same time
+
+
+def check_projects(projects: Sequence[Project], capacity_milli: int | None = None) -> list[Problem]:
+    """What cannot be, and what cannot be kept: of each project, and of them together.
+
+    `capacity_milli` is what the pool has; None where nobody knows yet.
+    """
+    by_id: dict[ProjectId, Project] = {}
+    problems: list[Problem] = []
+    for project in projects:
+        if project.id in by_id:
+            problems.append(Problem(project.id, "id", f"The project {project.id!r} is there twice. Leave one out."))
+        else:
+            by_id[project.id] = project
+            problems += _check_one(project)
+    for project in by_id.values():
+        problems += _check_parent(project, by_id)
+    if not problems:
+        problems += _check_sums(by_id, capacity_milli)
+    return problems
+
+
+def guarantees(projects: Iterable[Project]) -> dict[ProjectId, int]:
+    """What each project is guaranteed, in thousandths of a GPU: at least what its children are together."""
+    by_id = {project.id: project for project in projects}
+    children: dict[ProjectId | None, list[ProjectId]] = {}
+    for project in by_id.values():
+        children.setdefault(project.parent, []).append(project.id)
+    found: dict[ProjectId, int] = {}
+
+    def add(at: ProjectId) -> int:
+        inside = sum(map(add, children.get(at, ())))
+        found[at] = max(by_id[at].guaranteed_milli, inside)
+        return found[at]
+
+    for top in children.get(None, ()):
+        add(top)
+    return found
+
+
+def _check_one(project: Project) -> list[Problem]:
+    problems = []
+
+    def wrong(field: str, sentence: str) -> None:
+        problems.append(Problem(project.id, field, sentence))
+
+    for field in ("guaranteed_milli", "limit_milli", "lending_limit_milli", "user_limit_milli"):
+        amount = getattr(project, field)
+        if amount is not None and amount < 0:
+            name = field.removesuffix("_milli")
+            wrong(field, f"{name} of {project.id!r} is below 0. Write 0 or more GPUs, or leave it out.")
+    if project.weight < 1:
+        wrong("weight", f"weight of {project.id!r} is {project.weight}. Write a whole number from 1 on.")
+    if project.limit_milli is not None and 0 <= project.limit_milli < project.guaranteed_milli:
+        limit, guaranteed = show_gpus(project.limit_milli), show_gpus(project.guaranteed_milli)
+        wrong(
+            "limit_milli",
+            f"{project.id!r} has {guaranteed} guaranteed and a limit of {limit}. "
+            "Raise the limit or lower the guarantee.",
+        )
+    if project.budget is not None and project.budget.gpu_ms < 0:
+        wrong("budget", f"budget of {project.id!r} is below 0. Write 0 or more GPU-hours, or leave it out.")
+    return problems
+
+
+def _check_parent(project: Project, by_id: dict[ProjectId, Project]) -> list[Problem]:
+    seen = {project.id}
+    at = project
+    while at.parent is not None:
+        if at.parent not in by_id:
+            if at is not project:  # said of that one
+                return []
+            sentence = f"{project.id!r} is in {at.parent!r}, which is not there. Add that project, or correct the name."
+            return [Problem(project.id, "parent", sentence)]
+        if at.parent in seen:
+            return [Problem(project.id, "parent", f"{project.id!r} is inside itself. Give it another parent.")]
+        at = by_id[at.parent]
+        seen.add(at.id)
+    return []
+
+
+def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> list[Problem]:
+    """Guarantees that promise more than there is: of children together, and of all together."""
+    inside = guarantees(by_id.values())
+    problems = []
+    for project in by_id.values():
+        if 0 < project.guaranteed_milli < inside[project.id]:
+            promised, own = show_gpus(inside[project.id]), show_gpus(project.guaranteed_milli)
+            sentence = (
+                f"{promised} are guaranteed inside {project.id!r}, which has {own} guaranteed itself. "
+                f"It counts as {promised}. Raise its guarantee, or lower some inside it."
+            )
+            problems.append(Problem(project.id, "guaranteed_milli", sentence, is_warning=True))
+        if project.limit_milli is not None and project.limit_milli < inside[project.id]:
+            promised, limit = show_gpus(inside[project.id]), show_gpus(project.limit_milli)
+            sentence = f"{promised} are guaranteed inside {project.id!r}, whose limit is {limit}. Raise the limit."
+            problems.append(Problem(project.id, "limit_milli", sentence, is_warning=True))
+    top = sum(inside[project.id] for project in by_id.values() if project.parent is None)
+    if capacity_milli is not None and top > capacity_milli:
+        largest = max((one for one in by_id.values() if one.parent is None), key=lambda one: inside[one.id])
+        sentence = (
+            f"{show_gpus(top)} are guaranteed, and the pool has {show_gpus(capacity_milli)}. When all are asked for, "
+            "some will wait. Lower some, or add a node."
+        )
+        problems.append(Problem(largest.id, "guaranteed_milli", sentence, is_warning=True))
+    return problems
+
+
+def show_gpus(milli: int) -> str:
+    """An amount with its word: "1 GPU", "2.5 GPUs"."""
+    amount = f"{milli / GPU_MILLI:.3f}".rstrip("0").rstrip(".")
+    return f"{amount} GPU" if milli == GPU_MILLI else f"{amount} GPUs"

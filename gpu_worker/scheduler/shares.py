@@ -1,0 +1,130 @@
+"""How GPUs are divided: water-filling, whole GPUs, decayed use and credits. Arithmetic only, exact in whole numbers."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import msgspec
+
+HOUR_MS = 3_600_000
+#: History halves in a week. What is left of 65,536 after each hour of one.
+_LEFT = [round(65_536 * 2 ** (-hour / 168)) for hour in range(168)]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """What one project brings to the division among siblings. Amounts are thousandths of a GPU."""
+
+    guaranteed: int
+    demand: int  #: what it uses and what it waits for, up to its limit
+    weight: int
+    priority: int = 0
+
+
+def divide(amount: int, claims: Sequence[Claim]) -> list[Fraction]:
+    """Each claim's share of an amount.
+
+    Everybody first gets what is guaranteed, as far as it is asked for; the rest is poured by priority, the highest
+    first, and by weight among equals, until it is gone or nobody wants more. Where not even the guarantees fit, they
+    are cut in proportion.
+
+    Parameters
+    ----------
+    amount
+        What there is, in thousandths of a GPU.
+    claims
+        Length P.
+
+    Returns
+    -------
+    list of Fraction
+        Length P. The sum is the amount, or all demand where that is less.
+    """
+    shares = [Fraction(min(claim.guaranteed, claim.demand)) for claim in claims]
+    promised = sum(shares, Fraction())
+    if promised >= amount:
+        return [share * amount / promised if promised else share for share in shares]
+    left = amount - promised
+    for priority in sorted({claim.priority for claim in claims}, reverse=True):
+        left -= _pour(left, [n for n, claim in enumerate(claims) if claim.priority == priority], claims, shares)
+    return shares
+
+
+def _pour(amount: Fraction, among: Sequence[int], claims: Sequence[Claim], shares: list[Fraction]) -> Fraction:
+    """Raise these shares by weight up to their demand; how much that took.
+
+    Those that are full soonest come first, so each one is looked at once.
+    """
+    thirsty = [n for n in among if claims[n].demand > shares[n]]
+    thirsty.sort(key=lambda n: ((claims[n].demand - shares[n]) / claims[n].weight, n))
+    weight, left = sum(claims[n].weight for n in thirsty), amount
+    for n in thirsty:
+        part = min(claims[n].demand - shares[n], left * claims[n].weight / weight)
+        shares[n] += part
+        left -= part
+        weight -= claims[n].weight
+    return amount - left
+
+
+def whole(shares: Sequence[Fraction], unit: int) -> list[int]:
+    """Shares in whole units that add up to their sum in whole units: the largest remainder first, then the first.
+
+    Parameters
+    ----------
+    shares
+        Length P, in thousandths of a GPU.
+    unit
+        What cannot be divided: 1000 for a GPU.
+
+    Returns
+    -------
+    list of int
+        Length P, multiples of the unit. Each is less than one unit from its share.
+    """
+    rounded = [int(share // unit) * unit for share in shares]
+    missing = (int(sum(shares)) - sum(rounded)) // unit
+    remainders = sorted(range(len(shares)), key=lambda n: (rounded[n] - shares[n], n))
+    for n in remainders[:missing]:
+        rounded[n] += unit
+    return rounded
+
+
+class Used(msgspec.Struct):
+    """Use in the past, which counts for less the longer it is ago: half after a week.
+
+    It decays by the hour. `amount` is in thousandths of a GPU times milliseconds.
+    """
+
+    amount: int = 0
+    hour: int = 0  #: of the scheduler's time, up to which it has decayed
+
+    def add(self, amount: int, now_ms: int) -> None:
+        """Use that ends now."""
+        self.amount = self.at(now_ms) + amount
+        self.hour = now_ms // HOUR_MS
+
+    def at(self, now_ms: int) -> int:
+        """What is left of it at this time."""
+        weeks, hours = divmod(max(0, now_ms // HOUR_MS - self.hour), 168)
+        return (self.amount >> weeks) * _LEFT[hours] >> 16
+
+
+def lent(idle: Sequence[int], borrowed: int) -> list[Fraction]:
+    """How much of what each project is guaranteed and does not use is in fact used by others: in proportion.
+
+    Karma (Vuppalapati et al., OSDI 2023, section 3) gives credits for what is donated and taken: nothing for idleness
+    alone.
+
+    Parameters
+    ----------
+    idle
+        Length P: of each project's guarantee, what it does not use, in thousandths of a GPU.
+    borrowed
+        What all projects together use above their guarantees.
+
+    Returns
+    -------
+    list of Fraction
+        Length P. The sum is the smaller of the two.
+    """
+    total = sum(idle)
+    taken = min(total, borrowed)
+    return [Fraction(part * taken, total) if total else Fraction(0) for part in idle]
