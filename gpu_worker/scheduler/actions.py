@@ -4,8 +4,9 @@ from enum import Enum
 
 import msgspec
 
-from bulletin.ids import AgentId, LeaseId, RequestId, SessionId, SlotId
+from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, SlotId
 from bulletin.units import show_duration
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 
 
 class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
@@ -56,6 +57,42 @@ class TooManyGpus(msgspec.Struct, frozen=True, tag=True):
         )
 
 
+class OverLimit(msgspec.Struct, frozen=True, tag=True):
+    """More than the project, one that it is in, or one of its users may ever use."""
+
+    project: ProjectId
+    cost_milli: int
+    limit_milli: int
+    of_user: bool
+    on_cpu: bool
+
+    def __str__(self) -> str:
+        limit = show_gpus(self.limit_milli, on_cpu=self.on_cpu)
+        whose = f"one user of project {self.project!r}" if self.of_user else f"project {self.project!r}"
+        return (
+            f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {whose} may use {limit} at most. "
+            "Ask for fewer with --gpus, or choose another project with --project."
+        )
+
+
+class NeverInQuota(msgspec.Struct, frozen=True, tag=True):
+    """The QoS never borrows, and the project is not guaranteed as much."""
+
+    qos: str
+    project: ProjectId
+    cost_milli: int
+    guaranteed_milli: int
+    on_cpu: bool
+
+    def __str__(self) -> str:
+        asked = _asked(self.cost_milli, on_cpu=self.on_cpu)
+        promised = show_gpus(self.guaranteed_milli, on_cpu=self.on_cpu)
+        return (
+            f"{asked} in QoS {self.qos!r}, which never borrows, and project {self.project!r} has "
+            f"{promised} guaranteed. Choose another QoS with --qos, or another project with --project."
+        )
+
+
 class QueueFull(msgspec.Struct, frozen=True, tag=True):
     """The user has as many requests in the queue as the QoS allows."""
 
@@ -78,7 +115,7 @@ class Replaced(msgspec.Struct, frozen=True, tag=True):
         return "a newer cell of the same notebook took its place in the queue."
 
 
-Reason = UnknownQoS | WalltimeTooLong | TooManyGpus | QueueFull | Replaced
+Reason = UnknownQoS | WalltimeTooLong | TooManyGpus | OverLimit | NeverInQuota | QueueFull | Replaced
 
 
 class Grant(msgspec.Struct, frozen=True, tag=True):
@@ -128,6 +165,10 @@ class EndLease(msgspec.Struct, frozen=True, tag=True):
 
 
 Action = Grant | Refuse | Evict | EndLease
+
+
+def _asked(milli: int, *, on_cpu: bool) -> str:
+    return f"{show_gpus(milli, on_cpu=on_cpu)} {'was' if milli == GPU_MILLI else 'were'} asked for"
 
 
 def count(number: int, *, on_cpu: bool) -> str:

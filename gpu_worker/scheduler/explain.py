@@ -1,28 +1,32 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
-from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
 
 import msgspec
 
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.life import Phase, Standing
-from gpu_worker.scheduler.order import decisions
+from gpu_worker.scheduler.order import Line, decisions
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from gpu_worker.scheduler.state import Lane, Node, Request, State, lane_of
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
 _MOST_WORK = 5_000
+#: So many places in line are told one by one.
+_MOST_PLACES = 200
 
 
 class Waiting(msgspec.Struct, frozen=True):
     """What a person who waits is told."""
 
-    position: int  #: 1 is next
+    position: int  #: 1 is next; behind the first 200, the same for all
     ahead: int
     reason: str  #: words without a full stop, to stand after a colon
     wait_ms: int | None  #: the longest wait if every cell uses its whole walltime; None where nobody can say
-    in_quota: bool  #: always so until quotas are in force
+    in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
 
 
 def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
@@ -30,10 +34,20 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
     request = state.pending.get(request_id)
     if request is None:
         return None
-    ahead = state.ahead_of(request)
+    places = standings(state, request.lane)
+    ahead = places.get(request_id, len(places))
+    is_covered = any(account.covers(request.entry.shape.cost) for account in state.accounts.of(request.project).path)
     return Waiting(
-        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, ahead, now_ms), in_quota=True
+        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, now_ms), in_quota=is_covered
     )
+
+
+def standings(state: State, lane: Lane) -> dict[RequestId, int]:
+    """How many stand before each request of a lane; none of those that a limit keeps from running now."""
+    if lane not in state.standings:
+        with closing(iter(Line(state, lane))) as line:
+            state.standings[lane] = {request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))}
+    return state.standings[lane]
 
 
 def _reason(state: State, request: Request, ahead: int) -> str:
@@ -42,6 +56,9 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
     capable = [node.lanes[request.lane] for node in state.nodes.values()]
     capable = [counts for counts in capable if counts.capacity >= request.need]
+    limit = _limit(state, request)
+    if limit is not None:
+        return limit
     if not state.nodes:
         reason = "no node is connected to the pool"
     elif not capable:
@@ -58,29 +75,61 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     else:
         reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    return "; ".join(part for part in (reason, before) if part) or "it is being looked at"
+    return "; ".join(part for part in (_quota(state, request), reason, before) if part) or "it is being looked at"
+
+
+def _limit(state: State, request: Request) -> str | None:
+    """The limit that keeps it from running while others of its project or user run."""
+    cost, accounts = request.entry.shape.cost, state.accounts
+    on_cpu = request.lane == "cpu"
+    account = accounts.of(request.project)
+    user, own = accounts.user_of(request.project, request.user), account.project.user_limit_milli
+    if own is not None and user.used + cost > own:
+        return f"you use {_of(user.used, own, on_cpu=on_cpu)} that one user of project {account.project.id!r} may use"
+    for at in account.path:
+        if at.limit is not None and at.used + cost > at.limit:
+            return f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+    qos = state.qos[request.qos]
+    runs = accounts.runs.get((request.user, request.qos))
+    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
+        cells = "a cell of yours runs" if runs.used == 1 else f"{runs.used} cells of yours run"
+        return f"{cells} in QoS {qos.name!r}, which is all that it allows"
+    if not accounts.is_allowed(account, request.entry.shape):
+        return f"QoS {qos.name!r} never borrows, and the guarantee of project {account.project.id!r} is in use"
+    return None
+
+
+def _quota(state: State, request: Request) -> str:
+    """How the project stands, where it is guaranteed something."""
+    account = state.accounts.of(request.project)
+    if not account.guaranteed or account.covers(request.entry.shape.cost):
+        return ""
+    amount = _of(account.used, account.guaranteed, on_cpu=request.lane == "cpu", word="guaranteed ")
+    return f"project {account.project.id!r} uses {amount}"
+
+
+def _of(used: int, total: int, *, on_cpu: bool, word: str = "") -> str:
+    amount, name = show_gpus(total, on_cpu=on_cpu).split(" ", 1)
+    return f"{used / GPU_MILLI:g} of {amount} {word}{name}"
 
 
 def _is_room_being_made(state: State, request: Request) -> bool:
-    return any(found is not None for other, found in decisions(state, request.lane) if other is request)
+    with closing(decisions(state, request.lane)) as decided:
+        return any(found is not None for other, found in decided if other is request)
 
 
-def _wait_ms(state: State, request: Request, ahead: int, now_ms: int) -> int | None:
+def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
     """Seat everybody ahead, then the request, each where the slots are free first and for its whole walltime."""
-    if request.standing is Standing.HELD:
+    places = standings(state, request.lane)
+    if request.id not in places:
         return None
     nodes = [node for node in state.nodes.values() if node.lanes[request.lane].capacity]
-    if (ahead + 1) * len(nodes) > _MOST_WORK:
+    if (places[request.id] + 1) * len(nodes) > _MOST_WORK:
         return None
-    line = [
-        one
-        for part in state.lines[request.lane].values()
-        for one in part[: bisect_right(part, (request.key, request.id))]
-    ]
+    line = list(islice(places, places[request.id] + 1))
     free_at = [sorted(_free_at_ms(state, node, request.lane, now_ms)) for node in nodes]
     wait_ms = None
-    for _, request_id in sorted(line):
-        one = state.pending[request_id]
+    for one in map(state.pending.__getitem__, line):
         times = min((times for times in free_at if len(times) >= one.need), key=lambda t: t[one.need - 1], default=None)
         if times is None:
             wait_ms = None

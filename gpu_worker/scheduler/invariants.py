@@ -3,8 +3,9 @@
 from collections import Counter
 
 from bulletin.errors import InvariantBroken
+from gpu_worker.scheduler.accounts import Account, Holder, Shape
 from gpu_worker.scheduler.life import Phase, Standing
-from gpu_worker.scheduler.state import LANES, State, lane_of
+from gpu_worker.scheduler.state import LANES, LEAVING, USING, Lease, State, lane_of
 
 
 def check(state: State) -> None:
@@ -19,6 +20,7 @@ def check(state: State) -> None:
     _check_counts(state)
     _check_requests(state)
     _check_leases(state)
+    _check_accounts(state)
 
 
 def _same(what: str, kept: object, afresh: object) -> None:
@@ -71,14 +73,21 @@ def _check_counts(state: State) -> None:
 
 def _check_requests(state: State) -> None:
     pending = list(state.pending.values())
-    for lane in LANES:
-        lines: dict[int, list[tuple[tuple[int, int], str]]] = {}
-        for request in sorted(pending, key=lambda request: request.key):
-            if request.lane == lane and request.standing is Standing.QUEUED:
-                lines.setdefault(request.need, []).append((request.key, request.id))
-        _same(f"line, {lane}", state.lines[lane], lines)
+    lines: dict[tuple[str, str, Shape], list[str]] = {}
+    for request in sorted(pending, key=lambda request: request.entry.key):
+        if request.standing is Standing.QUEUED:
+            lines.setdefault((request.project, request.user, request.entry.shape), []).append(request.id)
+    kept = {
+        (account.project.id, user.name, shape): [entry.id for _, entry in line]
+        for account in state.accounts.by_id.values()
+        for user in account.users.values()
+        for shape, line in user.lines.items()
+    }
+    _same("lines", kept, lines)
     for request in pending:
         _same(f"lane of {request.id}", request.lane, state.lane_for(request.gpus))
+        shape = Shape(request.lane, request.need, state.cost_of(request.lane, request.need), request.qos)
+        _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
         _same(f"standing of {request.id}", request.standing, Standing.HELD if is_held else Standing.QUEUED)
         if request.walltime_ms > state.qos[request.qos].walltime_ms:
@@ -108,3 +117,49 @@ def _check_leases(state: State) -> None:
     _same("granted, not started", state.granted, granted)
     waiting = {lease.id for lease in leases if lease.phase in (Phase.GRANTED, Phase.EVICTING, Phase.ENDING)}
     _same("alarms", set(state.alarms), waiting)
+
+
+def _check_accounts(state: State) -> None:
+    leases = list(state.leases.values())
+    for lease in leases:
+        _same(f"cost of {lease.id}", lease.cost, state.cost_of(lease.lane, len(lease.slots)))
+    for account in state.accounts.by_id.values():
+        name = account.project.id
+        inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}
+        _check_holder(f"project {name}", account, [one for one in leases if one.project in inside])
+        shapes = Counter(
+            request.entry.shape
+            for request in state.pending.values()
+            if request.project in inside and request.standing is Standing.QUEUED
+        )
+        _same(f"requests in {name}", account.waiting, dict(shapes))
+        for user in account.users.values():
+            own = [one for one in leases if one.project == name and one.user == user.name]
+            _check_holder(f"user {user.name} in {name}", user, own)
+        _check_heads(state, account)
+    for (user_name, qos), holder in state.accounts.runs.items():
+        own = [one for one in leases if one.user == user_name and one.qos == qos]
+        _check_holder(f"{qos} of {user_name}", holder, own, is_counted=True)
+
+
+def _check_holder(what: str, holder: Holder, leases: list[Lease], *, is_counted: bool = False) -> None:
+    amounts = {one.id: 1 if is_counted else one.cost for one in leases}
+    _same(f"used by {what}", holder.used, sum(amounts[one.id] for one in leases if one.phase in USING))
+    _same(f"held by {what}", holder.held, sum(amounts.values()))
+    _same(f"leaving, of {what}", holder.leaving, sum(amounts[one.id] for one in leases if one.phase in LEAVING))
+    hot = sorted((one for one in leases if one.phase is Phase.HOT), key=lambda lease: lease.used)
+    _same(f"hot, of {what}", list(holder.hot.items()), [(one.id, amounts[one.id]) for one in hot])
+
+
+def _check_heads(state: State, account: Account) -> None:
+    heads: dict[Shape, list[tuple[tuple[int, ...], str]]] = {}
+    for user in account.users.values():
+        for shape, line in user.lines.items():
+            rank = state.accounts.rank_in_line(account, user, line[0][1])
+            if rank is not None:
+                heads.setdefault(shape, []).append((rank, user.name))
+    _same(
+        f"heads of {account.project.id}",
+        {shape: list(line) for shape, line in account.heads.items()},
+        {shape: sorted(line) for shape, line in heads.items()},
+    )

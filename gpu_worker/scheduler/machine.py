@@ -3,11 +3,14 @@
 from typing import assert_never
 
 from bulletin.ids import CellId, LeaseId, RequestId
+from gpu_worker.scheduler.accounts import Entry, Shape
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
     Evict,
     Grant,
+    NeverInQuota,
+    OverLimit,
     QueueFull,
     Reason,
     Refuse,
@@ -49,7 +52,8 @@ class Scheduler:
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Note one fact, and say what to do. `now_ms` is of any clock that does not run backwards."""
-        self._now_ms = max(self._now_ms, now_ms)
+        self._now_ms = self.state.now_ms = max(self._now_ms, now_ms)
+        self.state.standings.clear()
         actions = self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
@@ -104,6 +108,11 @@ class Scheduler:
             state.drop(state.pending[earlier], Standing.REFUSED)
             actions.append(Refuse(earlier, Replaced(event.request)))
         qos = state.qos[event.qos]
+        lane = state.lane_for(event.gpus)
+        walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+        key = (-qos.priority, walltime_ms, state.next_seq())
+        need = max(1, event.gpus)
+        shape = Shape(lane, need, state.cost_of(lane, need), event.qos)
         request = Request(
             id=event.request,
             lease=event.lease,
@@ -112,9 +121,9 @@ class Scheduler:
             project=event.project,
             qos=event.qos,
             gpus=event.gpus,
-            walltime_ms=qos.walltime_ms if event.walltime_ms is None else event.walltime_ms,
-            key=(-qos.priority, state.next_seq()),
-            lane=state.lane_for(event.gpus),
+            walltime_ms=walltime_ms,
+            lane=lane,
+            entry=Entry(event.request, event.user, key, shape),
         )
         state.submit(request)
         return actions
@@ -127,8 +136,9 @@ class Scheduler:
             return UnknownQoS(event.qos, tuple(state.qos))
         if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
             return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-        if (reason := self._too_many(event.gpus)) is not None:
-            return reason
+        never = self._too_many(event.gpus) or self._never_allowed(event)
+        if never is not None:
+            return never
         queued = state.queued.get((event.user, event.qos), 0)
         if event.session in state.asking:  # it will be replaced
             earlier = state.pending[state.asking[event.session]]
@@ -144,6 +154,21 @@ class Scheduler:
         if max(1, gpus) <= largest or not any(self.state.largest.values()):
             return None
         return TooManyGpus(gpus, largest, lane == "cpu")
+
+    def _never_allowed(self, event: RequestSubmitted) -> OverLimit | NeverInQuota | None:
+        """Refused if limits and guarantees never let so many run, whatever else runs."""
+        lane = self.state.lane_for(event.gpus)
+        cost, on_cpu = self.state.cost_of(lane, max(1, event.gpus)), lane == "cpu"
+        account = self.state.accounts.of(event.project)
+        limit = account.project.user_limit_milli
+        if limit is not None and cost > limit:
+            return OverLimit(account.project.id, cost, limit, True, on_cpu)
+        for at in account.path:
+            if at.limit is not None and cost > at.limit:
+                return OverLimit(at.project.id, cost, at.limit, False, on_cpu)
+            if self.state.qos[event.qos].must_be_in_quota and at.must_cover and cost > at.guaranteed:
+                return NeverInQuota(event.qos, at.project.id, cost, at.guaranteed, on_cpu)
+        return None
 
     def _withdraw(self, event: RequestWithdrawn) -> list[Action]:
         state = self.state
@@ -237,6 +262,7 @@ class Scheduler:
             walltime_ms=held.walltime_ms,
             phase=phase,
             since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms,
+            cost=state.cost_of(lane, len(slots)),
             cell=held.cell,
             used=was.used if was is not None and was.used else state.next_seq(),
         )
@@ -296,8 +322,10 @@ class Scheduler:
             walltime_ms=request.walltime_ms,
             phase=Phase.GRANTED,
             since_ms=self._now_ms,
+            cost=self.state.cost_of(request.lane, len(slots)),
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
+        self.state.accounts.remember(request.project, request.user, lease.cost * self.settings.entry_ms, self._now_ms)
         return _grant(request.id, lease)
 
     def _evict(self, lease: Lease) -> Evict:

@@ -1,62 +1,69 @@
 """Who is next, where it fits, and who must make room: questions only, answered on counts.
 
 One rule makes the order: **nobody is passed on a node that could hold them.** A request may run before one that stands
-ahead of it only on a node too small for that one, where it takes nothing away. So within a QoS it is first come, first
-served, a request for many GPUs is not starved by small ones, and one that no connected node can hold blocks nobody.
+ahead of it only on a node too small for that one, where it takes nothing away. So a request for many GPUs is not
+starved by small ones, and one that no connected node can hold blocks nobody.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
-from bulletin.ids import AgentId
-from gpu_worker.scheduler.state import Key, Lane, Lease, Node, Request, State
+from bulletin.ids import AgentId, LeaseId
+from gpu_worker.scheduler.accounts import Holder
+from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
 
 #: Above every need and every node.
 ANY_SIZE = 1 << 60
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a request fits once the victims, hot leases, have gone; none where those that leave already suffice."""
+    """Where a request fits once the victims, hot leases, have gone; none where those that leave already suffice.
 
-    agent: AgentId
+    Without an agent the victims are not in its way on a node, but in the way of its project's limit.
+    """
+
+    agent: AgentId | None
     victims: tuple[Lease, ...] = ()
 
 
 class Line:
     """A lane's requests in order, while those that are reached may be granted and leave the line.
 
-    `narrow(need)` leaves out, from then on, all that need so many slots or more: they could only pass a request that
-    waits, on nodes that could hold it. Needs are few, so the walk ends soon after nothing fits.
+    One that is not granted is taken for granted while others are looked at, so that who comes next is decided as it
+    will be then. `narrow(need)` leaves out, from then on, all that need so many slots or more: they could only pass a
+    request that waits, on nodes that could hold it. Needs are few, so the walk ends soon after nothing fits.
     """
 
     def __init__(self, state: State, lane: Lane) -> None:
-        self._state, self._parts = state, state.lines[lane]
-        self._at = dict.fromkeys(self._parts, 0)
+        self._state, self._lane = state, lane
         self._below = ANY_SIZE
 
     def narrow(self, need: int) -> None:
         """Skip, from now on, requests for so many slots or more."""
         self._below = min(self._below, need)
 
-    def __iter__(self) -> Iterator[Request]:
-        while True:
-            first: tuple[Key, int] | None = None
-            for need, at in self._at.items():
-                part = self._parts.get(need, ())
-                if need < self._below and at < len(part) and (first is None or part[at][0] < first[0]):
-                    first = part[at][0], need
-            if first is None:
-                return
-            need = first[1]
-            request = self._state.pending[self._parts[need][self._at[need]][1]]
-            yield request
-            if request.id in self._state.pending:  # else it was granted, and the next one has its place
-                self._at[need] += 1
+    def __iter__(self) -> Generator[Request]:
+        state, accounts = self._state, self._state.accounts
+        aside: list[Request] = []
+        try:
+            while (found := accounts.next(self._lane, self._below)) is not None:
+                request = state.pending[found[1].id]
+                yield request
+                if request.id in state.pending and request.need < self._below:
+                    accounts.leave(request.project, request.entry)
+                    accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
+                    aside.append(request)
+        finally:
+            for request in reversed(aside):
+                accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, -1)
+                accounts.enter(request.project, request.entry)
 
 
-def decisions(state: State, lane: Lane) -> Iterator[tuple[Request, Node | Place | None]]:
+def decisions(state: State, lane: Lane) -> Generator[tuple[Request, Node | Place | None]]:
     """Each request of the lane that something can be said of, in order, with what is to become of it now.
+
+    The caller exhausts or closes it: meanwhile the line is not as it was.
 
     Yields
     ------
@@ -71,20 +78,50 @@ def decisions(state: State, lane: Lane) -> Iterator[tuple[Request, Node | Place 
     passed = blocked = ANY_SIZE  # the least need of those that wait; and of those for which no room can be made
     claimed: dict[AgentId, int] = {}
     ahead = 0
-    for request in line:
-        node = fit(state, request, passed)
-        if node is not None:
-            yield request, node
-            continue
-        passed = min(passed, request.need)
-        found = place(state, request, blocked, claimed) if ahead < state.settings.look_ahead else None
-        if found is None:
-            blocked = min(blocked, request.need)
-            line.narrow(blocked)
-        else:
-            ahead += 1
-            claimed[found.agent] = claimed.get(found.agent, 0) + request.need
-        yield request, found
+    walk = iter(line)
+    try:
+        for request in walk:
+            capped = _capped(state, request)
+            if capped is not None:
+                yield request, capped
+                continue
+            node = fit(state, request, passed)
+            if node is not None:
+                yield request, node
+                continue
+            passed = min(passed, request.need)
+            found = place(state, request, blocked, claimed) if ahead < state.settings.look_ahead else None
+            if found is None:
+                blocked = min(blocked, request.need)
+                line.narrow(blocked)
+            elif found.agent is not None:
+                ahead += 1
+                claimed[found.agent] = claimed.get(found.agent, 0) + request.need
+            yield request, found
+    finally:
+        walk.close()
+
+
+def _capped(state: State, request: Request) -> Place | None:
+    """Whom a limit makes leave first: hot leases of its own project or user, least recently used first."""
+    cost = request.entry.shape.cost
+    victims: dict[LeaseId, None] = {}
+    is_capped = False
+    for holder, amount, limit in state.accounts.holders(request.project, request.user, request.qos, cost):
+        if limit is not None and holder.held + amount > limit:
+            is_capped = True
+            victims.update(dict.fromkeys(_room_in(holder, holder.held - holder.leaving + amount - limit, victims)))
+    return Place(None, tuple(state.leases[lease] for lease in victims)) if is_capped else None
+
+
+def _room_in(holder: Holder, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:
+    missing -= sum(amount for lease, amount in holder.hot.items() if lease in chosen)
+    for lease, amount in holder.hot.items():
+        if missing <= 0:
+            return
+        if lease not in chosen:
+            missing -= amount
+            yield lease
 
 
 def fit(state: State, request: Request, below: int) -> Node | None:

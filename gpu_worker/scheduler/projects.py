@@ -104,6 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[Project, ...] = ()
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
+    entry_ms: int = 10_000  #: what each grant counts as use from the start: many short cells are no way to the front
     look_ahead: int = 16  #: requests for which slots are freed at the same time
 
 
@@ -213,7 +214,8 @@ def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> 
     return problems
 
 
-def show_gpus(milli: int) -> str:
-    """An amount with its word: "1 GPU", "2.5 GPUs"."""
+def show_gpus(milli: int, *, on_cpu: bool = False) -> str:
+    """An amount with its word: "1 GPU", "2.5 GPUs", "2 CPU slots"."""
     amount = f"{milli / GPU_MILLI:.3f}".rstrip("0").rstrip(".")
-    return f"{amount} GPU" if milli == GPU_MILLI else f"{amount} GPUs"
+    word = "CPU slot" if on_cpu else "GPU"
+    return f"{amount} {word}" if milli == GPU_MILLI else f"{amount} {word}s"

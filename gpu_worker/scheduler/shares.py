@@ -6,8 +6,8 @@ from fractions import Fraction
 import msgspec
 
 HOUR_MS = 3_600_000
-#: History halves in a week. What is left of 65,536 after each hour of one.
-_LEFT = [round(65_536 * 2 ** (-hour / 168)) for hour in range(168)]
+#: Use counts for half after a week, so what is used later counts for more: of 65,536 in each hour of a week.
+_GROWTH = [round(65_536 * 2 ** (hour / 168)) for hour in range(168)]
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -88,23 +88,26 @@ def whole(shares: Sequence[Fraction], unit: int) -> list[int]:
 
 
 class Used(msgspec.Struct):
-    """Use in the past, which counts for less the longer it is ago: half after a week.
+    """Use in the past, which counts for less the longer it is ago: half after a week, by the hour.
 
-    It decays by the hour. `amount` is in thousandths of a GPU times milliseconds.
+    Nothing is taken away from what is old: what is new counts for more. So amounts compare as they are, at any time,
+    and only their ratios mean something.
     """
 
     amount: int = 0
-    hour: int = 0  #: of the scheduler's time, up to which it has decayed
 
     def add(self, amount: int, now_ms: int) -> None:
         """Use that ends now."""
-        self.amount = self.at(now_ms) + amount
-        self.hour = now_ms // HOUR_MS
+        self.amount += amount * _weight(now_ms)
 
     def at(self, now_ms: int) -> int:
-        """What is left of it at this time."""
-        weeks, hours = divmod(max(0, now_ms // HOUR_MS - self.hour), 168)
-        return (self.amount >> weeks) * _LEFT[hours] >> 16
+        """What is left of it at this time, in the unit of `add`."""
+        return self.amount // _weight(now_ms)
+
+
+def _weight(now_ms: int) -> int:
+    weeks, hours = divmod(now_ms // HOUR_MS, 168)
+    return _GROWTH[hours] << weeks
 
 
 def lent(idle: Sequence[int], borrowed: int) -> list[Fraction]:

@@ -4,20 +4,21 @@ A *lane* is the kind of slot that a request would use. GPUs and MIG slices are o
 for GPUs uses CPU slots only in a pool that has shown no GPU since it started.
 """
 
-from bisect import bisect_left, insort
 from typing import Literal
 
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.accounts import Accounts, Entry
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import GPU_MILLI, Settings
 
 Lane = Literal["gpu", "cpu"]
 LANES: tuple[Lane, ...] = ("gpu", "cpu")
-#: Place in line: higher priority of QoS first, then earlier submission. Sequence numbers never tie.
-Key = tuple[int, int]
+#: What counts as use; and what is on its way out.
+USING = frozenset({Phase.GRANTED, Phase.BUSY})
+LEAVING = frozenset({Phase.EVICTING, Phase.ENDING})
 
 
 class Request(msgspec.Struct):
@@ -31,8 +32,8 @@ class Request(msgspec.Struct):
     qos: str
     gpus: int
     walltime_ms: int
-    key: Key
     lane: Lane
+    entry: Entry
     standing: Standing = Standing.QUEUED
 
     @property
@@ -56,6 +57,8 @@ class Lease(msgspec.Struct):
     walltime_ms: int
     phase: Phase
     since_ms: int  #: when the phase began; for a busy lease, when its cell did
+    cost: int  #: thousandths of a GPU
+    counted_ms: int = 0  #: until when what it used is in the history of its project
     cell: CellId | None = None
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
 
@@ -92,6 +95,7 @@ class State:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.now_ms = 0  #: the time of the step
         self.qos = {qos.name: qos for qos in settings.qos}
         self.nodes: dict[AgentId, Node] = {}
         self.leases: dict[LeaseId, Lease] = {}
@@ -99,8 +103,7 @@ class State:
         #: The most slots of a lane that one node has shown since the start, also if it is lost now.
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)
 
-        #: The line of each lane, apart by need, each part in order.
-        self.lines: dict[Lane, dict[int, list[tuple[Key, RequestId]]]] = {lane: {} for lane in LANES}
+        self.accounts = Accounts(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
@@ -109,12 +112,17 @@ class State:
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with free or leaving slots
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
+        self.standings: dict[Lane, dict[RequestId, int]] = {}  #: by who asked since the last step: places in line
         self._seq = 0
 
     def next_seq(self) -> int:
         """A number above all given out before: what came later has the higher one."""
         self._seq += 1
         return self._seq
+
+    def cost_of(self, lane: Lane, slots: int) -> int:
+        """What so many slots count, in thousandths of a GPU."""
+        return slots * GPU_MILLI if lane == "gpu" or not self.largest["gpu"] else 0
 
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""
@@ -133,17 +141,26 @@ class State:
                 counts.capacity += 1
                 counts.free += 1
         self.nodes[agent] = node
-        first_gpu = self.largest["gpu"] == 0
+        is_first_gpu = self.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
+        if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
+            for lease in self.leases.values():
+                self._count(lease, -1)
         for lane in LANES:
             self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
             self._note_room(node, lane)
-        if first_gpu and self.largest["gpu"] > 0:
-            for request in self.pending.values():  # once in the pool's life: CPU slots no longer stand in for GPUs
+        if is_first_gpu:
+            for lease in self.leases.values():
+                lease.cost = self.cost_of(lease.lane, len(lease.slots))
+                self._count(lease, +1)
+            for request in self.pending.values():
                 if request.standing is Standing.QUEUED:
-                    self._leave_line(request)
+                    self.accounts.leave(request.project, request.entry)
                 request.lane = self.lane_for(request.gpus)
+                cost = self.cost_of(request.lane, request.need)
+                shape = msgspec.structs.replace(request.entry.shape, lane=request.lane, cost=cost)
+                request.entry = msgspec.structs.replace(request.entry, shape=shape)
                 if request.standing is Standing.QUEUED:
-                    self._enter_line(request)
+                    self.accounts.enter(request.project, request.entry)
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""
@@ -170,13 +187,13 @@ class State:
         self.asking[request.session] = request.id
         owner = (request.user, request.qos)
         self.queued[owner] = self.queued.get(owner, 0) + 1
-        self._enter_line(request)
+        self.accounts.enter(request.project, request.entry)
         self._hold_or_queue(request.session)
 
     def drop(self, request: Request, to: Standing) -> None:
         """End a request: it is granted, refused or withdrawn."""
         if request.standing is Standing.QUEUED:
-            self._leave_line(request)
+            self.accounts.leave(request.project, request.entry)
         else:
             del self.held[request.session]
         request.standing = stood(request.standing, to)
@@ -187,10 +204,6 @@ class State:
         if not self.queued[owner]:
             del self.queued[owner]
 
-    def ahead_of(self, request: Request) -> int:
-        """How many requests stand before it in its lane."""
-        return sum(bisect_left(line, (request.key, request.id)) for line in self.lines[request.lane].values())
-
     def _hold_or_queue(self, session: SessionId) -> None:
         """A session has one lease at most: its request waits aside while it has one, and nobody waits behind it."""
         if session not in self.asking:
@@ -200,21 +213,12 @@ class State:
         if to is request.standing:
             return
         if to is Standing.HELD:
-            self._leave_line(request)
+            self.accounts.leave(request.project, request.entry)
             self.held[session] = request.id
         else:
             del self.held[session]
-            self._enter_line(request)
+            self.accounts.enter(request.project, request.entry)
         request.standing = stood(request.standing, to)
-
-    def _enter_line(self, request: Request) -> None:
-        insort(self.lines[request.lane].setdefault(request.need, []), (request.key, request.id))
-
-    def _leave_line(self, request: Request) -> None:
-        line = self.lines[request.lane][request.need]
-        del line[bisect_left(line, (request.key, request.id))]
-        if not line:
-            del self.lines[request.lane][request.need]
 
     # Leases
 
@@ -227,6 +231,7 @@ class State:
         node.lanes[lease.lane].free -= len(lease.slots)
         node.leases[lease.id] = None
         self.leases[lease.id] = lease
+        lease.counted_ms = self.now_ms
         self.leases_of.setdefault(lease.session, {})[lease.id] = None
         self._hold_or_queue(lease.session)
         self._count(lease, +1)
@@ -238,7 +243,8 @@ class State:
         """Take a lease to its next phase."""
         phase = moved(lease.phase, to)
         self._count(lease, -1)
-        lease.phase, lease.cell, lease.since_ms = phase, cell, now_ms
+        self._remember(lease)
+        lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.now_ms
         if to is Phase.HOT:
             lease.used = self.next_seq()
         self._count(lease, +1)
@@ -249,6 +255,7 @@ class State:
         node = self.nodes[lease.agent]
         phase = moved(lease.phase, Phase.ENDED)
         self._count(lease, -1)
+        self._remember(lease)
         lease.phase = phase
         for slot in lease.slots:
             node.tenants[slot] = None
@@ -269,8 +276,26 @@ class State:
         else:
             self.alarms[lease.id] = alarm_ms
 
+    def _remember(self, lease: Lease) -> None:
+        """A cell that is over was used."""
+        if lease.phase is Phase.BUSY:
+            percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
+            amount = lease.cost * (self.now_ms - lease.counted_ms) * percent // 100
+            self.accounts.remember(lease.project, lease.user, amount, self.now_ms)
+
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""
+        for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
+            holder.held += sign * amount
+            if lease.phase is Phase.HOT:
+                if sign > 0:
+                    holder.hot[lease.id] = amount
+                else:
+                    del holder.hot[lease.id]
+            if lease.phase in LEAVING:
+                holder.leaving += sign * amount
+        if lease.phase in USING:
+            self.accounts.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
         counts = node.lanes[lease.lane]
         slots = sign * len(lease.slots)
@@ -286,7 +311,7 @@ class State:
                     counts.hot_leases[lease.id] = None
                 else:
                     del counts.hot_leases[lease.id]
-            case Phase.EVICTING | Phase.ENDING:
+            case phase if phase in LEAVING:
                 counts.leaving += slots
         self._note_room(node, lease.lane)
 

@@ -16,6 +16,14 @@ SETTINGS = Settings(
     qos=(
         QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3),
         QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2),
+        QoS(
+            name="reserved",
+            priority=2,
+            walltime_ms=120 * MINUTE,
+            queued_per_user=1,
+            running_per_user=1,
+            must_be_in_quota=True,
+        ),
     ),
     start_ms=MINUTE,
     ask_again_ms=10_000,
@@ -71,12 +79,13 @@ class Bench:
         qos: str = "interactive",
         walltime_ms: int | None = None,
         user: str = "",
+        project: str = "p",
     ) -> list[Action]:
         """The n-th request of a session, "ann/1", for the lease "ann:1"."""
         return self.say(
             ev.RequestSubmitted(
                 RequestId(f"{session}/{n}"), LeaseId(f"{session}:{n}"), SessionId(session), UserName(user or session),
-                ProjectId("p"), qos, gpus, walltime_ms,
+                ProjectId(project), qos, gpus, walltime_ms,
             )
         )  # fmt: skip
 

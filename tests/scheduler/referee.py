@@ -4,10 +4,12 @@ It keeps books of its own, and raises AssertionError with a sentence at the firs
 """
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import Project, Settings
 
 
 @dataclass
@@ -16,6 +18,7 @@ class Wish:
 
     event: ev.RequestSubmitted
     order: tuple[int, int]
+    walltime_ms: int = 0
 
 
 @dataclass
@@ -27,6 +30,10 @@ class Tenancy:
     slots: tuple[str, ...]
     state: str  # granted, busy, hot, leaving, ending
     since_ms: int
+    project: str
+    user: str
+    qos: str
+    busy_ms: int = 0
     request: str | None = None
     cell: str | None = None
     hot_since: int = 0
@@ -43,6 +50,10 @@ class Referee:
     ended: set[str] = field(default_factory=set)
     largest: dict[str, int] = field(default_factory=lambda: {"gpu": 0, "cpu": 0})
     count: int = 0
+    past: dict[tuple[str, ...], list[tuple[int, int]]] = field(
+        default_factory=dict
+    )  # who -> amounts, each with its time
+    now_ms: int = 0
 
     # Books
 
@@ -71,14 +82,159 @@ class Referee:
         )
 
     def eligible(self, lane: str) -> list[tuple[Wish, int]]:
-        """Those that wait for slots of the lane, in order, with their need; not those behind their own lease."""
+        """Those that wait for slots of the lane, in order, with their need.
+
+        Not those behind their own lease, nor those that a limit holds back. Who comes later is decided as it will be
+        when all before have what they want.
+        """
         tenants = {lease.session for lease in self.leases.values()}
         waiting = [
             wish
             for wish in self.wishes.values()
             if self.lane(wish.event.gpus) == lane and wish.event.session not in tenants
         ]
-        return [(wish, max(1, wish.event.gpus)) for wish in sorted(waiting, key=lambda wish: wish.order)]
+        order: list[Wish] = []
+        used, held = self.amounts("granted", "busy"), self.amounts("granted", "busy", "hot", "leaving", "ending")
+        while waiting:
+            allowed = [wish for wish in waiting if self.is_allowed(wish, used)]
+            if not allowed:
+                break
+            order.append(self.first(allowed, used, 0))
+            waiting.remove(order[-1])
+            self.add(used, self.who(order[-1].event), self.cost(order[-1].event), 1)
+        return [(wish, max(1, wish.event.gpus)) for wish in order if self.is_below_limits(wish, held)]
+
+    # Who pays: the referee's own reading of the projects
+
+    def project(self, name: str) -> Project:
+        return next((one for one in self.settings.projects if one.id == name), Project(id=ProjectId(name)))
+
+    def path(self, name: str) -> list[str]:
+        """A project, and what it is in, from the outside in."""
+        parent = self.project(name).parent
+        return [*(self.path(parent) if parent else []), name]
+
+    def guaranteed(self, name: str) -> int:
+        inside = sum(self.guaranteed(one.id) for one in self.settings.projects if one.parent == name)
+        return max(self.project(name).guaranteed_milli, inside)
+
+    def limit(self, name: str) -> int | None:
+        project = self.project(name)
+        return project.limit_milli if project.can_borrow else self.guaranteed(name)
+
+    def cost(self, asked: ev.RequestSubmitted) -> int:
+        return self.worth(self.lane(asked.gpus), max(1, asked.gpus))
+
+    def worth(self, lane: str, slots: int) -> int:
+        return 1000 * slots if lane == "gpu" or not self.largest["gpu"] else 0
+
+    def who(self, of: ev.RequestSubmitted | Tenancy) -> list[tuple[str, ...]]:
+        """Whose amounts it counts for: projects, the user in the project, the user in the QoS."""
+        projects = [("project", name) for name in self.path(of.project)]
+        return [*projects, ("user", of.project, of.user), ("qos", of.qos, of.user)]
+
+    def add(self, amounts: dict[tuple[str, ...], int], who: list[tuple[str, ...]], cost: int, number: int) -> None:
+        for one in who:
+            amounts[one] = amounts.get(one, 0) + (number if one[0] == "qos" else cost)
+
+    def amounts(self, *states: str) -> dict[tuple[str, ...], int]:
+        amounts: dict[tuple[str, ...], int] = {}
+        for lease in self.leases.values():
+            if lease.state in states:
+                self.add(amounts, self.who(lease), self.cost_of(lease), 1)
+        return amounts
+
+    def cost_of(self, lease: Tenancy) -> int:
+        lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
+        return self.worth(lanes.pop() if lanes else "cpu", len(lease.slots))
+
+    def is_below_limits(self, wish: Wish, amounts: dict[tuple[str, ...], int]) -> bool:
+        asked = wish.event
+        qos = self.qos(asked.qos)
+        for one in self.who(asked):
+            now = amounts.get(one, 0)
+            if one[0] == "project":
+                limit, cost = self.limit(one[1]), self.cost(asked)
+            elif one[0] == "user":
+                limit, cost = self.project(asked.project).user_limit_milli, self.cost(asked)
+            else:
+                limit, cost = qos.running_per_user, 1
+            if limit is not None and now + cost > limit:
+                return False
+        return True
+
+    def is_allowed(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
+        """Whether it may run by its limits and its QoS, once hot sessions have made room."""
+        if not self.is_below_limits(wish, used):
+            return False
+        names = self.path(wish.event.project)
+        must = [name for name in names if self.guaranteed(name) or name == names[0]]
+        return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
+
+    def is_covered(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
+        return used.get(("project", name), 0) + self.cost(wish.event) <= self.guaranteed(name)
+
+    def use_before(self, who: tuple[str, ...]) -> Fraction:
+        """What was used in the past: half of it after a week, by the hour."""
+        now_hours = self.now_ms // 3_600_000
+        return sum(
+            (
+                Fraction(amount) * Fraction(2 ** ((at_ms // 3_600_000 - now_hours) / 168))
+                for amount, at_ms in self.past.get(who, [])
+            ),
+            Fraction(),
+        )
+
+    def first(self, wishes: list[Wish], used: dict[tuple[str, ...], int], depth: int) -> Wish:
+        """Who is next of these, which are in the same project down to this depth."""
+        groups: dict[str, list[Wish]] = {}
+        for wish in wishes:
+            names = self.path(wish.event.project)
+            groups.setdefault(names[depth] if depth < len(names) else "", []).append(wish)
+        ranked = []
+        for name, members in groups.items():
+            if name:
+                best = self.first(members, used, depth + 1)
+                ranked.append((self.rank(name, best, used), best))
+            else:
+                best = min(members, key=lambda wish: self.rank_of_user(wish, used))
+                ranked.append((self.rank_of_members(best, used), best))
+        return min(ranked, key=lambda one: one[0])[1]
+
+    def rank_of_user(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
+        asked = wish.event
+        who = ("user", asked.project, asked.user)
+        return wish.order[0], used.get(who, 0), self.use_before(who), wish.walltime_ms, wish.order[1]
+
+    def rank(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
+        project, promised = self.project(name), self.guaranteed(name)
+        would = used.get(("project", name), 0) + self.cost(wish.event)
+        rest = (int(self.use_before(("project", name)) / project.weight), wish.walltime_ms, wish.order[1])
+        if would <= promised:
+            return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
+        return 1, wish.order[0], -project.priority, Fraction(would - promised, project.weight), *rest
+
+    def rank_of_members(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
+        """The users of a project stand beside the projects inside it, with what those leave of its guarantee."""
+        name = wish.event.project
+        inside = [one.id for one in self.settings.projects if one.parent == name]
+        promised = self.guaranteed(name) - sum(map(self.guaranteed, inside))
+        would = used.get(("project", name), 0) - sum(used.get(("project", one), 0) for one in inside)
+        would += self.cost(wish.event)
+        past = self.use_before(("project", name)) - sum(self.use_before(("project", one)) for one in inside)
+        rest = (int(past), wish.walltime_ms, wish.order[1])
+        if would <= promised:
+            return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
+        return 1, wish.order[0], 0, Fraction(would - promised), *rest
+
+    def note_use(self, lease: Tenancy) -> None:
+        """A cell is over."""
+        if lease.state == "busy":
+            percent = self.qos(lease.qos).usage_percent if self.qos(lease.qos) else 100
+            amount = self.cost_of(lease) * (self.now_ms - lease.busy_ms) * percent // 100
+            for who in self.who(lease):
+                self.past.setdefault(who, []).append((amount, self.now_ms))
+        lease.busy_ms = self.now_ms
 
     # The game
 
@@ -104,11 +260,13 @@ class Referee:
         """Take the fact into the books. What comes back must be said by the actions."""
         due: set[tuple[str, str]] = set()
         self.count += 1
+        self.now_ms = now_ms
         match event:
             case ev.AgentJoined():
                 held = {h.lease: h for h in event.held}
                 before = {name: lease for name, lease in self.leases.items() if lease.agent == event.agent}
                 for name in before:
+                    self.note_use(self.leases[name])
                     if name not in held:
                         due.add(("end", name))
                     del self.leases[name]
@@ -125,8 +283,9 @@ class Referee:
                         state = "ending"
                         due.add(("end", name))
                     self.leases[name] = Tenancy(
-                        h.session, event.agent, h.slots, state, now_ms, was.request if was else None, h.cell
-                    )
+                        h.session, event.agent, h.slots, state, now_ms, h.project, h.user, h.qos, now_ms,
+                        was.request if was else None, h.cell,
+                    )  # fmt: skip
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
@@ -134,10 +293,11 @@ class Referee:
                     if self.never_fits(wish.event.gpus):
                         due.add(("refuse", request))
             case ev.AgentLost():
-                self.nodes.pop(event.agent, None)
                 for name in [name for name, lease in self.leases.items() if lease.agent == event.agent]:
                     due.add(("end", name))
+                    self.note_use(self.leases[name])
                     del self.leases[name]
+                self.nodes.pop(event.agent, None)
             case ev.RequestSubmitted():
                 due |= self.note_submit(event)
             case ev.RequestWithdrawn():
@@ -145,14 +305,17 @@ class Referee:
                     self.ended.add(event.request)
             case ev.CellStarted():
                 lease = self.leases.get(event.lease)
-                if lease and lease.state != "ending":
+                if lease and lease.state != "ending" and lease.cell != event.cell:
+                    self.note_use(lease)
                     lease.state, lease.cell = "busy", event.cell
             case ev.CellEnded():
                 lease = self.leases.get(event.lease)
                 if lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
+                    self.note_use(lease)
                     lease.state, lease.cell, lease.hot_since = "hot", None, self.count
             case ev.LeaseEnded():
-                self.leases.pop(event.lease, None)
+                if event.lease in self.leases:
+                    self.note_use(self.leases.pop(event.lease))
         return due
 
     def note_submit(self, event: ev.RequestSubmitted) -> set[tuple[str, str]]:
@@ -172,11 +335,12 @@ class Referee:
             qos is None
             or (event.walltime_ms or 0) > qos.walltime_ms
             or self.never_fits(event.gpus)
+            or not self.is_allowed(Wish(event, (0, 0)), {})
             or len(mine) >= qos.queued_per_user
         ):
             self.wishes[event.request] = Wish(event, (0, 0))
             return {("refuse", event.request)}
-        self.wishes[event.request] = Wish(event, (-qos.priority, self.count))
+        self.wishes[event.request] = Wish(event, (-qos.priority, self.count), event.walltime_ms or qos.walltime_ms)
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, gpus: int) -> bool:
@@ -205,14 +369,21 @@ class Referee:
             assert slot not in taken, f"{slot} has two tenants: {taken[slot]} and {grant.lease}"
         owners = [name for name, lease in self.leases.items() if lease.session == grant.session]
         assert not owners, f"session {grant.session} has {owners} and gets another lease"
-        for other, others_need in self.eligible(lane):
-            if other.order < wish.order and others_need <= self.capacity(grant.agent, lane):
+        line = self.eligible(lane)
+        assert any(one is wish for one, _ in line), f"{grant.request} may not run: a limit, or a QoS that never borrows"
+        for other, others_need in line:
+            if other is wish:
+                break
+            if others_need <= self.capacity(grant.agent, lane):
                 raise AssertionError(f"{grant.request} passed {other.event.request} on a node that can hold it")
         del self.wishes[grant.request]
         self.ended.add(grant.request)
+        for who in self.who(asked):
+            self.past.setdefault(who, []).append((self.cost(asked) * self.settings.entry_ms, now_ms))
         self.leases[grant.lease] = Tenancy(
-            grant.session, grant.agent, grant.slots, "granted", now_ms, grant.request, grant=grant
-        )
+            grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
+            grant.request, grant=grant,
+        )  # fmt: skip
 
     def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
         assert refuse.request in self.wishes, f"{refuse} of a request that has ended"
@@ -236,12 +407,22 @@ class Referee:
                 somebody = any(
                     need <= self.capacity(lease.agent, lane) for lane in lanes for _, need in self.eligible(lane)
                 )
-                assert asks_itself or somebody, f"{evict} although nobody waits"
+                assert asks_itself or somebody or self.fills_a_limit(lease), f"{evict} although nobody waits"
             case "leaving":
                 assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
             case _:
                 raise AssertionError(f"{evict} of a lease that is {lease.state}")
         lease.state, lease.asked_ms = "leaving", now_ms
+
+    def fills_a_limit(self, lease: Tenancy) -> bool:
+        """Whether somebody who may run waits for a limit that this lease counts for."""
+        used, held = self.amounts("granted", "busy"), self.amounts("granted", "busy", "hot", "leaving", "ending")
+        return any(
+            set(self.who(lease)) & set(self.who(wish.event))
+            and self.is_allowed(wish, used)
+            and not self.is_below_limits(wish, held)
+            for wish in self.wishes.values()
+        )
 
     def see_end(self, end: act.EndLease, due: set[tuple[str, str]]) -> None:
         if ("end", end.lease) not in due:
@@ -296,7 +477,7 @@ class Referee:
         return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
 
     def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
-        if self.asks(name):
+        if self.asks(name) or self.fills_a_limit(lease):
             return
         agent = lease.agent
         room = self.free(agent, lane) + self.in_state(agent, lane, "leaving", "ending") - len(lease.slots)

@@ -5,23 +5,35 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bulletin.ids import AgentId, CellId, LeaseId
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse, Why
-from tests.scheduler.bench import MINUTE, Bench, slots
+from gpu_worker.scheduler.projects import Project
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, slots
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
 CPU_NODES = {"a": slots(1, "cpu"), "b": slots(2, "cpu")}
+
+
+#: Everything that projects can have, on few GPUs; `stray` is not configured.
+PROJECTS = (
+    Project(id=ProjectId("lab"), guaranteed_milli=2000, limit_milli=4000, weight=3),
+    Project(id=ProjectId("school"), guaranteed_milli=2500, user_limit_milli=2000),
+    Project(id=ProjectId("maths"), parent=ProjectId("school"), guaranteed_milli=1000, can_borrow=False),
+    Project(id=ProjectId("physics"), parent=ProjectId("school"), limit_milli=2000, weight=2, priority=1),
+)
+PAYING = ("p", "lab", "school", "maths", "physics", "stray")
 
 
 class Pool(RuleBasedStateMachine):
     """Kernels and agents that keep to the protocol; what is on its way may be late, lost with its link, or doubled."""
 
     nodes = NODES
+    settings = SETTINGS
 
     def __init__(self) -> None:
         super().__init__()
-        self.bench = Bench()
+        self.bench = Bench(self.settings)
         self.tenants: dict[str, dict[LeaseId, ev.Held]] = {agent: {} for agent in self.nodes}  # what agents hold
         self.up: set[str] = set()
         self.asked: dict[LeaseId, None] = {}  # evictions on their way
@@ -95,16 +107,19 @@ class Pool(RuleBasedStateMachine):
     @rule(
         session=st.integers(0, 5),
         gpus=st.sampled_from((1, 1, 1, 2, 4, 5, 0)),
-        qos=st.sampled_from(("interactive", "interactive", "batch", "nonsense")),
+        qos=st.sampled_from(("interactive", "interactive", "batch", "reserved", "nonsense")),
+        project=st.sampled_from(PAYING),
         walltime_ms=st.sampled_from((None, MINUTE, 30 * MINUTE, 40 * MINUTE)),
         small=st.booleans(),
     )
-    def a_kernel_asks(self, session: int, gpus: int, qos: str, walltime_ms: int | None, small: bool) -> None:
+    def a_kernel_asks(
+        self, session: int, gpus: int, qos: str, project: str, walltime_ms: int | None, small: bool
+    ) -> None:
         self.number += 1
-        name = f"s{session}"
         event = ev.RequestSubmitted(
-            f"r{self.number}", f"l{self.number}", name, f"u{session % 4}", "p", qos, 1 if small else gpus, walltime_ms
-        )
+            f"r{self.number}", f"l{self.number}", f"s{session}", f"u{session % 4}", project, qos, 1 if small else gpus,
+            walltime_ms,
+        )  # fmt: skip
         self.waiting[event.request] = event
         self.say(event)
 
@@ -221,16 +236,24 @@ class Pool(RuleBasedStateMachine):
         assert not self.waiting, f"starved: {list(self.waiting)}"
 
 
-class CpuPool(Pool):
+class ManyProjects(Pool):
+    """The same with guarantees, limits, borrowing and a tree."""
+
+    settings = msgspec.structs.replace(SETTINGS, projects=PROJECTS)
+
+
+class CpuPool(ManyProjects):
     """The same without a GPU: CPU slots stand in, and are called so."""
 
     nodes = CPU_NODES
 
 
 QUICK = settings(
-    max_examples=160, stateful_step_count=50, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=50, deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 TestPool = Pool.TestCase
 TestPool.settings = QUICK
+TestManyProjects = ManyProjects.TestCase
+TestManyProjects.settings = QUICK
 TestCpuPool = CpuPool.TestCase
 TestCpuPool.settings = settings(QUICK, max_examples=60)

@@ -1,0 +1,297 @@
+"""Who has what, and who is next: projects in a tree, the users of each, and their requests in line.
+
+An account's amounts are of all that is inside it, in thousandths of a GPU. What is *used* is by leases whose cell runs
+or is about to: it counts for guarantees and fair shares. What is *held* is by every lease, also a hot one, which may
+begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.projects import Project, QoS, guarantees
+from gpu_worker.scheduler.shares import Used
+
+#: Place in a user's own line: higher priority of QoS first, then the shorter walltime, then earlier submission.
+#: Sequence numbers never tie.
+Key = tuple[int, int, int]
+#: The smaller one is next.
+Rank = tuple[int, ...]
+
+
+class Shape(msgspec.Struct, frozen=True, order=True):
+    """Requests that are alike: whatever holds one of them holds another."""
+
+    lane: str
+    need: int  #: slots, all on one node
+    cost: int  #: thousandths of a GPU
+    qos: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A request, as its place in line depends on it."""
+
+    id: RequestId
+    user: UserName
+    key: Key
+    shape: Shape
+
+
+class Holder(msgspec.Struct, kw_only=True):
+    """Amounts of one user in a project, of a whole project, or of a user in a QoS: there they are numbers of leases."""
+
+    used: int = 0
+    held: int = 0
+    leaving: int = 0  #: of what is held: on its way out
+    hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
+
+
+class User(Holder, kw_only=True):
+    """One user in one project, with the requests in line."""
+
+    name: UserName
+    history: Used = msgspec.field(default_factory=Used)
+    lines: dict[Shape, list[tuple[Key, Entry]]] = msgspec.field(default_factory=dict)
+    ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
+
+
+class Account(Holder, kw_only=True):
+    """A project."""
+
+    project: Project
+    parent: "Account | None"
+    guaranteed: int
+    history: Used = msgspec.field(default_factory=Used)
+    children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
+    users: dict[UserName, User] = msgspec.field(default_factory=dict)
+    heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
+    waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
+
+    @property
+    def limit(self) -> int | None:
+        """What it may hold; None is no limit."""
+        return self.project.limit_milli if self.project.can_borrow else self.guaranteed
+
+    @property
+    def path(self) -> "Iterator[Account]":
+        """The account, and those that it is in, from the inside out."""
+        at: Account | None = self
+        while at is not None:
+            yield at
+            at = at.parent
+
+    @property
+    def must_cover(self) -> bool:
+        """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in."""
+        return self.guaranteed > 0 or self.parent is None
+
+    def covers(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee."""
+        return self.used + cost <= self.guaranteed
+
+
+class Accounts:
+    """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
+
+    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS]) -> None:
+        self.qos = {one.name: one for one in qos}
+        self.runs: dict[tuple[UserName, str], Holder] = {}  #: of those QoS that limit a user's leases
+        self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
+        self.top: dict[ProjectId, Account] = {}
+        self.by_id: dict[ProjectId, Account] = {}
+        by_id = {project.id: project for project in projects}
+        promised = guarantees(by_id.values())
+
+        def add(project: Project) -> Account:
+            if project.id not in self.by_id:
+                parent = None if project.parent is None else add(by_id[project.parent])
+                self._add(Account(project=project, parent=parent, guaranteed=promised[project.id]))
+            return self.by_id[project.id]
+
+        for project in by_id.values():
+            add(project)
+
+    def _add(self, account: Account) -> None:
+        siblings = self.top if account.parent is None else account.parent.children
+        siblings[account.project.id] = self.by_id[account.project.id] = account
+
+    def of(self, project: ProjectId) -> Account:
+        """The account of a project."""
+        if project not in self.by_id:
+            self._add(Account(project=Project(id=project), parent=None, guaranteed=0))
+        return self.by_id[project]
+
+    def user_of(self, project: ProjectId, name: UserName) -> User:
+        """A user of a project."""
+        users = self.of(project).users
+        if name not in users:
+            users[name] = User(name=name)
+            self.projects_of.setdefault(name, {})[project] = None
+        return users[name]
+
+    def holders(
+        self, project: ProjectId, name: UserName, qos: str, cost: int
+    ) -> Iterator[tuple[Holder, int, int | None]]:
+        """Whose amounts a lease counts for, with how much, and the most that each may hold."""
+        account, user = self.of(project), self.user_of(project, name)
+        yield user, cost, account.project.user_limit_milli
+        for at in account.path:
+            yield at, cost, at.limit
+        limit = self.qos[qos].running_per_user if qos in self.qos else None
+        if limit is not None:
+            yield self.runs.setdefault((name, qos), Holder()), 1, limit
+
+    # --- amounts
+
+    def use(self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
+        """So much more, or less, is in use."""
+        for holder, amount, _ in self.holders(project, name, qos, cost):
+            holder.used += sign * amount
+        self._rank_user(project, name, qos)
+
+    def remember(self, project: ProjectId, name: UserName, amount: int, now_ms: int) -> None:
+        """So much was used: thousandths of a GPU, times milliseconds."""
+        self.user_of(project, name).history.add(amount, now_ms)
+        for account in self.of(project).path:
+            account.history.add(amount, now_ms)
+        self._rank_user(project, name)
+
+    # --- lines
+
+    def enter(self, project: ProjectId, entry: Entry) -> None:
+        """Put a request in line."""
+        user = self.user_of(project, entry.user)
+        insort(user.lines.setdefault(entry.shape, []), (entry.key, entry))
+        self._count(project, entry.shape, +1)
+        self._rank_line(self.of(project), user, entry.shape)
+
+    def leave(self, project: ProjectId, entry: Entry) -> None:
+        """Take a request out of its line."""
+        user = self.user_of(project, entry.user)
+        line = user.lines[entry.shape]
+        del line[bisect_left(line, (entry.key,))]
+        if not line:
+            del user.lines[entry.shape]
+        self._count(project, entry.shape, -1)
+        self._rank_line(self.of(project), user, entry.shape)
+
+    def _count(self, project: ProjectId, shape: Shape, step: int) -> None:
+        for account in self.of(project).path:
+            number = account.waiting.get(shape, 0) + step
+            if number:
+                account.waiting[shape] = number
+            else:
+                del account.waiting[shape]
+
+    def _rank_user(self, project: ProjectId, name: UserName, qos: str = "") -> None:
+        """Put a user's lines in order again; those in other projects as well where a QoS limits the user in all."""
+        is_everywhere = qos in self.qos and self.qos[qos].running_per_user is not None
+        for at in self.projects_of[name] if is_everywhere else (project,):
+            account = self.by_id[at]
+            user = account.users[name]
+            for shape in list(user.lines):
+                self._rank_line(account, user, shape)
+
+    def _rank_line(self, account: Account, user: User, shape: Shape) -> None:
+        """Put the first of a user's line where it belongs among those of the other users."""
+        line = user.lines.get(shape)
+        rank = self.rank_in_line(account, user, line[0][1]) if line else None
+        before = user.ranks.get(shape)
+        if rank == before:
+            return
+        heads = account.heads.setdefault(shape, [])
+        if before is not None:
+            del heads[bisect_left(heads, (before, user.name))]
+            del user.ranks[shape]
+        if rank is not None:
+            insort(heads, (rank, user.name))
+            user.ranks[shape] = rank
+        if not heads:
+            del account.heads[shape]
+
+    def rank_in_line(self, account: Account, user: User, entry: Entry) -> Rank | None:
+        """Where a user's request stands among those of the project's users; None where the user may have no more."""
+        shape, limit = entry.shape, account.project.user_limit_milli
+        if limit is not None and user.used + shape.cost > limit:
+            return None
+        at_once, runs = self.qos[shape.qos].running_per_user, self.runs.get((user.name, shape.qos))
+        if at_once is not None and runs is not None and runs.used >= at_once:
+            return None
+        return (entry.key[0], user.used, user.history.amount, *entry.key[1:])
+
+    # --- who is next
+
+    def next(self, lane: str, below: int) -> tuple[Account, Entry] | None:
+        """Whoever is next in a lane for fewer slots than `below`; None where nobody may have more."""
+        return self._next_among(self.top.values(), None, lane, below)
+
+    def _next_in(self, account: Account, lane: str, below: int) -> tuple[Account, Entry] | None:
+        own = self._next_user(account, lane, below)
+        if not account.children:
+            return own
+        return self._next_among(account.children.values(), own, lane, below)
+
+    def _next_among(
+        self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, lane: str, below: int
+    ) -> tuple[Account, Entry] | None:
+        """The next among siblings, and among the users of the project that they are in."""
+        best, best_rank = own, None if own is None else rank_of_members(*own)
+        for account in accounts:
+            if not any(shape.lane == lane and shape.need < below for shape in account.waiting):
+                continue
+            found = self._next_in(account, lane, below)
+            if found is not None:
+                rank = rank_among(account, found[1])
+                if best_rank is None or rank < best_rank:
+                    best, best_rank = found, rank
+        return best
+
+    def _next_user(self, account: Account, lane: str, below: int) -> tuple[Account, Entry] | None:
+        best: tuple[Rank, UserName] | None = None
+        at: Shape | None = None
+        for shape, heads in account.heads.items():
+            is_asked = shape.lane == lane and shape.need < below
+            if is_asked and (best is None or heads[0] < best) and self.is_allowed(account, shape):
+                best, at = heads[0], shape
+        if best is None or at is None:
+            return None
+        return account, account.users[best[1]].lines[at][0][1]
+
+    def is_allowed(self, account: Account, shape: Shape) -> bool:
+        """Whether the project and all that it is in may use so much more, once what is hot there makes room."""
+        must_be_covered = self.qos[shape.qos].must_be_in_quota
+        for at in account.path:
+            if at.limit is not None and at.used + shape.cost > at.limit:
+                return False
+            if must_be_covered and at.must_cover and not at.covers(shape.cost):
+                return False
+        return True
+
+
+def rank_among(account: Account, entry: Entry) -> Rank:
+    """Where a request stands among those of the projects beside this one: in quota first.
+
+    Then by priority, then by how much of its guarantee or, by weight, of the surplus a project would have, then by what
+    it used in the past, then the shortest and the earliest.
+    """
+    project, cost = account.project, entry.shape.cost
+    used, past = account.used + cost, account.history.amount // project.weight
+    rest = (past, *entry.key[1:])
+    if account.covers(cost):
+        return (0, entry.key[0], 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
+    return (1, entry.key[0], -project.priority, (used - account.guaranteed) * 1000 // project.weight, *rest)
+
+
+def rank_of_members(account: Account, entry: Entry) -> Rank:
+    """The same for the users of a project that has others inside: they share what those leave of its guarantee."""
+    inside = account.children.values()
+    used = account.used - sum(child.used for child in inside) + entry.shape.cost
+    guaranteed = account.guaranteed - sum(child.guaranteed for child in inside)
+    past = account.history.amount - sum(child.history.amount for child in inside)
+    rest = (past, *entry.key[1:])
+    if used <= guaranteed:
+        return (0, entry.key[0], 0, used * 1_000_000 // max(1, guaranteed), *rest)
+    return (1, entry.key[0], 0, (used - max(0, guaranteed)) * 1000, *rest)
