@@ -34,6 +34,8 @@ _TICK_S = 1.0
 _KERNEL_LIMIT = 64 * 1024
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
+#: What the time of day was when the steady clock was 0.
+_STARTED_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 Said = TypeVar("Said")
 
 
@@ -59,8 +61,8 @@ class Broker:
 
     @staticmethod
     def now_ms() -> int:
-        """The scheduler's time: a clock that never runs backwards."""
-        return time.monotonic_ns() // 1_000_000
+        """The scheduler's time: milliseconds since 1970 by a clock that never runs backwards."""
+        return _STARTED_MS + time.monotonic_ns() // 1_000_000
 
     @property
     def counters(self) -> dict[str, int]:

@@ -12,7 +12,8 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.scheduler.projects import Project, QoS, guarantees
+from gpu_worker.scheduler.periods import period_at
+from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
 from gpu_worker.scheduler.shares import Used
 
 #: Place in a user's own line: higher priority of QoS first, then the shorter walltime, then earlier submission.
@@ -69,6 +70,10 @@ class Account(Holder, kw_only=True):
     users: dict[UserName, User] = msgspec.field(default_factory=dict)
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
     waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
+    #: What was used of the budget in the period, thousandths of a GPU times milliseconds, up to a time.
+    spent: int = 0
+    counted_ms: int = 0
+    period_ends_ms: int = 0
 
     @property
     def limit(self) -> int | None:
@@ -88,6 +93,31 @@ class Account(Holder, kw_only=True):
         """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in."""
         return self.guaranteed > 0 or self.parent is None
 
+    def count(self, now_ms: int) -> None:
+        """Bring what was spent up to this time. Needed before `used` changes."""
+        if self.project.budget is not None:
+            if now_ms >= self.period_ends_ms:
+                began_ms, self.period_ends_ms = period_at(self.project.budget.period, now_ms)
+                self.spent, self.counted_ms = 0, began_ms
+            self.spent += self.used * (now_ms - self.counted_ms)
+            self.counted_ms = now_ms
+
+    def left(self, now_ms: int) -> int | None:
+        """What may be spent yet in this period, in the unit of `spent`; None is no limit."""
+        if self.project.budget is None:
+            return None
+        self.count(now_ms)
+        return max(0, self.project.budget.gpu_ms * GPU_MILLI - self.spent)
+
+    def next_change_ms(self, now_ms: int) -> int | None:
+        """When somebody may run again, or what is hot must go, because of the budget; None if neither comes."""
+        left = self.left(now_ms)
+        if left is None or self.project.budget is None:
+            return None
+        if not left:
+            return self.period_ends_ms if self.waiting else None
+        return now_ms - (-left // self.used) if self.used and self.hot else None
+
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
         return self.used + cost <= self.guaranteed
@@ -98,10 +128,13 @@ class Accounts:
 
     def __init__(self, projects: Iterable[Project], qos: Iterable[QoS]) -> None:
         self.qos = {one.name: one for one in qos}
+        self.now_ms = 0  #: the time of the step
+        self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
         self.runs: dict[tuple[UserName, str], Holder] = {}  #: of those QoS that limit a user's leases
         self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
         self.top: dict[ProjectId, Account] = {}
         self.by_id: dict[ProjectId, Account] = {}
+        self.budgeted: list[Account] = []
         by_id = {project.id: project for project in projects}
         promised = guarantees(by_id.values())
 
@@ -117,6 +150,23 @@ class Accounts:
     def _add(self, account: Account) -> None:
         siblings = self.top if account.parent is None else account.parent.children
         siblings[account.project.id] = self.by_id[account.project.id] = account
+        if account.project.budget is not None:
+            self.budgeted.append(account)
+
+    def inherit(self, before: "Accounts") -> None:
+        """What was used and spent stays known, where there still is such a project."""
+        self.now_ms, self.began_ms = before.now_ms, before.began_ms
+        for old in before.by_id.values():
+            account = self.of(old.project.id)
+            account.history = old.history
+            for user in old.users.values():
+                self.user_of(old.project.id, user.name).history = user.history
+            budget, was = account.project.budget, old.project.budget
+            if budget is not None and was is not None and budget.period == was.period:
+                account.spent, account.counted_ms = old.spent, old.counted_ms
+                account.period_ends_ms = old.period_ends_ms
+        for account in self.budgeted:
+            account.count(self.now_ms)  # a budget that is new begins now
 
     def of(self, project: ProjectId) -> Account:
         """The account of a project."""
@@ -140,7 +190,7 @@ class Accounts:
         yield user, cost, account.project.user_limit_milli
         for at in account.path:
             yield at, cost, at.limit
-        limit = self.qos[qos].running_per_user if qos in self.qos else None
+        limit = self.qos[qos].running_per_user if qos in self.qos else None  # else it was learned, or is no more
         if limit is not None:
             yield self.runs.setdefault((name, qos), Holder()), 1, limit
 
@@ -148,15 +198,18 @@ class Accounts:
 
     def use(self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
         """So much more, or less, is in use."""
+        for account in self.of(project).path:
+            account.count(self.now_ms)
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
         self._rank_user(project, name, qos)
 
-    def remember(self, project: ProjectId, name: UserName, amount: int, now_ms: int) -> None:
+    def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
         """So much was used: thousandths of a GPU, times milliseconds."""
-        self.user_of(project, name).history.add(amount, now_ms)
+        age_ms = self.now_ms - (self.began_ms or 0)
+        self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
-            account.history.add(amount, now_ms)
+            account.history.add(amount, age_ms)
         self._rank_user(project, name)
 
     # --- lines
@@ -265,6 +318,8 @@ class Accounts:
         must_be_covered = self.qos[shape.qos].must_be_in_quota
         for at in account.path:
             if at.limit is not None and at.used + shape.cost > at.limit:
+                return False
+            if shape.cost and at.left(self.now_ms) == 0:
                 return False
             if must_be_covered and at.must_cover and not at.covers(shape.cost):
                 return False

@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.projects import Settings
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -84,8 +85,24 @@ class LeaseEnded(msgspec.Struct, frozen=True, tag=True):
     lease: LeaseId
 
 
+class SettingsChanged(msgspec.Struct, frozen=True, tag=True):
+    """An admin has changed projects or classes of service. Leases go on; what can never run now is refused."""
+
+    settings: Settings
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
 
-Event = AgentJoined | AgentLost | RequestSubmitted | RequestWithdrawn | CellStarted | CellEnded | LeaseEnded | Tick
+Event = (
+    AgentJoined
+    | AgentLost
+    | RequestSubmitted
+    | RequestWithdrawn
+    | CellStarted
+    | CellEnded
+    | LeaseEnded
+    | SettingsChanged
+    | Tick
+)

@@ -7,10 +7,12 @@ from itertools import islice
 import msgspec
 
 from bulletin.ids import RequestId
+from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from gpu_worker.scheduler.shares import HOUR_MS
 from gpu_worker.scheduler.state import Lane, Node, Request, State, lane_of
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
@@ -89,6 +91,15 @@ def _limit(state: State, request: Request) -> str | None:
     for at in account.path:
         if at.limit is not None and at.used + cost > at.limit:
             return f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+        if cost and at.left(accounts.now_ms) == 0 and at.project.budget is not None:
+            period = at.project.budget.period
+            hours = f"{at.project.budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
+            hours += "" if at.project.budget.gpu_ms == HOUR_MS else "s"
+            next_ms = at.period_ends_ms - accounts.now_ms
+            return (
+                f"project {at.project.id!r} has used the {hours} of this {period}; "
+                f"the next one begins in {show_duration(next_ms)}"
+            )
     qos = state.qos[request.qos]
     runs = accounts.runs.get((request.user, request.qos))
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:

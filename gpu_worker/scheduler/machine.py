@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from bulletin.ids import CellId, LeaseId, RequestId
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
 from gpu_worker.scheduler.accounts import Entry, Shape
 from gpu_worker.scheduler.actions import (
     Action,
@@ -30,6 +30,7 @@ from gpu_worker.scheduler.events import (
     LeaseEnded,
     RequestSubmitted,
     RequestWithdrawn,
+    SettingsChanged,
     Tick,
 )
 from gpu_worker.scheduler.life import Phase, Standing
@@ -51,19 +52,23 @@ class Scheduler:
         self._now_ms = 0
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
-        """Note one fact, and say what to do. `now_ms` is of any clock that does not run backwards."""
-        self._now_ms = self.state.now_ms = max(self._now_ms, now_ms)
+        """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards."""
+        self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
+        if self.state.accounts.began_ms is None:
+            self.state.accounts.began_ms = self._now_ms
         self.state.standings.clear()
         actions = self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
+        actions += self._without_budget()
         for lane in LANES:
             actions += self._advance(lane)
         return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
-        return min(self.state.alarms.values(), default=None)
+        changes = (account.next_change_ms(self._now_ms) for account in self.state.accounts.budgeted)
+        return min((*self.state.alarms.values(), *(at_ms for at_ms in changes if at_ms is not None)), default=None)
 
     # What happened
 
@@ -86,6 +91,8 @@ class Scheduler:
             case LeaseEnded():
                 if event.lease in self.state.leases:
                     self.state.end(self.state.leases[event.lease])
+            case SettingsChanged():
+                return self._change_settings(event.settings)
             case Tick():
                 pass
             case _:
@@ -105,8 +112,7 @@ class Scheduler:
         actions: list[Action] = []
         earlier = state.asking.get(event.session)
         if earlier is not None:
-            state.drop(state.pending[earlier], Standing.REFUSED)
-            actions.append(Refuse(earlier, Replaced(event.request)))
+            actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
         lane = state.lane_for(event.gpus)
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
@@ -122,6 +128,7 @@ class Scheduler:
             qos=event.qos,
             gpus=event.gpus,
             walltime_ms=walltime_ms,
+            is_walltime_asked=event.walltime_ms is not None,
             lane=lane,
             entry=Entry(event.request, event.user, key, shape),
         )
@@ -136,7 +143,7 @@ class Scheduler:
             return UnknownQoS(event.qos, tuple(state.qos))
         if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
             return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-        never = self._too_many(event.gpus) or self._never_allowed(event)
+        never = self._too_many(event.gpus) or self._never_allowed(event.project, event.qos, event.gpus)
         if never is not None:
             return never
         queued = state.queued.get((event.user, event.qos), 0)
@@ -155,20 +162,46 @@ class Scheduler:
             return None
         return TooManyGpus(gpus, largest, lane == "cpu")
 
-    def _never_allowed(self, event: RequestSubmitted) -> OverLimit | NeverInQuota | None:
+    def _never_allowed(self, project: ProjectId, qos: str, gpus: int) -> OverLimit | NeverInQuota | None:
         """Refused if limits and guarantees never let so many run, whatever else runs."""
-        lane = self.state.lane_for(event.gpus)
-        cost, on_cpu = self.state.cost_of(lane, max(1, event.gpus)), lane == "cpu"
-        account = self.state.accounts.of(event.project)
+        lane = self.state.lane_for(gpus)
+        cost, on_cpu = self.state.cost_of(lane, max(1, gpus)), lane == "cpu"
+        account = self.state.accounts.of(project)
         limit = account.project.user_limit_milli
         if limit is not None and cost > limit:
             return OverLimit(account.project.id, cost, limit, True, on_cpu)
         for at in account.path:
             if at.limit is not None and cost > at.limit:
                 return OverLimit(at.project.id, cost, at.limit, False, on_cpu)
-            if self.state.qos[event.qos].must_be_in_quota and at.must_cover and cost > at.guaranteed:
-                return NeverInQuota(event.qos, at.project.id, cost, at.guaranteed, on_cpu)
+            if cost and at.project.budget is not None and not at.project.budget.gpu_ms:
+                return OverLimit(at.project.id, cost, 0, False, on_cpu)
+            if self.state.qos[qos].must_be_in_quota and at.must_cover and cost > at.guaranteed:
+                return NeverInQuota(qos, at.project.id, cost, at.guaranteed, on_cpu)
         return None
+
+    def _change_settings(self, settings: Settings) -> list[Action]:
+        """Take new settings in, and refuse what waits and can never run with them."""
+        state, actions = self.state, list[Action]()
+        known = {qos.name: qos for qos in settings.qos}
+        for request in list(state.pending.values()):
+            if request.qos not in known:
+                actions.append(self._refuse(request, UnknownQoS(request.qos, tuple(known))))
+        self.settings = settings
+        state.change_settings(settings)
+        for request in list(state.pending.values()):
+            limit_ms = known[request.qos].walltime_ms
+            reason: Reason | None = self._never_allowed(request.project, request.qos, request.gpus)
+            if reason is None and request.walltime_ms > limit_ms and request.is_walltime_asked:
+                reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
+            if reason is not None:
+                actions.append(self._refuse(request, reason))
+            elif not request.is_walltime_asked:
+                request.walltime_ms = limit_ms
+        return actions
+
+    def _refuse(self, request: Request, reason: Reason) -> Refuse:
+        self.state.drop(request, Standing.REFUSED)
+        return Refuse(request.id, reason)
 
     def _withdraw(self, event: RequestWithdrawn) -> list[Action]:
         state = self.state
@@ -220,8 +253,7 @@ class Scheduler:
         for request in list(state.pending.values()):  # submitted while no node was known
             reason = self._too_many(request.gpus)
             if reason is not None:
-                state.drop(request, Standing.REFUSED)
-                actions.append(Refuse(request.id, reason))
+                actions.append(self._refuse(request, reason))
         return actions
 
     def _believed(self, event: AgentJoined) -> list[Lease]:
@@ -291,6 +323,13 @@ class Scheduler:
         own = [self.state.leases[lease] for session in self.state.held for lease in self.state.leases_of[session]]
         return [self._evict(lease) for lease in own if lease.phase in (Phase.GRANTED, Phase.HOT)]
 
+    def _without_budget(self) -> list[Action]:
+        """What is hot could begin a cell: where the budget is spent it must go."""
+        accounts = self.state.accounts
+        spent = [account for account in accounts.budgeted if account.hot and account.left(self._now_ms) == 0]
+        hot = dict.fromkeys(lease for account in spent for lease, cost in account.hot.items() if cost)
+        return [self._evict(self.state.leases[lease]) for lease in hot]
+
     def _advance(self, lane: Lane) -> list[Action]:
         """Grant what fits, and make room for what is next. One walk is enough: no grant lets an earlier one fit."""
         actions: list[Action] = []
@@ -325,7 +364,7 @@ class Scheduler:
             cost=self.state.cost_of(request.lane, len(slots)),
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
-        self.state.accounts.remember(request.project, request.user, lease.cost * self.settings.entry_ms, self._now_ms)
+        self.state.accounts.remember(request.project, request.user, lease.cost * self.settings.entry_ms)
         return _grant(request.id, lease)
 
     def _evict(self, lease: Lease) -> Evict:

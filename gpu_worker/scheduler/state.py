@@ -32,6 +32,7 @@ class Request(msgspec.Struct):
     qos: str
     gpus: int
     walltime_ms: int
+    is_walltime_asked: bool  #: else it is what the QoS gives
     lane: Lane
     entry: Entry
     standing: Standing = Standing.QUEUED
@@ -95,7 +96,6 @@ class State:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.now_ms = 0  #: the time of the step
         self.qos = {qos.name: qos for qos in settings.qos}
         self.nodes: dict[AgentId, Node] = {}
         self.leases: dict[LeaseId, Lease] = {}
@@ -127,6 +127,21 @@ class State:
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""
         return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
+
+    def change_settings(self, settings: Settings) -> None:
+        """From now on these hold. Leases and lines are as before, each in its new account."""
+        leases = sorted(self.leases.values(), key=lambda lease: lease.used)
+        queued = [request for request in self.pending.values() if request.standing is Standing.QUEUED]
+        for lease in leases:
+            self._count(lease, -1)
+        before = self.accounts
+        self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
+        self.accounts = Accounts(settings.projects, settings.qos)
+        self.accounts.inherit(before)
+        for request in queued:
+            self.accounts.enter(request.project, request.entry)
+        for lease in leases:
+            self._count(lease, +1)
 
     # Nodes
 
@@ -231,7 +246,7 @@ class State:
         node.lanes[lease.lane].free -= len(lease.slots)
         node.leases[lease.id] = None
         self.leases[lease.id] = lease
-        lease.counted_ms = self.now_ms
+        lease.counted_ms = self.accounts.now_ms
         self.leases_of.setdefault(lease.session, {})[lease.id] = None
         self._hold_or_queue(lease.session)
         self._count(lease, +1)
@@ -244,7 +259,7 @@ class State:
         phase = moved(lease.phase, to)
         self._count(lease, -1)
         self._remember(lease)
-        lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.now_ms
+        lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.accounts.now_ms
         if to is Phase.HOT:
             lease.used = self.next_seq()
         self._count(lease, +1)
@@ -280,8 +295,8 @@ class State:
         """A cell that is over was used."""
         if lease.phase is Phase.BUSY:
             percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
-            amount = lease.cost * (self.now_ms - lease.counted_ms) * percent // 100
-            self.accounts.remember(lease.project, lease.user, amount, self.now_ms)
+            amount = lease.cost * (self.accounts.now_ms - lease.counted_ms) * percent // 100
+            self.accounts.remember(lease.project, lease.user, amount)
 
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""

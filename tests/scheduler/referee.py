@@ -11,6 +11,13 @@ from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 
+DAY_MS = 86_400_000
+#: When a period began; months are not played.
+PERIOD = {
+    "day": lambda now_ms: now_ms // DAY_MS * DAY_MS,
+    "week": lambda now_ms: ((now_ms // DAY_MS + 3) // 7 * 7 - 3) * DAY_MS,
+}
+
 
 @dataclass
 class Wish:
@@ -53,6 +60,7 @@ class Referee:
     past: dict[tuple[str, ...], list[tuple[int, int]]] = field(
         default_factory=dict
     )  # who -> amounts, each with its time
+    spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
     now_ms: int = 0
 
     # Books
@@ -168,14 +176,24 @@ class Referee:
         if not self.is_below_limits(wish, used):
             return False
         names = self.path(wish.event.project)
+        if self.cost(wish.event) and any(map(self.is_spent, names)):
+            return False
         must = [name for name in names if self.guaranteed(name) or name == names[0]]
         return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
+
+    def could_be_allowed(self, wish: Wish) -> bool:
+        """Whether it might run if nobody else did, and nothing was spent."""
+        spent, self.spent = self.spent, {}
+        try:
+            return self.is_allowed(wish, {})
+        finally:
+            self.spent = spent
 
     def is_covered(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         return used.get(("project", name), 0) + self.cost(wish.event) <= self.guaranteed(name)
 
     def use_before(self, who: tuple[str, ...]) -> Fraction:
-        """What was used in the past: half of it after a week, by the hour."""
+        """What was used in the past: half of it after a week, by the hour. Histories begin at 0."""
         now_hours = self.now_ms // 3_600_000
         return sum(
             (
@@ -227,6 +245,22 @@ class Referee:
             return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
         return 1, wish.order[0], 0, Fraction(would - promised), *rest
 
+    def count_budgets(self, now_ms: int) -> None:
+        """What running cells have used of budgets up to now: afresh in each period."""
+        used = self.amounts("granted", "busy")
+        for project in self.settings.projects:
+            if project.budget is not None:
+                began_ms = PERIOD[project.budget.period](now_ms)
+                if self.now_ms < began_ms:
+                    self.spent[project.id] = 0
+                passed_ms = now_ms - max(began_ms, self.now_ms)
+                now = self.spent.get(project.id, 0) + used.get(("project", project.id), 0) * passed_ms
+                self.spent[project.id] = now
+
+    def is_spent(self, name: str) -> bool:
+        budget = self.project(name).budget
+        return budget is not None and self.spent.get(name, 0) >= 1000 * budget.gpu_ms
+
     def note_use(self, lease: Tenancy) -> None:
         """A cell is over."""
         if lease.state == "busy":
@@ -260,6 +294,7 @@ class Referee:
         """Take the fact into the books. What comes back must be said by the actions."""
         due: set[tuple[str, str]] = set()
         self.count += 1
+        self.count_budgets(now_ms)
         self.now_ms = now_ms
         match event:
             case ev.AgentJoined():
@@ -300,6 +335,13 @@ class Referee:
                 self.nodes.pop(event.agent, None)
             case ev.RequestSubmitted():
                 due |= self.note_submit(event)
+            case ev.SettingsChanged():
+                self.settings = event.settings
+                for name, wish in self.wishes.items():
+                    qos, asked_ms = self.qos(wish.event.qos), wish.event.walltime_ms
+                    if qos is None or (asked_ms or 0) > qos.walltime_ms or not self.could_be_allowed(wish):
+                        due.add(("refuse", name))
+                self.spent = {name: spent for name, spent in self.spent.items() if self.project(name).budget}
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)
@@ -335,7 +377,7 @@ class Referee:
             qos is None
             or (event.walltime_ms or 0) > qos.walltime_ms
             or self.never_fits(event.gpus)
-            or not self.is_allowed(Wish(event, (0, 0)), {})
+            or not self.could_be_allowed(Wish(event, (0, 0)))
             or len(mine) >= qos.queued_per_user
         ):
             self.wishes[event.request] = Wish(event, (0, 0))
@@ -407,12 +449,17 @@ class Referee:
                 somebody = any(
                     need <= self.capacity(lease.agent, lane) for lane in lanes for _, need in self.eligible(lane)
                 )
-                assert asks_itself or somebody or self.fills_a_limit(lease), f"{evict} although nobody waits"
+                assert asks_itself or somebody or self.fills_a_limit(lease) or self.has_no_budget(lease), (
+                    f"{evict} although nobody waits"
+                )
             case "leaving":
                 assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
             case _:
                 raise AssertionError(f"{evict} of a lease that is {lease.state}")
         lease.state, lease.asked_ms = "leaving", now_ms
+
+    def has_no_budget(self, lease: Tenancy) -> bool:
+        return self.cost_of(lease) > 0 and any(map(self.is_spent, self.path(lease.project)))
 
     def fills_a_limit(self, lease: Tenancy) -> bool:
         """Whether somebody who may run waits for a limit that this lease counts for."""
@@ -436,6 +483,7 @@ class Referee:
         for name, lease in self.leases.items():
             late = lease.state == "granted" and now_ms >= lease.since_ms + self.settings.start_ms
             assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
+            assert lease.state != "hot" or not self.has_no_budget(lease), f"{name} is hot, and its budget is spent"
             if lease.state in ("hot", "granted"):
                 asks = any(wish.event.session == lease.session for wish in self.wishes.values())
                 assert not asks, f"{name} is kept although its session asks for another lease"
@@ -477,7 +525,7 @@ class Referee:
         return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
 
     def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
-        if self.asks(name) or self.fills_a_limit(lease):
+        if self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease):
             return
         agent = lease.agent
         room = self.free(agent, lane) + self.in_state(agent, lane, "leaving", "ending") - len(lease.slots)

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse, Why
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, slots
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
@@ -21,8 +21,10 @@ PROJECTS = (
     Project(id=ProjectId("school"), guaranteed_milli=2500, user_limit_milli=2000),
     Project(id=ProjectId("maths"), parent=ProjectId("school"), guaranteed_milli=1000, can_borrow=False),
     Project(id=ProjectId("physics"), parent=ProjectId("school"), limit_milli=2000, weight=2, priority=1),
+    Project(id=ProjectId("club"), budget=Budget(25 * MINUTE, "day")),
+    Project(id=ProjectId("choir"), parent=ProjectId("club"), budget=Budget(40 * MINUTE, "week")),
 )
-PAYING = ("p", "lab", "school", "maths", "physics", "stray")
+PAYING = ("p", "lab", "school", "maths", "physics", "stray", "club", "choir")
 
 
 class Pool(RuleBasedStateMachine):
@@ -183,9 +185,35 @@ class Pool(RuleBasedStateMachine):
             del self.tenants[found[0]][lease]
             self.say(ev.LeaseEnded(lease))
 
+    # Admins
+
+    @rule(
+        gone=st.sets(st.sampled_from([project.id for project in PROJECTS if project.parent is None])),
+        guaranteed=st.sampled_from((0, 1000, 1500, 4000)),
+        weight=st.integers(1, 3),
+        walltime_ms=st.sampled_from((30 * MINUTE, 35 * MINUTE)),
+        has_batch=st.booleans(),
+    )
+    def an_admin_changes_quotas(
+        self, gone: set[ProjectId], guaranteed: int, weight: int, walltime_ms: int, has_batch: bool
+    ) -> None:
+        if not self.settings.projects:
+            return
+        projects = tuple(
+            msgspec.structs.replace(one, guaranteed_milli=guaranteed, weight=weight) if one.id == "lab" else one
+            for one in PROJECTS
+            if one.id not in gone and one.parent not in gone
+        )
+        qos = tuple(
+            msgspec.structs.replace(one, walltime_ms=walltime_ms) if one.name == "interactive" else one
+            for one in SETTINGS.qos
+            if has_batch or one.name != "batch"
+        )
+        self.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=projects, qos=qos)))
+
     # Time, and noise
 
-    @rule(ms=st.sampled_from((0, 1, 5_000, 10_000, MINUTE, 20 * MINUTE)))
+    @rule(ms=st.sampled_from((0, 1, 5_000, 10_000, MINUTE, 20 * MINUTE, 24 * 60 * MINUTE)))
     def time_passes(self, ms: int) -> None:
         self.bench.now_ms += ms
         self.say(ev.Tick())

@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Action, Grant
+from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, refused, slots
 
 
@@ -205,4 +207,94 @@ def test_cpu_slots_count_as_gpus_until_the_pool_shows_one() -> None:
     assert pool.wants("lab.bob") == []
     assert pool.why("lab.bob/1").reason == "project 'lab' uses 1 of 1 CPU slot that it may use"
     assert granted(pool.join("b", slots(1))) == ["lab.bob:1"]
+    pool.replay()
+
+
+def test_a_budget_that_is_spent_waits_for_the_next_period() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
+    pool.join("a", slots(3))
+    pool.busy("club.ann", "club.bob")
+    pool.later(30 * MINUTE)
+    assert pool.wants("club.cem") == []
+    assert pool.why("club.cem/1").reason == (
+        "project 'club' has used the 1 GPU-hour of this day; the next one begins in 23 h"
+    )
+    assert evicted(pool.end("club.ann:1")) == ["club.ann:1"]
+    assert pool.free("club.ann:1") == []
+    assert pool.scheduler.deadline() == 24 * 60 * MINUTE
+    assert granted(pool.later(23 * 60 * MINUTE + 30 * MINUTE)) == ["club.cem:1"]
+    pool.replay()
+
+
+def test_a_hot_session_goes_when_the_budget_ends() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "week")))
+    pool.join("a", slots(3))
+    pool.busy("club.ann", "club.bob")
+    pool.end("club.ann:1")
+    assert pool.scheduler.deadline() == 60 * MINUTE
+    assert evicted(pool.later(60 * MINUTE)) == ["club.ann:1"]
+    pool.replay()
+
+
+def test_a_budget_of_nothing_is_refused_at_once() -> None:
+    pool = Quotas(project("club", budget=Budget(0, "week")))
+    pool.join("a", slots(3))
+    assert "may use 0 GPUs at most" in refused(pool.ask("club.ann", project="club"))["club.ann/1"]
+    pool.replay()
+
+
+def changed(pool: Quotas, *projects: Project, **how: object) -> list[Action]:
+    return pool.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=projects, **how)))
+
+
+def test_new_quotas_hold_at_once_for_who_waits() -> None:
+    pool = Quotas(project("lab", limit_milli=1000))
+    pool.join("a", slots(3))
+    pool.busy("lab.ann")
+    assert pool.wants("lab.bob") == pool.wants("lab.cem") == []
+    assert granted(changed(pool, project("lab", limit_milli=2000))) == ["lab.bob:1"]
+    assert changed(pool, project("lab", limit_milli=1000)) == []
+    assert pool.free("lab.ann:1") == []
+    assert granted(pool.free("lab.bob:1")) == ["lab.cem:1"]
+    pool.replay()
+
+
+def test_what_can_never_run_under_new_quotas_is_refused_with_its_reason() -> None:
+    pool = Quotas()
+    pool.join("a", slots(2))
+    pool.busy("lab.ann", "lab.bob")
+    pool.wants("lab.cem", gpus=2)
+    pool.wants("lab.dan", qos="batch")
+    pool.wants("lab.eve", walltime_ms=20 * MINUTE)
+    quick = (msgspec.structs.replace(SETTINGS.qos[0], walltime_ms=10 * MINUTE),)
+    said = refused(changed(pool, project("lab", limit_milli=1000), qos=quick))
+    assert said["lab.cem/1"].startswith("2 GPUs were asked for, and project 'lab' may use 1 GPU at most.")
+    assert said["lab.dan/1"].startswith("there is no QoS 'batch' in this pool.")
+    assert said["lab.eve/1"].startswith("a walltime of 20 min is more than the 10 min that QoS 'interactive' gives.")
+    pool.replay()
+
+
+def test_a_waiting_cell_that_asked_for_no_walltime_gets_that_of_the_new_settings() -> None:
+    pool = Quotas()
+    pool.join("a", slots(1))
+    pool.busy("lab.ann")
+    pool.wants("lab.bob")
+    changed(pool, qos=(msgspec.structs.replace(SETTINGS.qos[0], walltime_ms=10 * MINUTE),))
+    grant = pool.free("lab.ann:1")[0]
+    assert isinstance(grant, Grant)
+    assert grant.walltime_ms == 10 * MINUTE
+    pool.replay()
+
+
+def test_what_was_used_before_is_known_after_a_change() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
+    pool.join("a", slots(1))
+    pool.busy("club.ann")
+    pool.later(60 * MINUTE)
+    changed(pool, project("club", budget=Budget(90 * MINUTE, "day")))
+    assert pool.wants("club.bob") == []
+    assert pool.why("club.bob/1").reason == "the only GPU is busy"
+    pool.later(30 * MINUTE)
+    assert pool.free("club.ann:1") == []
+    assert pool.why("club.bob/1").reason.startswith("project 'club' has used the 1.5 GPU-hours of this day")
     pool.replay()
