@@ -179,29 +179,23 @@ class Encoder(pickle.Pickler):
         """The objects of the stream by their place, without atoms, and without what only the stream holds."""
         found = self.memo.copy()
         nodes: list[object] = [None] * len(found)
+        kinds = _kinds_of_nodes
         for place, value in found.values():
-            nodes[place] = value
-        nodes[:_FIRST] = [None] * _FIRST
-        found.clear()
-        value = None
-        count_of, kinds, has_identity = sys.getrefcount, _kinds_of_nodes, _has_identity
-        temporary: list[object] = []
-        owners = {id(region.owner) for region in self.regions if region.rid < 0}
-        for place in range(_FIRST, len(nodes)):
-            value = nodes[place]
             kind = type(value)
             if kind not in kinds:
-                kinds[kind] = has_identity(kind)
-            if value is root:
-                continue
-            if not kinds[kind]:
-                nodes[place] = None
-            elif count_of(value) <= _TEMPORARY + (id(value) in owners):
-                temporary.append(value)
-                nodes[place] = None
+                kinds[kind] = _has_identity(kind)
+            if kinds[kind]:
+                nodes[place] = value
+        if id(root) in found:  # a definition is the root of its own unit, and nothing in those of others
+            nodes[found[id(root)][0]] = root
+        found.clear()
         value = None
-        if temporary:
-            _take_out(nodes, temporary, owners)
+        nodes[:_FIRST] = [None] * _FIRST
+        owners = {id(region.owner) for region in self.regions if region.rid < 0}
+        if min(map(sys.getrefcount, nodes)) <= _TEMPORARY_MAPPED + bool(owners):  # seldom, and this is quick to see
+            temporary = _temporary(nodes, root, owners)
+            if temporary:
+                _take_out(nodes, temporary, owners)
         return nodes
 
     def _lent(self, nodes: list[object]) -> set[int]:
@@ -209,8 +203,10 @@ class Encoder(pickle.Pickler):
 
         The dict of any other instance is no node: it is found through its instance.
         """
-        found = set()
+        found: set[int] = set()
         count_of, usual, lent = sys.getrefcount, self._usual, self.lent
+        if not usual or usual.isdisjoint(map(type, nodes)):
+            return found
         held = None
         last = len(nodes) - 1
         for place, value in enumerate(nodes):
@@ -348,12 +344,24 @@ _DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatc
 
 
 def _count_alone() -> int:
-    """The reference count, in a loop like that of `_nodes`, of what only the list of nodes holds."""
+    """The reference count, in a loop like that of `_temporary`, of what only the list of nodes holds."""
     nodes = [object()]
     count_of = sys.getrefcount
     for place in range(1):
         value = nodes[place]
         found = count_of(value)
+    return found
+
+
+def _temporary(nodes: list[object], root: object, owners: set[int]) -> list[object]:
+    """What nobody but the stream holds: taken out of the nodes."""
+    found: list[object] = []
+    count_of = sys.getrefcount
+    for place in range(len(nodes)):
+        value = nodes[place]
+        if value is not root and count_of(value) <= _TEMPORARY + (id(value) in owners):
+            found.append(value)
+            nodes[place] = None
     return found
 
 
@@ -391,6 +399,7 @@ def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) ->
 
 #: The memo holds it as well.
 _TEMPORARY = _count_alone() + 1
+_TEMPORARY_MAPPED = min(map(sys.getrefcount, [object()])) + 1
 #: After the memo is cleared, the instance and the variable hold an instance's own dict.
 _OWN_DICT = _TEMPORARY - 1
 
@@ -409,8 +418,4 @@ class Reader(pickle.Unpickler):
     def read(self) -> tuple[Any, list[object]]:
         """The value, and the objects of the stream by their place."""
         value = self.load()
-        found = self.memo.copy()
-        made: list[object] = [None] * len(found)
-        for place, part in found.items():
-            made[place] = part
-        return value, made
+        return value, list(self.memo.copy().values())  # a copy is in the order of the places

@@ -56,10 +56,11 @@ class Survey:
         self.modules: dict[str, None] = {}
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
-        #: Ids of what the units hold: a name of such an object needs no unit of its own.
+        #: Ids of what the units hold, but for those that were not asked yet.
         self._inside: set[int] = set()
+        self._not_asked: list[Unit] = []
         self._pending: dict[int, int] = {}
-        self._alive: list[object] = []  # whose ids are in `_pending`
+        self._alive: list[Unit] = []  # the ids of whose nodes are in `_pending`
         self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
         self._is_open = self._is_narrow = False
 
@@ -82,7 +83,7 @@ class Survey:
         while self._queue or self._later:
             if not self._queue:
                 name, value = self._later.popleft()
-                if id(value) not in self._inside:
+                if not self._is_inside(value):
                     self._see(name, value, follow=follow)
                 continue
             name, value = self._queue.popleft()
@@ -94,6 +95,13 @@ class Survey:
                 self._see(name, value, follow=follow)
             else:  # what both sides know as units comes first: it may hold this
                 self._later.append((name, value))
+
+    def _is_inside(self, value: object) -> bool:
+        """Whether a unit holds it: a name of such an object needs no unit of its own."""
+        for unit in self._not_asked:
+            self._inside.update(map(id, unit.nodes))
+        self._not_asked.clear()
+        return id(value) in self._inside
 
     def look_again(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
         """Look at what was agreed before, whether or not a name leads to it now."""
@@ -125,7 +133,7 @@ class Survey:
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
             unit = self.encoder.encode_handle(value, _left(name, value, problem))
         self.units[id(value)] = unit
-        self._inside.update(map(id, unit.nodes))
+        self._not_asked.append(unit)
         self._after(follow=follow)
 
     def _see_definition(self, uid: str, value: Any, *, follow: bool) -> None:
@@ -258,13 +266,21 @@ class Survey:
     def _number(self, unit: Unit) -> None:
         """Give numbers to the unit's objects and memory that have none."""
         known, pending = self.table.oids, self._pending
+        oids, next_oid = unit.oids, self._next_oid
         for node in unit.nodes:
-            if node is None or type(node) is Handle:  # one without a number stands for what is lost
-                continue
-            if id(node) not in known and id(node) not in pending:
-                pending[id(node)] = self._next_oid
-                self._next_oid += 1
-                self._alive.append(node)
+            key = id(node)
+            if node is None or (type(node) is Handle and key not in known):  # this one stands for what is lost
+                oids.append(ABSENT)
+            elif key in known:
+                oids.append(known[key])
+            elif key in pending:
+                oids.append(pending[key])
+            else:
+                pending[key] = next_oid
+                oids.append(next_oid)
+                next_oid += 1
+        self._next_oid = next_oid
+        self._alive.append(unit)
         for region in unit.regions:
             if region.rid < 0 and region.is_held:
                 region.rid = self._next_rid
@@ -274,13 +290,13 @@ class Survey:
         found = self.table.oids.get(id(value))
         return self._pending.get(id(value), ABSENT) if found is None else found
 
+    def _oids_of(self, unit: Unit) -> list[int]:
+        return [ABSENT if node is None else self._oid_of(node) for node in unit.nodes]
+
     def _write(self, parcel: Parcel, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True) -> None:
-        if is_new:
+        if is_new and not unit.oids:
             self._number(unit)
-        known, pending = self.table.oids.get, self._pending.get
-        oids = array(
-            "i", [ABSENT if node is None else pending(id(node)) or known(id(node), ABSENT) for node in unit.nodes]
-        )
+        oids = unit.oids or self._oids_of(unit)
         rids = []
         for region in unit.regions:
             rid = region.rid
@@ -288,7 +304,7 @@ class Survey:
                 rid = region.rid = -2 - len(sent)
             sent[id(region)] = region
             rids.append(rid)
-        parcel.streams.append(Stream(kind, unit.data, oids.tobytes(), rids, self._oid_of(unit.root)))
+        parcel.streams.append(Stream(kind, unit.data, array("i", oids).tobytes(), rids, self._oid_of(unit.root)))
 
     def _content(self, region: Region) -> Memory:
         known = self.table.regions.get(region.rid)
@@ -303,13 +319,16 @@ class Survey:
     def commit(self, parcel: Parcel) -> None:
         """The other side has it: from now on the table says so."""
         table = self.table
-        for unit in (*self._changed, *(self.definitions[uid] for uid in self._changed_definitions)):
-            table.learn((self._oid_of(node) if node is not None else ABSENT for node in unit.nodes), unit.nodes)
+        definitions = [self.definitions[uid] for uid in self._changed_definitions]
+        for unit in definitions:  # they travelled together, and not one by one
+            unit.oids = self._oids_of(unit)
+        for unit in (*self._changed, *definitions):
+            table.learn(unit.oids, unit.nodes)
         for region in self._sent.values():
             if region.rid >= 0:
                 region.agreed = region.digests()
                 table.regions[region.rid] = region
-        table.settle(self._changed, [self.definitions[uid] for uid in self._changed_definitions])
+        table.settle(self._changed, definitions)
         table.drop(parcel.dropped, parcel.dropped_regions)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1

@@ -5,7 +5,7 @@ at the same place. So one number, drawn by the sender, names an object on both s
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
@@ -28,7 +28,7 @@ class Unit:
     regions: list[Region]
     #: The id of the definition that the root is; empty if it is none.
     uid: str = ""
-    #: The numbers of the nodes, once settled.
+    #: The numbers of the nodes, once they have some.
     oids: list[int] = field(default_factory=list, repr=False)
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
@@ -71,15 +71,16 @@ class Table:
         """What was last agreed of a root."""
         return self.units.get(self.oid_of(root))
 
-    def learn(self, oids: Iterable[int], values: Iterable[object]) -> None:
+    def learn(self, oids: Sequence[int], values: Sequence[object]) -> None:
         """From now on these objects have these numbers. ABSENT stands for none."""
         objects, known = self.objects, self.oids
-        pairs = [pair for pair in zip(oids, values, strict=True) if pair[0] != ABSENT]
-        if objects.keys().isdisjoint([oid for oid, _ in pairs]):
-            objects.update(pairs)
-            known.update([(id(value), oid) for oid, value in pairs])
+        values = [value for oid, value in zip(oids, values, strict=True) if oid != ABSENT]
+        oids = [oid for oid in oids if oid != ABSENT]
+        if objects.keys().isdisjoint(oids):
+            objects.update(zip(oids, values, strict=True))
+            known.update(zip(map(id, values), oids, strict=True))
             return
-        for oid, value in pairs:
+        for oid, value in zip(oids, values, strict=True):
             before = objects.get(oid)
             if before is not value:
                 if before is not None and known.get(id(before)) == oid:
@@ -89,19 +90,27 @@ class Table:
 
     def settle(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
         """Both sides have these as they are here, all with numbers. What only their older ones held is forgotten."""
-        before: list[Unit | None] = []
+        before: list[Unit] = []
         for unit in units:
-            self._hold(unit, 1)
             oid = self.oids[id(unit.root)]
-            before.append(self.units.get(oid))
+            before += self._take_in(unit, self.units.get(oid))
             self.units[oid] = unit
         for unit in definitions:
-            self._hold(unit, 1)
-            before.append(self.definitions.get(unit.uid))
+            before += self._take_in(unit, self.definitions.get(unit.uid))
             self.definitions[unit.uid] = unit
         for old in before:
-            if old is not None:
-                self._hold(old, -1)
+            self._let_go(old)
+
+    def _take_in(self, unit: Unit, old: Unit | None) -> list[Unit]:
+        """Hold what a unit holds; the older one, where there is something to let go of."""
+        unit.data = b""
+        if not unit.oids:
+            number = self.oids.get
+            unit.oids = [ABSENT if node is None else number(id(node), ABSENT) for node in unit.nodes]
+        if old is not None and old.oids == unit.oids:
+            return []
+        self._held.update(unit.oids)
+        return [] if old is None else [old]
 
     def drop(self, roots: Iterable[int], rids: Iterable[int]) -> None:
         """Forget these units, all objects that no other unit holds, and this memory.
@@ -112,22 +121,16 @@ class Table:
         for oid in roots:
             unit = self.units.pop(oid, None)
             if unit is not None:
-                self._hold(unit, -1)
+                self._let_go(unit)
         for rid in rids:
             self.regions.pop(rid, None)
 
-    def _hold(self, unit: Unit, step: int) -> None:
-        if step > 0:
-            unit.data = b""
-            unit.oids = [ABSENT if node is None else self.oids.get(id(node), ABSENT) for node in unit.nodes]
+    def _let_go(self, unit: Unit) -> None:
         held = self._held
-        if step > 0:
-            held.update(unit.oids)
-        else:
-            for oid in unit.oids:
-                count = held[oid] = held[oid] - 1
-                if not count and oid != ABSENT:
-                    self._forget(oid)
+        for oid in unit.oids:
+            count = held[oid] = held[oid] - 1
+            if not count and oid != ABSENT:
+                self._forget(oid)
 
     def _forget(self, oid: int) -> None:
         del self._held[oid]
