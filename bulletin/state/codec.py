@@ -22,9 +22,10 @@ from . import reducers
 from .handles import Handle
 from .landing import HERE, Landing, Namespace, Reduced, refuse
 from .memory import Finder, Region
+from .parcel import Buffer
 from .report import Stayed, kind_of, path_to
 from .silence import silence
-from .table import Unit
+from .table import ABSENT, Unit
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
@@ -419,3 +420,27 @@ class Reader(pickle.Unpickler):
         """The value, and the objects of the stream by their place."""
         value = self.load()
         return value, list(self.memo.copy().values())  # a copy is in the order of the places
+
+
+#: What pickle writes without asking anybody, in an order that is the same on both sides.
+_SIMPLE = frozenset({dict, list, tuple, str, bytes})
+
+
+def unit_as_read(root: object, data: Buffer, made: list[object], oids: list[int]) -> Unit | None:
+    """What `Encoder.encode` would give for a value that was read just now; None where only encoding can say it.
+
+    A value gives its own stream again if it is made of plain containers and atoms, and if no two of its parts have
+    become one: Python has each text of one letter once, and the sender may have had two. Anything else is made by a
+    function, which has a place in the stream too, unless it is in pickle's register of short names.
+
+    Parameters
+    ----------
+    root, data, made, oids
+        The value, its stream, and the stream's objects by their place with their numbers.
+    """
+    parts = made[_FIRST:]
+    is_certain = _SIMPLE.issuperset(map(type, parts)) and len(set(map(id, parts))) == len(parts)
+    if not is_certain or copyreg._inverted_registry:  # type: ignore[attr-defined]
+        return None
+    nodes = [part if oid != ABSENT else None for part, oid in zip(made, oids, strict=True)]
+    return Unit(root, xxhash.xxh3_128_digest(memoryview(data)[len(PREAMBLE) :]), nodes, [], oids=oids)

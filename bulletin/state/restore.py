@@ -14,7 +14,7 @@ from bulletin.errors import CannotReturn, CannotSend
 from . import ambient, identity, modules, names
 from .capture import Captured
 from .changes import Baseline
-from .codec import Reader
+from .codec import Reader, unit_as_read
 from .decoder import Decoder
 from .handles import IN_NOTEBOOK, ON_WORKER
 from .inplace import fill_dict, fill_list
@@ -25,7 +25,7 @@ from .parcel import Buffer, Damaged, Memory, Parcel, Stream
 from .report import Stayed, kind_of
 from .silence import silence
 from .survey import Survey, attempt
-from .table import Table
+from .table import Table, Unit
 
 _ABSENT = object()
 
@@ -239,6 +239,7 @@ class _Arrival:
         self._writes: list[tuple[memoryview, memoryview]] = []
         self._memory: dict[int, Memory] = {}
         self._roots: list[object] = []
+        self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
         self._definitions: list[object] = []
         self._made: list[object] = []
         self.parcel: Parcel | None = None
@@ -291,8 +292,7 @@ class _Arrival:
             modules.follow(told)
 
     def _load(self, stream: Stream) -> Any:
-        oids = array("i")
-        oids.frombytes(stream.oids)
+        oids = array("i", bytes(stream.oids)).tolist()
         self.landing.regions = [self._region(rid) for rid in stream.rids]
         reader: Reader | Decoder
         if self.table.objects.keys().isdisjoint(oids):
@@ -302,6 +302,11 @@ class _Arrival:
             reader = Decoder(bytes(stream.data), self.namespace, self.landing, twins)
         value, made = reader.read()
         self.table.learn(oids, made)
+        unit = unit_as_read(value, stream.data, made, oids) if isinstance(reader, Reader) else None
+        if unit is None:
+            self._as_read.clear()  # code of the user's may have run, and changed what came before
+        elif stream.kind == "unit":
+            self._as_read[id(value)] = unit
         self._made.append(made)  # ids of objects that this side replaced stay their own until the end
         return value
 
@@ -401,14 +406,14 @@ class _Arrival:
             if region.rid >= 0 and region.address:
                 table.regions[region.rid] = region
         survey: Survey = attempt(self._survey)
-        table.settle(survey.units.values(), survey.definitions.values())
+        table.settle((*self._as_read.values(), *survey.units.values()), survey.definitions.values())
         table.drop(parcel.dropped, parcel.dropped_regions)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 
     def _survey(self, wide: Sequence[Region]) -> Survey:
         survey = Survey(self.namespace, self.table, wide=wide)
-        survey.look_at(self._roots, self._definitions)
+        survey.look_at([root for root in self._roots if id(root) not in self._as_read], self._definitions)
         return survey
 
 
