@@ -75,13 +75,24 @@ class Decoder:
             elif op == 0x4B:  # BININT1
                 push(data[at])
                 at += 1
+            elif op == 0x47:  # BINFLOAT
+                value = _F64(data, at)[0]
+                push(value if value == value else nan)
+                at += 8
+            elif op == 0x4A:  # BININT
+                push(_I32(data, at)[0])
+                at += 4
+            elif op == 0x4D:  # BININT2
+                push(_U16(data, at)[0])
+                at += 2
             elif op == 0x28:  # MARK
                 marks.append(stack)
                 stack = []
                 push, pop = stack.append, stack.pop
             elif op == 0x7D or op == 0x5D or op == 0x8F:  # EMPTY_DICT, EMPTY_LIST, EMPTY_SET
                 kind: Any = dict if op == 0x7D else list if op == 0x5D else set
-                twin = twins[len(memo)] if len(memo) < known and data[at] == _MEMOIZE else None
+                place = len(memo)
+                twin = twins[place] if place < known and data[at] == _MEMOIZE else None
                 if twin is None:
                     push(kind())
                 elif type(twin) is kind:
@@ -96,7 +107,8 @@ class Decoder:
                 push, pop = stack.append, stack.pop
                 target = stack[-1]
                 if type(target) is dict:
-                    target.update(zip(items[::2], items[1::2], strict=True))
+                    each = iter(items)
+                    target.update(zip(each, each, strict=True))
                 else:
                     for index in range(0, len(items), 2):
                         target[items[index]] = items[index + 1]
@@ -132,16 +144,6 @@ class Decoder:
                 push(None)
             elif op == 0x88 or op == 0x89:  # NEWTRUE, NEWFALSE
                 push(op == 0x88)
-            elif op == 0x47:  # BINFLOAT
-                value = _F64(data, at)[0]
-                push(value if value == value else nan)
-                at += 8
-            elif op == 0x4A:  # BININT
-                push(_I32(data, at)[0])
-                at += 4
-            elif op == 0x4D:  # BININT2
-                push(_U16(data, at)[0])
-                at += 2
             elif op == 0x8A or op == 0x8B:  # LONG1, LONG4
                 size = data[at] if op == 0x8A else _I32(data, at)[0]
                 at += 1 if op == 0x8A else 4
