@@ -1,0 +1,121 @@
+"""Quotas in a file: TOML or YAML into the scheduler's projects and classes of service, and what changed between two."""
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from bulletin.errors import BadConfig
+from gpu_worker.quotas import from_toml, from_yaml
+from gpu_worker.quotas.advice import check_reading
+from gpu_worker.quotas.changes import Change, changes
+from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
+from gpu_worker.quotas.reader import read_tree
+from gpu_worker.quotas.tree import NotReadable
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
+
+__all__ = ["Change", "Finding", "Quotas", "difference", "parse_quotas", "read_quotas"]
+
+#: A file of this size has thousands of projects.
+LIMIT_BYTES = 1_000_000
+#: Longer lines are not written by people, and take the parsers long.
+LIMIT_LINE = 2000
+_LANGUAGES = {".toml": from_toml.parse, ".yaml": from_yaml.parse, ".yml": from_yaml.parse}
+
+
+class Quotas(msgspec.Struct, frozen=True, kw_only=True):
+    """What a quota file says. Without one: no projects, and the classes of service that come with Bulletin."""
+
+    projects: tuple[Project, ...] = ()
+    qos: tuple[QoS, ...] = DEFAULT_QOS
+
+
+def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
+    """Read a quota file, TOML or YAML by the end of its name.
+
+    Parameters
+    ----------
+    path
+        The file. Findings name it as it is given here.
+    capacity_milli
+        What the pool has, in thousandths of a GPU; None where nobody knows.
+
+    Returns
+    -------
+    quotas, warnings
+        Warnings are obeyed all the same: what cannot be kept, and what has no effect. In the order of the file.
+
+    Raises
+    ------
+    BadConfig
+        With every error, one a line, as "file:line: sentence".
+    """
+    return parse_quotas(_content(str(path)), str(path), capacity_milli)
+
+
+def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
+    """Read the content of a quota file; `file` is its name, and says by its end in which language it is.
+
+    Everything else is as for `read_quotas`.
+    """
+    findings = Findings(file)
+    try:
+        parse = _LANGUAGES.get(Path(file).suffix.lower())
+        if parse is None:
+            raise NotReadable(None, f"The end of its name must say what it is: {', '.join(_LANGUAGES)}. Rename it.")
+        reading = read_tree(parse(_text(content)), findings)
+        check_reading(reading, findings, capacity_milli)
+    except NotReadable as problem:
+        findings.error(problem.line, (), problem.sentence)
+    except TooManyErrors:
+        pass  # the text says so
+    if findings.errors:
+        raise BadConfig(findings.text())
+    return Quotas(projects=reading.projects, qos=reading.qos), findings.warnings
+
+
+def difference(before: Quotas, after: Quotas) -> list[Change]:
+    """What changed, each setting once: nothing where both mean the same, in whatever order they are written.
+
+    `str()` of a change is a sentence for the log.
+    """
+    return list(changes((before.projects, before.qos), (after.projects, after.qos)))
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a regular file, no more than may be read. Raises BadConfig."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its writer
+        with os.fdopen(handle, "rb") as file:
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISREG(mode):
+                return file.read(LIMIT_BYTES + 1)
+    except IsADirectoryError:
+        raise BadConfig(f"{path}: This is a folder. Name a file.") from None
+    except FileNotFoundError:
+        raise BadConfig(f"{path}: There is no such file. Correct the name, or write the file.") from None
+    except PermissionError:
+        raise BadConfig(f"{path}: It may not be read by the user of this process. Change its permissions.") from None
+    except OSError as error:
+        raise BadConfig(f"{path}: It cannot be read: {error.strerror or error}.") from None
+    except ValueError:  # a zero byte in the name
+        raise BadConfig(f"{path!r}: This cannot be the name of a file.") from None
+    raise BadConfig(f"{path}: This is not a file. Name a file.")
+
+
+def _text(content: bytes) -> str:
+    """The text, without the mark that some editors put at its beginning. Raises NotReadable."""
+    if len(content) > LIMIT_BYTES:
+        raise NotReadable(None, f"It is larger than {LIMIT_BYTES} bytes. A quota file is smaller.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise NotReadable(
+            line, f"The byte 0x{content[error.start]:02X} is not UTF-8. Save the file as UTF-8."
+        ) from None
+    for number, line_text in enumerate(text.split("\n"), 1):
+        if len(line_text) > LIMIT_LINE:
+            raise NotReadable(number, f"This line is longer than {LIMIT_LINE} characters. Write shorter ones.")
+    return text

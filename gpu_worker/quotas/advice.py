@@ -1,0 +1,121 @@
+"""What projects and classes of service come to together: errors of the tree, and settings that do nothing."""
+
+from collections.abc import Iterator, Sequence
+
+from bulletin.ids import ProjectId
+from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.reader import Reading, line_of
+from gpu_worker.quotas.tree import Path
+from gpu_worker.quotas.words import PROJECT_WORDS
+from gpu_worker.scheduler.projects import Preemption, Project, QoS, check_projects, guarantees, show_gpus
+
+#: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
+MOST_LEVELS = 16
+_WORD_OF = {word.field: word.name for word in PROJECT_WORDS}
+
+
+def check_reading(reading: Reading, findings: Findings, capacity_milli: int | None) -> None:
+    """Note what the scheduler says of the projects, and, where all is right, what has no effect.
+
+    Raises
+    ------
+    TooManyErrors
+        When there is no use in going on.
+    """
+    lines = reading.lines
+    too_deep = _too_deep(reading.projects)
+    for path, sentence in too_deep:
+        findings.error(line_of(lines, path), path, sentence)
+    if too_deep:
+        return  # guarantees are added up by a function that calls itself once a level
+    for problem in check_projects(reading.projects, capacity_milli):
+        path = ("projects", problem.project, _WORD_OF.get(problem.field, problem.field))
+        if problem.is_warning:
+            findings.warning(line_of(lines, path), path, problem.sentence)
+        else:  # of what was read: the rest is at its default, of which nothing is said
+            findings.error(line_of(lines, path), path, problem.sentence)
+    if not findings.errors:
+        for path, sentence in [*_idle_projects(reading.projects), *_idle_qos(reading.qos)]:
+            findings.warning(line_of(lines, path), path, sentence)
+
+
+def _too_deep(projects: Sequence[Project]) -> list[tuple[Path, str]]:
+    """The first on each way down that is nested too deep. Missing parents and small circles are told elsewhere."""
+    parents = {one.id: one.parent for one in projects}
+    found: list[tuple[Path, str]] = []
+    endless: ProjectId | None = None
+    for one in projects:
+        way, at = [one.id], one.parent
+        while at is not None and at not in way and len(way) <= MOST_LEVELS:
+            way.append(at)
+            at = parents.get(at)
+        if len(way) == MOST_LEVELS + 1 and at is None:
+            sentence = f"Projects are nested more than {MOST_LEVELS} deep. Give {one.id!r} a parent higher up."
+            found.append((("projects", one.id, "parent"), sentence))
+        elif len(way) > MOST_LEVELS and endless is None:
+            endless = one.id
+    if endless is not None and not found:
+        sentence = f"{endless!r} is inside a circle of projects, or below one. Give one of them another parent."
+        found.append((("projects", endless, "parent"), sentence))
+    return found
+
+
+def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[Path, str]]:
+    """Projects and settings that change nothing."""
+    inside = guarantees(projects)
+    by_id = {one.id: one for one in projects}
+    parents = {one.parent for one in projects}
+    for one in projects:
+        at, name, guaranteed = ("projects", one.id), repr(one.id), inside[one.id]
+        if one == Project(id=one.id) and one.id not in parents:
+            yield at, f"{name} sets nothing, as does any group that is not in the file. Leave it out."
+        if one.lending_limit_milli is not None and one.lending_limit_milli >= guaranteed:
+            has, lends = show_gpus(guaranteed), show_gpus(one.lending_limit_milli)
+            sentence = (
+                f"{name} has {has} guaranteed and would lend {lends}: that is no limit. Lower it, or leave it out."
+            )
+            yield (*at, "lending_limit"), sentence
+        if not one.can_borrow and not guaranteed and one.parent is None:
+            yield (*at, "borrow"), f"{name} may not borrow and has no guarantee: its cells never run. Give it one."
+        yield from _idle_limits(one, by_id)
+
+
+def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tuple[Path, str]]:
+    if one.limit_milli is None:
+        return
+    limit = show_gpus(one.limit_milli)
+    if one.user_limit_milli is not None and one.user_limit_milli > one.limit_milli:
+        sentence = (
+            f"{one.id!r} lets a user have {show_gpus(one.user_limit_milli)}, and has a limit of {limit} itself: "
+            "the user's limit does nothing. Lower it, or leave it out."
+        )
+        yield ("projects", one.id, "user_limit"), sentence
+    at = one
+    while at.parent is not None:
+        at = by_id[at.parent]
+        if at.limit_milli is not None and at.limit_milli < one.limit_milli:
+            sentence = (
+                f"{one.id!r} has a limit of {limit}, and is in {at.id!r}, whose limit is {show_gpus(at.limit_milli)}: "
+                "its own does nothing. Lower it, or leave it out."
+            )
+            yield ("projects", one.id, "limit"), sentence
+            return
+
+
+def _idle_qos(classes: Sequence[QoS]) -> Iterator[tuple[Path, str]]:
+    """Classes of service whose cells keep what they have borrowed."""
+    for one in classes:
+        if one.must_be_in_quota:
+            continue
+        if one.preemption is Preemption.NEVER:
+            sentence = (
+                f"Cells of {one.name!r} may borrow, and what they borrow is not taken back before their walltime: "
+                "guarantees wait for it. Write must_be_in_quota = true, or another preemption."
+            )
+            yield ("qos", one.name, "preemption"), sentence
+        elif one.min_runtime_ms >= one.walltime_ms:
+            sentence = (
+                f"min_runtime of {one.name!r} is not below its walltime: its cells are never reclaimed, and "
+                "guarantees wait for them. Lower it."
+            )
+            yield ("qos", one.name, "min_runtime"), sentence

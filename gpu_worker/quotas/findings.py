@@ -1,0 +1,66 @@
+"""What is said about a quota file: every error and every warning with its line."""
+
+import msgspec
+
+from gpu_worker.quotas.tree import Path
+
+#: After this many errors the rest is not looked for: most of them have one cause.
+MOST_ERRORS = 200
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One sentence about a quota file. An error stops the file from being used; a warning is obeyed all the same."""
+
+    file: str
+    line: int | None  #: counts from 1; None is the file as a whole
+    key: Path  #: as ("projects", "physics", "limit"); () where no name can be told
+    sentence: str
+    is_warning: bool = False
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {'warning: ' if self.is_warning else ''}{self.sentence}"
+
+
+class TooManyErrors(Exception):
+    """There is no use in looking for more."""
+
+
+class Findings:
+    """What was found in one file so far."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._errors: list[Finding] = []
+        self._warnings: list[Finding] = []
+
+    def error(self, line: int | None, key: Path, sentence: str) -> None:
+        """Note an error. Raises TooManyErrors after the last that is worth a line."""
+        self._errors.append(Finding(file=self._file, line=line, key=key, sentence=sentence))
+        if len(self._errors) >= MOST_ERRORS:
+            raise TooManyErrors
+
+    def warning(self, line: int | None, key: Path, sentence: str) -> None:
+        """Note a warning."""
+        self._warnings.append(Finding(file=self._file, line=line, key=key, sentence=sentence, is_warning=True))
+
+    @property
+    def errors(self) -> list[Finding]:
+        """All errors, in the order of the file."""
+        return _in_order(self._errors)
+
+    @property
+    def warnings(self) -> list[Finding]:
+        """All warnings, in the order of the file."""
+        return _in_order(self._warnings)
+
+    def text(self) -> str:
+        """All errors, each on its line."""
+        lines = [str(one) for one in self.errors]
+        if len(lines) >= MOST_ERRORS:
+            lines.append(f"{self._file}: There may be more errors. Correct these first.")
+        return "\n".join(lines)
+
+
+def _in_order(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda one: one.line or 0)
