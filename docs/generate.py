@@ -1,19 +1,25 @@
 """Writes the reference pages that come from the code: `python docs/generate.py`. A test holds them up to date."""
 
 import inspect
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from traitlets import Undefined
 from traitlets.config import Configurable
 
 from bulletin import errors
+from bulletin.ids import ProjectId
 from bulletin_magic.magics import BulletinMagics
 from bulletin_magic.options import FLAGS, OPTIONS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
+from gpu_worker.quotas import schema
+from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS, Word
 from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py from the code. Change it there. -->\n\n"
@@ -114,6 +120,67 @@ def type_matrix() -> str:
     return f"# Type matrix\n\n{NOTE}{page.text()}"
 
 
+QUOTA_FILE = """
+A quota file says what each project is promised and what each class of service allows. It is TOML
+(`quotas.toml`) or YAML (`quotas.yaml`, `.yml`) and means the same in both: [this TOML](../../examples/quotas.toml) and
+[this YAML](../../examples/quotas.yaml) are one example. An empty file is right: no project has a guarantee, and the
+classes of service are those that come with Bulletin.
+
+`bulletin quota check FILE` says every error with its line and what to do, all at once (errors of the language itself,
+such as a missing quote, come one at a time), and what it warns of: guarantees that cannot be kept together, settings
+that have no effect. `--gpus=N` says how many GPUs the pool has. Exit status 0 is a file that can be used.
+
+Amounts of GPUs are numbers with at most three decimals; durations have a unit and stand in quotes in TOML. A name that
+is not known is an error. YAML's merge keys (`<<`) and tags are not read; a file has at most 1 MB.
+
+Editors complete and check a file with the [JSON schema](quota-file.schema.json): `#:schema PATH` in the first line of
+TOML, `# yaml-language-server: $schema=PATH` in that of YAML.
+
+## [projects.NAME]
+
+A hub group by its name; `default` is who has no group. A group that is not in the file has the defaults.
+
+"""
+QUOTA_FILE_QOS = """
+## [qos.NAME]
+
+A class of service, as `%%gpu --qos NAME` asks for it. One that comes with Bulletin is changed where the file says so.
+Any other name is a new class: it needs a walltime, and has these defaults.
+
+"""
+
+
+def quota_file() -> str:
+    """What may be written in a quota file."""
+    parts = ["# The quota file\n\n" + NOTE.rstrip("\n") + "\n" + QUOTA_FILE]
+    parts += _words(PROJECT_WORDS, Project(id=ProjectId("")))
+    parts.append(QUOTA_FILE_QOS)
+    parts += _words(QOS_WORDS, NEW_QOS)
+    parts.append(
+        "\n### Those that come with Bulletin\n\n| setting |" + "".join(f" {one.name} |" for one in DEFAULT_QOS)
+    )
+    parts.append("\n| --- |" + " --- |" * len(DEFAULT_QOS) + "\n")
+    for word in QOS_WORDS:
+        shown = "".join(f" {word.kind.show(getattr(one, word.field))} |" for one in DEFAULT_QOS)
+        parts.append(f"| `{word.name}` |{shown}\n")
+    return "".join(parts)
+
+
+def _words(words: Sequence[Word], model: Project | QoS) -> list[str]:
+    rows = ["| setting | value | default | example | |\n| --- | --- | --- | --- | --- |\n"]
+    for word in words:
+        value = getattr(model, word.field)
+        default = "must be written" if word.field == "walltime_ms" else word.kind.show(value)
+        cells = [f"`{word.name}`", _cell(word.kind.form), default, f"`{word.example}`", _cell(word.help)]
+        rows.append("| " + " | ".join(cells) + " |\n")
+    return rows
+
+
+def quota_schema() -> str:
+    """The quota file as JSON schema."""
+    return json.dumps(schema.schema(), indent=2) + "\n"
+
+
 PAGES = {
     "reference/settings.md": settings,
     "reference/commands.md": commands,
@@ -121,6 +188,8 @@ PAGES = {
     "reference/errors.md": all_errors,
     "reference/lives.md": lives,
     "reference/type-matrix.md": type_matrix,
+    "reference/quota-file.md": quota_file,
+    "reference/quota-file.schema.json": quota_schema,
 }
 
 

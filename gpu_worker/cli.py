@@ -1,4 +1,4 @@
-"""The command line: `bulletin pool`, `broker`, `agent`, `status`."""
+"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 import zmq
 import zmq.asyncio
-from traitlets import Bool, Unicode
+from traitlets import Bool, Int, Unicode
 from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
@@ -244,11 +244,49 @@ def describe(picture: wire.Picture) -> list[str]:
     return lines
 
 
+class QuotaCommand(_Command):
+    """The quota file, before it is used."""
+
+    name = "bulletin-quota"
+    description = (
+        "Say every error of a quota file with its line: quota check FILE. "
+        "With --gpus=N also what N GPUs cannot keep. Exit status 1 is a file with errors."
+    )
+    gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
+    aliases = {**_Command.aliases, "gpus": "QuotaCommand.gpus"}
+
+    def start(self) -> None:
+        """Read the file and say what is in it."""
+        from gpu_worker.quotas import read_quotas
+        from gpu_worker.scheduler.projects import GPU_MILLI
+
+        if self._verb != "check" or len(self.extra_args) != 1:
+            sys.stderr.write("usage: bulletin quota check FILE [--gpus=N]\n")
+            self.status = 2
+            return
+        try:
+            quotas, warnings = read_quotas(self.extra_args[0], self.gpus * GPU_MILLI or None)
+        except BadConfig as error:
+            sys.stderr.write(f"{error}\n")
+            self.status = 1
+            return
+        sys.stderr.writelines(f"{warning}\n" for warning in warnings)
+        projects = "1 project" if len(quotas.projects) == 1 else f"{len(quotas.projects)} projects"
+        sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Take the verb off: options may then stand before the file and after it."""
+        words = list(sys.argv[1:] if argv is None else argv)
+        self._verb = words.pop(0) if words and not words[0].startswith("-") else ""
+        super().parse_command_line(words)
+
+
 COMMANDS = {
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,
     "status": StatusCommand,
+    "quota": QuotaCommand,
 }
 
 
