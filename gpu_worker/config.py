@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     interrupt_grace_ms: int
     walltime_grace_ms: int
     max_walltime_ms: dict[str, int]
+    quota_file: Path | None
     parcel_limit_bytes: int
     hub_scope: str
 
@@ -109,6 +110,11 @@ class Pool(Configurable):
         key_trait=Unicode(),
         help='Longest run of a cell by QoS, in seconds, over the defaults. Example: {"interactive": 600}',
     ).tag(config=True)
+    quota_file = Unicode(
+        "",
+        help="Projects and classes of service, in TOML or YAML. Read again when it changes; one with errors changes "
+        "nothing. Empty: every group is a project with an equal share. Example: /etc/bulletin/quotas.toml",
+    ).tag(config=True)
     parcel_limit = Float(64.0, min=0.001, help="What one cell may send or return at most, in GB.").tag(config=True)
     hub_scope = Unicode(
         "access:services!service=bulletin", help="The hub scope that a user's token must have to use the pool."
@@ -153,6 +159,7 @@ class Pool(Configurable):
             interrupt_grace_ms=round(self.interrupt_grace * 1000),
             walltime_grace_ms=round(self.walltime_grace * 1000),
             max_walltime_ms={name: round(seconds * 1000) for name, seconds in self.max_walltime.items()},
+            quota_file=Path(self.quota_file).expanduser().absolute() if self.quota_file else None,
             parcel_limit_bytes=round(self.parcel_limit * 10**9),
             hub_scope=self.hub_scope,
         )

@@ -25,8 +25,9 @@ from gpu_worker.broker.identity import Hub, Identity
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.policy import NewPolicy, Policy
 from gpu_worker.config import Settings
-from gpu_worker.scheduler import events, projects
+from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
 _TICK_S = 1.0
@@ -55,7 +56,9 @@ class Broker:
         identity = Identity(files.token, hub, settings.hub_scope)
         self.kernels = Kernels(self._to_kernel, identity, self.now_ms, lambda person: picture.draw(self, person))
         self.agents = Agents(self._to_agent, files.agent_secret, ledger, self.kernels, self.now_ms, self._announce)
-        scheduler = Scheduler(_scheduler_settings(settings))
+        self._policy = Policy(settings)
+        self._note_policy(self._policy.load())
+        scheduler = Scheduler(self._policy.settings)
         self.leases = Leases(scheduler, self.now_ms, self.kernels.tell, self.agents.tell)
         self.kernels.leases = self.agents.leases = self.leases
 
@@ -91,6 +94,7 @@ class Broker:
             asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
             asyncio.create_task(self.agents.write()),
             asyncio.create_task(self._tick()),
+            asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),
         ]
         try:
@@ -155,6 +159,29 @@ class Broker:
                 continue
             await take(route, message)
 
+    def _note_policy(self, new: NewPolicy | None) -> None:
+        """Quotas that changed, for the log and for good."""
+        if new is None:
+            return
+        for change in new.changes:
+            self._log.info("quotas changed", change=str(change), by=new.by)
+        payload = {"by": new.by, "changes": msgspec.to_builtins(new.changes)}
+        self.ledger.append("quotas-changed", payload, self.now_ms())
+
+    async def _follow_policy(self) -> None:
+        """Take in what an admin has written into the quota file. One with errors changes nothing."""
+        while True:
+            await asyncio.sleep(_TICK_S)
+            try:
+                new = await asyncio.to_thread(self._policy.load, self.leases.capacity_milli)
+            except BadConfig as error:
+                self._log.error("the quota file has errors; the quotas stay as they were", errors=str(error))
+                continue
+            if new is not None:
+                await asyncio.to_thread(self._note_policy, new)
+                await self.leases.step(events.SettingsChanged(new.settings))
+                await self.leases.tell_queue(everybody=True)
+
     async def _to_kernel(self, route: bytes, message: wire.Message) -> None:
         await self._send(self._kernel_socket, route, message)
 
@@ -186,20 +213,6 @@ class Broker:
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:
                 self._log.info("nobody has used the pool for a while; it ends")
                 return
-
-
-def _scheduler_settings(settings: Settings) -> projects.Settings:
-    limits = settings.max_walltime_ms
-    unknown = [name for name in limits if name not in {qos.name for qos in projects.DEFAULT_QOS}]
-    if unknown:
-        known = ", ".join(qos.name for qos in projects.DEFAULT_QOS)
-        raise BadConfig(f"Pool.max_walltime names the QoS {unknown[0]!r}, which there is not. There are: {known}.")
-    return projects.Settings(
-        qos=tuple(
-            msgspec.structs.replace(qos, walltime_ms=limits.get(qos.name, qos.walltime_ms))
-            for qos in projects.DEFAULT_QOS
-        )
-    )
 
 
 def open_files(settings: Settings) -> keys.PoolFile:

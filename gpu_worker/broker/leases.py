@@ -68,6 +68,13 @@ class Leases:
             for action in self.scheduler.step(event, self._now_ms()):
                 await self._perform(action)
 
+    @property
+    def capacity_milli(self) -> int | None:
+        """What the connected nodes have together, as projects are accounted; None while there is none."""
+        state = self.scheduler.state
+        lane = state.lane_for(1)
+        return sum(state.cost_of(lane, node.lanes[lane].capacity) for node in state.nodes.values()) or None
+
     # --- requests
 
     async def submit(self, request: RequestId, wish: Wish) -> None:

@@ -62,12 +62,15 @@ def test_an_agent_finds_a_broker_that_had_to_move(tmp_path: Path) -> None:
 
 
 def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:
+    quotas = tmp_path / "quotas.toml"
+    quotas.write_text("[projects.physics]\nweigth = 3\n")
     for arguments, words in [
         (["agent", "--folder", str(tmp_path / "nothing")], "Start its broker first"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
         (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
         (["pool", "--folder", str(tmp_path / "p"), "--config", str(tmp_path / "none.py")], "none.py"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.max_walltime=gold=5"], "gold"),
+        (["broker", "--folder", str(tmp_path / "p"), f"--Pool.quota_file={quotas}"], "quotas.toml:2"),
     ]:
         done = subprocess.run(
             [sys.executable, "-m", "gpu_worker.cli", *arguments],

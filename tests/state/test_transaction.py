@@ -512,7 +512,11 @@ def test_a_notebook_is_as_before_or_as_after_wherever_the_landing_of_an_answer_f
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.delenv("TRANSACTION", raising=False)
     with as_main(ModuleType("__main__")):
-        troubles = check(scenario, harm, executor)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
+        try:
+            troubles = check(scenario, harm, executor)
+        finally:
+            signal.signal(signal.SIGINT, before)
     for made in [made for made in sys.modules if made.startswith(RELOADED)]:
         del sys.modules[made]
     assert not troubles, f"{len(troubles)} times, at first:\n" + "\n".join(troubles[:5])

@@ -1,0 +1,87 @@
+"""The quotas in force: those of the quota file, read again whenever it changes, and the pool's own settings."""
+
+import pwd
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from bulletin.errors import BadConfig
+from gpu_worker.config import Settings
+from gpu_worker.quotas import Change, Quotas, difference, read_quotas
+from gpu_worker.scheduler import projects
+
+
+class NewPolicy(msgspec.Struct, frozen=True):
+    """What the scheduler is to be told, what is other than before, and who wrote it."""
+
+    settings: projects.Settings
+    changes: tuple[Change, ...]
+    by: str
+
+
+class Policy:
+    """Reads the quota file of a pool. Without one, every group is a project with an equal share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
+        self._quotas = Quotas()
+        self._seen: tuple[int, ...] | None = None
+        self._log = structlog.get_logger("quotas")
+
+    def load(self, capacity_milli: int | None = None) -> NewPolicy | None:
+        """What has changed since the last time; None if nothing has. Blocks while it reads.
+
+        Raises
+        ------
+        BadConfig
+            If the file cannot be used, once for each state of it. What was in force before still is.
+        """
+        if self._file is None:
+            return None
+        seen = _look(self._file)
+        if seen == self._seen:
+            return None
+        self._seen = seen
+        quotas, warnings = read_quotas(self._file, capacity_milli)
+        for warning in warnings:
+            self._log.warning(str(warning))
+        changes = difference(self._quotas, quotas)
+        if not changes:
+            return None
+        settings = self._settings(quotas)
+        self._quotas = quotas
+        return NewPolicy(settings, tuple(changes), _owner(seen))
+
+    @property
+    def settings(self) -> projects.Settings:
+        """What is in force. Raises BadConfig where the pool's settings name a QoS that there is not."""
+        return self._settings(self._quotas)
+
+    def _settings(self, quotas: Quotas) -> projects.Settings:
+        limits, known = self._max_walltime_ms, [qos.name for qos in quotas.qos]
+        unknown = [name for name in limits if name not in known]
+        if unknown:
+            raise BadConfig(
+                f"Pool.max_walltime names the QoS {unknown[0]!r}, which there is not. There are: {', '.join(known)}."
+            )
+        qos = tuple(
+            msgspec.structs.replace(one, walltime_ms=limits.get(one.name, one.walltime_ms)) for one in quotas.qos
+        )
+        return projects.Settings(qos=qos, projects=quotas.projects)
+
+
+def _look(file: Path) -> tuple[int, ...]:
+    """What is other when the file is: empty where it cannot be seen."""
+    try:
+        found = file.stat()
+    except OSError:  # reading it says why
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_uid
+
+
+def _owner(seen: tuple[int, ...]) -> str:
+    try:
+        return pwd.getpwuid(seen[3]).pw_name
+    except (KeyError, IndexError):
+        return "unknown"

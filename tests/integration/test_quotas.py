@@ -1,0 +1,31 @@
+"""A quota file in a living pool: what it says holds at once, and what is wrong in it changes nothing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.conftest import Notebook, PoolProcess, until
+
+
+def test_a_limit_holds_back_and_a_higher_one_holds_at_once(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text("[projects.default]\nlimit = 1\n")
+    pool = start_pool("--slots", "2", f"--Pool.quota_file={file}")
+    first, second = open_notebook(pool), open_notebook(pool)
+    busy = first.start_until("%%gpu\nprint('started')\ninput()\nprint('over')", shows="started")
+
+    def raise_the_limit() -> None:
+        assert [one.reason for one in pool.picture().waiting] == [
+            "project 'default' uses 1 of 1 CPU slot that it may use"
+        ]
+        file.write_text("[projects.default]\nlimit = none\n")
+        until(lambda: "quotas.toml:2" in Path(pool.log.name).read_text(), "the broker to say what is wrong")
+        assert len(pool.picture().waiting) == 1
+        file.write_text("[projects.default]\nlimit = 2\n")
+
+    output = second.run_until("%%gpu\nprint('mine')", shows="1 of 1 CPU slot", then=raise_the_limit)
+    assert output.stream() == "mine\n"
+    assert "limit of project 'default': 1 GPU -> 2 GPUs" in Path(pool.log.name).read_text()
+    first.answer("go")
+    assert "over" in first.collect(busy).stream()
