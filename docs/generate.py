@@ -62,13 +62,19 @@ def commands() -> str:
     parts = ["# Commands\n\n" + NOTE, "`bulletin COMMAND --help-all` shows every setting.\n"]
     for name, command in cli.COMMANDS.items():
         parts.append(f"\n## bulletin {name}\n\n{command.description}\n")
-    parts.append("\n## Options of all commands\n\n| option | setting |\n| --- | --- |\n")
+    parts.append("\n## Options of pool, broker, agent and status\n\n| option | setting |\n| --- | --- |\n")
     parts += [
         f"| `--{alias}` | `{trait}` |\n"
         for alias, trait in sorted(cli.PoolCommand.aliases.items())
         if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("_") and "Application" not in trait
     ]
     parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
+    parts.append("\n## Options of simulate\n\n`bulletin simulate TRACE` plays a file; `--json` prints JSON.\n\n")
+    parts.append("| option | default | |\n| --- | --- | --- |\n")
+    traits = cli.SimulateCommand.class_own_traits(config=True)
+    for alias, name in cli.SimulateCommand.aliases.items():
+        trait = traits[name.partition(".")[2]]
+        parts.append(f"| `--{alias}` | `{trait.default_value!r}` | {_cell(trait.help)} |\n")
     parts.append("\nExit status 78 is bad configuration: the line on standard error says what and where.\n")
     return "".join(parts)
 

@@ -1,4 +1,4 @@
-"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`."""
+"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`, `simulate`."""
 
 import asyncio
 import contextlib
@@ -23,6 +23,7 @@ from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
 from gpu_worker.config import Pool, Settings
 from gpu_worker.engines.local import BAD_CONFIG, LocalPool
+from gpu_worker.simulator.command import SimulateCommand
 
 _STATUS_S = 10.0
 
@@ -281,12 +282,13 @@ class QuotaCommand(_Command):
         super().parse_command_line(words)
 
 
-COMMANDS = {
+COMMANDS: dict[str, type[_Command | SimulateCommand]] = {
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,
     "status": StatusCommand,
     "quota": QuotaCommand,
+    "simulate": SimulateCommand,
 }
 
 

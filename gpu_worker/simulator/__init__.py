@@ -1,0 +1,1 @@
+"""The real scheduler under a virtual clock: a trace in, a report out."""

@@ -1,0 +1,129 @@
+"""`bulletin simulate`: a trace or a made-up week, one pool or two side by side, and what it comes to."""
+
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+from traitlets import Bool, Float, Int, Unicode
+from traitlets.config import Application, catch_config_error
+
+from bulletin import __version__
+from bulletin.errors import BadConfig
+from gpu_worker import traces
+from gpu_worker.simulator import text
+from gpu_worker.simulator.nodes import Delays
+from gpu_worker.simulator.report import Report, read_settings, simulate, smallest
+from gpu_worker.simulator.world import divide
+from gpu_worker.workloads import WORKLOADS, generate
+
+
+class SimulateCommand(Application):
+    """Plays a trace against the scheduler under a virtual clock."""
+
+    name = "bulletin-simulate"
+    version = __version__
+    description = "Play a trace, or a made-up week, against the pool's own scheduler in virtual time, and report waits."
+    #: The exit status, set by `start`.
+    status = 0
+
+    generate = Unicode(
+        "", help=f"Make up a week instead of reading a trace: {', '.join(WORKLOADS)}. Example: course"
+    ).tag(config=True)
+    seed = Int(1, help="Of the made-up week: the same seed gives the same week.").tag(config=True)
+    people = Int(0, help="How many people the made-up week has. 0: as many as is usual for it. Example: 200").tag(
+        config=True
+    )
+    ledger = Unicode(
+        "", help="Play what the ledger at this URL has recorded. Example: sqlite:////srv/bulletin/ledger.db"
+    ).tag(config=True)
+    gpus = Int(60, min=1, help="How many GPUs the pool has; with --at-once, how many at most.").tag(config=True)
+    nodes = Int(8, min=1, help="On how many nodes they are, as evenly as can be.").tag(config=True)
+    settings_file = Unicode("", help="Settings of the scheduler, as JSON. Empty: the defaults.").tag(config=True)
+    compare = Unicode("", help="Other settings of the scheduler, for a second column.").tag(config=True)
+    at_once = Float(
+        0.0, min=0, max=1, help="Find the fewest GPUs with which this share of cells starts within 1 s. Example: 0.9"
+    ).tag(config=True)
+    start_delay = Float(0.2, min=0, help="Seconds from a grant until the cell begins.").tag(config=True)
+    evict_delay = Float(0.5, min=0, help="Seconds that a hot session takes to leave its GPUs.").tag(config=True)
+    save_trace = Unicode("", help="Write the trace to this file. Example: week.jsonl").tag(config=True)
+    figure = Unicode("", help="Draw the report into this SVG file; needs matplotlib. Example: week.svg").tag(
+        config=True
+    )
+    as_json = Bool(False, help="Print the report as JSON.").tag(config=True)
+    aliases = {
+        "generate": "SimulateCommand.generate",
+        "seed": "SimulateCommand.seed",
+        "people": "SimulateCommand.people",
+        "ledger": "SimulateCommand.ledger",
+        "gpus": "SimulateCommand.gpus",
+        "nodes": "SimulateCommand.nodes",
+        "config": "SimulateCommand.settings_file",
+        "compare": "SimulateCommand.compare",
+        "at-once": "SimulateCommand.at_once",
+        "start-delay": "SimulateCommand.start_delay",
+        "evict-delay": "SimulateCommand.evict_delay",
+        "save-trace": "SimulateCommand.save_trace",
+        "figure": "SimulateCommand.figure",
+    }
+    flags = {
+        "json": ({"SimulateCommand": {"as_json": True}}, "Print the report as JSON."),
+    }
+    examples = (
+        "bulletin simulate --generate course --seed 1 --gpus 60 --nodes 8\n"
+        "bulletin simulate week.jsonl --gpus 40 --config now.json --compare then.json\n"
+        "bulletin simulate --generate course --seed 1 --gpus 200 --at-once 0.9"
+    )
+
+    @catch_config_error
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the command line."""
+        super().initialize(argv)
+
+    def start(self) -> None:
+        """Simulate and print."""
+        if self.nodes > self.gpus:
+            raise BadConfig(f"{self.gpus} GPUs are not enough for {self.nodes} nodes. Give fewer nodes with --nodes.")
+        trace = self._trace()
+        if self.save_trace:
+            traces.write(trace, Path(self.save_trace))
+        delays = Delays(start_ms=round(self.start_delay * 1000), evict_ms=round(self.evict_delay * 1000))
+        files = [self.settings_file] + [self.compare] * bool(self.compare)
+        settings = [read_settings(Path(file)) if file else None for file in files]
+        began_s = time.perf_counter()
+        if self.at_once:
+            reports = [smallest(trace, self.at_once, self.nodes, self.gpus, one, delays) for one in settings]
+        else:
+            reports = [simulate(trace, divide(self.gpus, self.nodes), one, delays) for one in settings]
+        took_s = time.perf_counter() - began_s
+        names = [Path(file).stem if file else "defaults" for file in files]
+        if self.figure:
+            from gpu_worker.simulator.figure import draw
+
+            draw(names, reports, Path(self.figure))
+        if self.as_json:
+            sys.stdout.write(_json(trace, names, reports))
+            return
+        origin = trace.origin
+        made = f", seed {origin.seed}, {origin.people} people, version {origin.version}" if origin.version else ""
+        lines = [f"{origin.made_by}{made}: {len(trace.notebooks)} notebooks; a simulation, in {took_s:.1f} s", ""]
+        sys.stdout.write("\n".join(lines + text.pages(names, reports)) + "\n")
+
+    def _trace(self) -> traces.Trace:
+        ways = [bool(self.generate), bool(self.ledger), bool(self.extra_args)]
+        if sum(ways) != 1 or len(self.extra_args) > 1:
+            raise BadConfig("Give one trace: a file, --generate WORKLOAD or --ledger URL.")
+        if self.generate:
+            return generate(self.generate, self.seed, self.people or None)
+        if self.ledger:
+            from gpu_worker.broker.ledger import Ledger
+
+            with Ledger.open(self.ledger) as ledger:
+                return traces.of_ledger(ledger.cells(limit=10_000_000))
+        return traces.read(Path(self.extra_args[0]))
+
+
+def _json(trace: traces.Trace, names: list[str], reports: list[Report]) -> str:
+    runs = [{"name": name, **msgspec.structs.asdict(one)} for name, one in zip(names, reports, strict=True)]
+    found = msgspec.json.encode({"trace": trace.origin, "runs": runs})
+    return msgspec.json.format(found).decode() + "\n"

@@ -1,0 +1,223 @@
+"""What a simulated run comes to, in numbers: waits, use of the GPUs, what it saves, fairness."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bulletin.errors import BadConfig
+from gpu_worker.scheduler.projects import Settings
+from gpu_worker.simulator.nodes import Delays
+from gpu_worker.simulator.world import Played, World, divide
+from gpu_worker.traces import Trace, measure
+
+#: A cell that waits no longer than this starts at once.
+AT_ONCE_MS = 1_000
+#: The upper edges of the histogram of waits; the last bin has none.
+EDGES_MS = (1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000)
+_HOUR_MS = 3_600_000
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long cells waited, from their submission to their first line of code."""
+
+    cells: int  #: submitted
+    at_once: float  #: the share of them that began within a second; one that never began did not
+    median_ms: int  #: this and the others are of those that began
+    p90_ms: int  #: no more than one cell in ten waited longer
+    p99_ms: int
+    max_ms: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of one trace on one pool. GPU-hours are exact integrals, shown as numbers of hours."""
+
+    gpus: int
+    nodes: int
+    cells: int  #: submitted
+    returned: int
+    cut_at_walltime: int
+    refused: int
+    lost: int  #: with their node
+    still_waiting: int  #: at the end of the run
+    still_running: int
+    started_hot: int  #: without a request, on GPUs that their session still had
+    waited_for_nobody: float  #: the share of all cells that waited no longer than an eviction and a start take
+    waits: Waits
+    waits_by_project: dict[str, Waits]
+    histogram: tuple[int, ...]  #: cells by their wait, between the edges; one longer than those
+    evictions: int  #: hot sessions that had to leave for somebody else
+    hours: float  #: from the first notebook's opening to the end of the last lease
+    cell_gpu_hours: float  #: GPUs held for a cell, from the grant to the cell's end
+    hot_gpu_hours: float  #: GPUs held by hot sessions, which anybody may take, and by those that leave
+    reserved_gpu_hours: float  #: one GPU (or as many as it ever needs) per open notebook, if nobody had to wait
+    reserved_gpus: int  #: how many GPUs that takes at the worst moment
+    utilization: float  #: the part of the pool's GPU time that cells held
+    saved_hours: float  #: the part of the reserved GPU time that no cell held
+    saved_hours_strictly: float  #: the part that neither a cell nor a hot session held
+    saved_gpus: float  #: the part of the reserved GPUs that the pool does without; below 0 where it has more
+    jain_users: float  #: Jain's index over the users' progress
+    jain_projects: float  #: the same over projects
+    least_progress: float  #: that of the user who fared worst
+    gpus_in_use: tuple[float, ...]  #: by cells: the mean of each half hour from the start of the trace
+    gpus_leased: tuple[float, ...]  #: the same, with hot sessions
+    requests_waiting: tuple[float, ...]  #: the same, of requests
+
+
+def report(world: World) -> Report:
+    """The report of a world that has been played."""
+    played = world.played
+    nodes = world.nodes
+    demand = measure(world.trace.notebooks)
+    first_ms = min((notebook.opened_ms for notebook in world.trace.notebooks), default=0)
+    span_ms = max(1, world.now_ms - first_ms)
+    gpus = sum(nodes.sizes)
+    users = _progress(played, lambda one: one.user)
+    return Report(
+        gpus=gpus,
+        nodes=len(nodes.sizes),
+        cells=len(played),
+        returned=sum(one.end == "returned" for one in played),
+        cut_at_walltime=sum(one.end == "walltime" for one in played),
+        refused=sum(one.end == "refused" for one in played),
+        lost=sum(one.end == "lost" for one in played),
+        still_waiting=sum(one.started_ms is None and one.end is None for one in played),
+        still_running=sum(one.started_ms is not None and one.end is None for one in played),
+        started_hot=sum(one.was_hot for one in played),
+        waited_for_nobody=_share_within(played, nodes.delays.evict_ms + nodes.delays.start_ms),
+        waits=_waits(played),
+        waits_by_project={
+            project: _waits([one for one in played if one.project == project])
+            for project in sorted({one.project for one in played})
+        },
+        histogram=_histogram(one.wait_ms for one in played if one.wait_ms is not None),
+        evictions=nodes.evictions,
+        hours=span_ms / _HOUR_MS,
+        cell_gpu_hours=nodes.busy.total_ms / _HOUR_MS,
+        hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / _HOUR_MS,
+        reserved_gpu_hours=demand.reserved_gpu_ms / _HOUR_MS,
+        reserved_gpus=demand.most_open,
+        utilization=nodes.busy.total_ms / (gpus * span_ms),
+        saved_hours=_saved(nodes.busy.total_ms, demand.reserved_gpu_ms),
+        saved_hours_strictly=_saved(nodes.leased.total_ms, demand.reserved_gpu_ms),
+        saved_gpus=_saved(gpus, demand.most_open),
+        jain_users=jain(users),
+        jain_projects=jain(_progress(played, lambda one: one.project)),
+        least_progress=min(users, default=1.0),
+        gpus_in_use=tuple(nodes.busy.means()),
+        gpus_leased=tuple(nodes.leased.means()),
+        requests_waiting=tuple(world.waiting.means()),
+    )
+
+
+def simulate(
+    trace: Trace, sizes: tuple[int, ...], settings: Settings | None = None, delays: Delays | None = None
+) -> Report:
+    """Play a trace on nodes with so many GPUs each, until every notebook is closed."""
+    world = World(trace, sizes, settings, delays)
+    world.run()
+    return report(world)
+
+
+def smallest(
+    trace: Trace, share: float, nodes: int, most: int, settings: Settings | None = None, delays: Delays | None = None
+) -> Report:
+    """The report of the fewest GPUs, `most` at most, with which this share of cells starts at once.
+
+    Found by halving: the next smaller pool was tried and falls short.
+
+    Raises
+    ------
+    BadConfig
+        If `most` GPUs do not suffice.
+    """
+    best = simulate(trace, divide(most, nodes), settings, delays)
+    if best.waits.at_once < share:
+        raise BadConfig(
+            f"With {most} GPUs, {best.waits.at_once:.1%} of the cells start at once, and {share:.1%} were asked for. "
+            "Give more with --gpus."
+        )
+    low = 0
+    while best.gpus - low > 1:
+        tried = simulate(trace, divide((low + best.gpus) // 2, nodes), settings, delays)
+        if tried.waits.at_once >= share:
+            best = tried
+        else:
+            low = tried.gpus
+    return best
+
+
+def read_settings(path: Path) -> Settings:
+    """Settings of the scheduler, as a JSON object of its fields.
+
+    Raises
+    ------
+    BadConfig
+        If there is no such file, or it is not one.
+    """
+    try:
+        content = path.read_bytes()
+        unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(Settings.__struct_fields__)
+        if unknown:
+            known = ", ".join(Settings.__struct_fields__)
+            raise BadConfig(f"{path} sets {', '.join(sorted(unknown))}, which is not known. Known are {known}.")
+        return msgspec.json.decode(content, type=Settings)
+    except OSError as error:
+        raise BadConfig(f"The settings {path} cannot be read: {error.strerror}.") from None
+    except msgspec.MsgspecError as error:
+        raise BadConfig(f"The settings {path} are not understood: {error}.") from None
+
+
+def jain(amounts: Sequence[float]) -> float:
+    """Jain's index of fairness: 1 where all have the same, 1/n where one of n has everything; of none, 1.
+
+    (Σx)² / (n·Σx²): Jain, Chiu and Hawe, DEC-TR-301, 1984.
+    """
+    squares = sum(amount * amount for amount in amounts)
+    return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0
+
+
+def _progress(played: Iterable[Played], of: Callable[[Played], str]) -> list[float]:
+    """For each user or project: of the time from its cells' submission to their end, the part in which they ran."""
+    ran: dict[str, int] = {}
+    passed: dict[str, int] = {}
+    for one in played:
+        if one.started_ms is None or one.ended_ms is None:
+            continue
+        who = of(one)
+        ran[who] = ran.get(who, 0) + one.ended_ms - one.started_ms
+        passed[who] = passed.get(who, 0) + one.ended_ms - one.submitted_ms
+    return [ran[who] / passed[who] if passed[who] else 1.0 for who in ran]
+
+
+def _waits(played: Sequence[Played]) -> Waits:
+    waits = sorted(one.wait_ms for one in played if one.wait_ms is not None)
+
+    def quantile(percent: int) -> int:
+        """The nearest rank: the smallest wait that so many percent of all do not exceed."""
+        at = -(-len(waits) * percent // 100) - 1
+        return waits[at] if waits else 0
+
+    return Waits(
+        cells=len(played),
+        at_once=_share_within(played, AT_ONCE_MS),
+        median_ms=quantile(50),
+        p90_ms=quantile(90),
+        p99_ms=quantile(99),
+        max_ms=quantile(100),
+    )
+
+
+def _share_within(played: Sequence[Played], limit_ms: int) -> float:
+    return sum(one.wait_ms is not None and one.wait_ms <= limit_ms for one in played) / max(1, len(played))
+
+
+def _histogram(waits: Iterable[int]) -> tuple[int, ...]:
+    counts = [0] * (len(EDGES_MS) + 1)
+    for wait_ms in waits:
+        counts[next((at for at, edge_ms in enumerate(EDGES_MS) if wait_ms <= edge_ms), len(EDGES_MS))] += 1
+    return tuple(counts)
+
+
+def _saved(used: int, reserved: int) -> float:
+    return 1 - used / reserved if reserved else 0.0
