@@ -104,8 +104,6 @@ class Nodes:
                 assert_never(action)
 
     def _grant(self, grant: Grant, now_ms: int) -> list[Outcome]:
-        if grant.lease in self.tenants:  # said again
-            return []
         self.tenants[grant.lease] = Tenant(grant.lease, grant.session, grant.slots, grant.walltime_ms, now_ms)
         self.leased.add(len(grant.slots), now_ms)
         self.busy.add(len(grant.slots), now_ms)

@@ -74,7 +74,9 @@ def test_measures_are_what_a_hand_finds() -> None:
                 Cell(6 * MINUTE_MS, 10 * MINUTE_MS),  # stays open
                 first_ms=MINUTE_MS,
             ),
-            notebook("b", 54 * MINUTE_MS, Cell(10 * MINUTE_MS, 0, gpus=2)),  # opened as the other one is closed
+            notebook(
+                "b", 54 * MINUTE_MS, Cell(10 * MINUTE_MS, 4 * MINUTE_MS, gpus=2)
+            ),  # opened as the other one is closed
             notebook("c", 60 * MINUTE_MS),
         ]
     )
@@ -83,9 +85,9 @@ def test_measures_are_what_a_hand_finds() -> None:
     assert (found.median_run_ms, found.longest_run_ms) == (6 * MINUTE_MS, 10 * MINUTE_MS)
     assert found.median_gap_ms == 3 * MINUTE_MS
     assert found.used_gpu_ms == (10 + 2 * 10) * MINUTE_MS
-    assert found.reserved_gpu_ms == (54 + 2 * 10) * MINUTE_MS
+    assert found.reserved_gpu_ms == (54 + 2 * 14) * MINUTE_MS
     assert found.most_open == 2
-    assert found.idle_share == pytest.approx(1 - 30 / 74)
+    assert found.idle_share == pytest.approx(1 - 30 / 82)
 
 
 # Made-up weeks
