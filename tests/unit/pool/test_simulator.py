@@ -97,13 +97,20 @@ def test_a_session_that_wants_another_qos_gives_its_gpu_back_first() -> None:
     assert times(world)["a.1"] == (2_200, 2_900, 3_900, "returned")
 
 
-def test_an_eviction_that_takes_long_is_asked_for_again_and_counted_once() -> None:
+def test_an_eviction_that_takes_long_is_counted_once_and_who_leaves_starts_nothing() -> None:
     slow = Delays(start_ms=200, hot_ms=5, evict_ms=25 * SECOND)
-    made = (notebook("a", 0, Cell(SECOND, MINUTE)), notebook("b", 2 * SECOND, Cell(SECOND, MINUTE)))
+    made = (
+        notebook("a", 0, Cell(SECOND, 5 * SECOND), Cell(SECOND, 0)),
+        notebook("b", 2 * SECOND, Cell(SECOND, MINUTE)),
+    )
     world = World(Trace(Origin(made_by="hand"), made), (1,), None, slow)
     world.run()
-    assert times(world)["b.0"] == (2_000, 27_200, 28_200, "returned")
-    assert world.nodes.evictions == 1
+    assert times(world) == {
+        "a.0": (0, 200, 1_200, "returned"),
+        "b.0": (2_000, 27_200, 28_200, "returned"),
+        "a.1": (6_200, 53_400, 54_400, "returned"),  # its session was leaving when it was submitted
+    }
+    assert world.nodes.evictions == 2
 
 
 def test_a_cell_on_its_way_is_not_stopped_by_an_eviction() -> None:
