@@ -43,6 +43,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     still_running: int
     started_hot: int  #: without a request, on GPUs that their session still had
     waited_for_nobody: float  #: the share of all cells that waited no longer than an eviction and a start take
+    longest_passed_by: int  #: requests that were submitted after the one that waited longest, and began before it
     waits: Waits
     waits_by_project: dict[str, Waits]
     histogram: tuple[int, ...]  #: cells by their wait, between the edges; one longer than those
@@ -85,6 +86,7 @@ def report(world: World) -> Report:
         still_running=sum(one.started_ms is not None and one.end is None for one in played),
         started_hot=sum(one.was_hot for one in played),
         waited_for_nobody=_share_within(played, nodes.delays.evict_ms + nodes.delays.start_ms),
+        longest_passed_by=_passed_by(played),
         waits=_waits(played),
         waits_by_project={
             project: _waits([one for one in played if one.project == project])
@@ -210,6 +212,19 @@ def _waits(played: Sequence[Played]) -> Waits:
 
 def _share_within(played: Sequence[Played], limit_ms: int) -> float:
     return sum(one.wait_ms is not None and one.wait_ms <= limit_ms for one in played) / max(1, len(played))
+
+
+def _passed_by(played: Sequence[Played]) -> int:
+    longest = max((one for one in played if one.wait_ms is not None), key=lambda one: one.wait_ms or 0, default=None)
+    if longest is None or longest.started_ms is None:
+        return 0
+    return sum(
+        one.started_ms is not None
+        and one.started_ms < longest.started_ms
+        and one.submitted_ms > longest.submitted_ms
+        and not one.was_hot
+        for one in played
+    )
 
 
 def _histogram(waits: Iterable[int]) -> tuple[int, ...]:

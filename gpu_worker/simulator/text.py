@@ -37,6 +37,7 @@ def table(names: Sequence[str], reports: Sequence[Report]) -> list[str]:
     row("wait: median", lambda one: show_duration(one.waits.median_ms))
     row("  90%, 99% of cells", lambda one: f"{show_duration(one.waits.p90_ms)}, {show_duration(one.waits.p99_ms)}")
     row("  longest", lambda one: show_duration(one.waits.max_ms))
+    row("    passed by later requests", lambda one: f"{one.longest_passed_by}")
     projects = sorted({project for one in reports for project in one.waits_by_project})
     for project in projects if len(projects) > 1 else ():
         row(f"  {project}: at once, 90%", lambda one, project=project: _by_project(one, project))  # type: ignore[misc]
