@@ -17,6 +17,11 @@ from gpu_worker.traces import Notebook, Trace
 
 #: The width of the curves' bins.
 WIDTH_MS = 30 * 60_000
+_DAY_MS = 24 * 60 * 60_000
+#: When the trace begins by the scheduler's clock, which counts from 1970: on the first Monday, as weeks do.
+START_MS = 4 * _DAY_MS
+#: If nothing but the passing of time happens for so long, who waits will wait for ever: no budget is for longer.
+PATIENCE_MS = 62 * _DAY_MS
 End = Literal["returned", "walltime", "refused", "lost"]
 
 
@@ -101,6 +106,8 @@ class World:
         self._heap: list[tuple[int, int, Happening]] = []
         self._seq = count()  # what happens at the same time happens in the order in which it was known
         self._look_ms: int | None = None
+        self._others = 0  # planned happenings that are more than a look
+        self._moved_ms = 0  # when the last of those was
 
     def run(self, until_ms: int | None = None) -> None:
         """Play on until nothing is left to happen, or up to a time. May be called again."""
@@ -113,6 +120,11 @@ class World:
             at_ms, _, happening = heappop(self._heap)
             if isinstance(happening, Look) and at_ms != self._look_ms:
                 continue  # it was put off, or nothing is due any more
+            if not isinstance(happening, Look):
+                self._others -= 1
+                self._moved_ms = at_ms
+            elif not self._others and (not self._kernels or at_ms > self._moved_ms + PATIENCE_MS):
+                break
             self.now_ms = at_ms
             self._happen(happening)
         self.now_ms = max(self.now_ms, until_ms or 0)
@@ -120,6 +132,7 @@ class World:
             curve.advance(self.now_ms)
 
     def _plan(self, at_ms: int, happening: Happening) -> None:
+        self._others += not isinstance(happening, Look)
         heappush(self._heap, (at_ms, next(self._seq), happening))
 
     def _happen(self, happening: Happening) -> None:
@@ -151,7 +164,7 @@ class World:
     def tell(self, event: ev.Event) -> None:
         """Let the scheduler note a fact now, and do what it says. Facts beyond the trace are told between two runs."""
         self.steps += 1
-        for action in self.scheduler.step(event, self.now_ms):
+        for action in self.scheduler.step(event, START_MS + self.now_ms):
             if isinstance(action, Grant) and action.request in self._wishes:
                 kernel = self._wishes.pop(action.request)
                 assert kernel.under_way is not None, "a kernel wishes for a cell"
@@ -159,7 +172,7 @@ class World:
             for delay_ms, happening in self.nodes.perform(action, self.now_ms):
                 self._plan(self.now_ms + delay_ms, happening)
         due_ms = self.scheduler.deadline()
-        due_ms = None if due_ms is None else max(due_ms, self.now_ms)
+        due_ms = None if due_ms is None else max(due_ms - START_MS, self.now_ms)
         if due_ms != self._look_ms:
             self._look_ms = due_ms
             if due_ms is not None:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bulletin.errors import BadConfig
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, ProjectId
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import Budget, Project, Settings
 from gpu_worker.simulator.command import SimulateCommand
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.nodes import Delays
@@ -146,6 +146,31 @@ def test_cells_of_a_lost_node_are_lost_and_their_notebooks_go_on_elsewhere(lost_
     assert gone == {"l-b.0", "l-c.0"}  # a fitted n1
     assert world.nodes.busy.level == world.nodes.leased.level == world.waiting.level == 0
     check(world.scheduler.state)
+
+
+def world_with_a_budget_of_five_minutes_a_day() -> World:
+    project = Project(id=ProjectId("ml"), budget=Budget(gpu_ms=5 * MINUTE, period="day"))
+    cells = (Cell(10 * MINUTE, MINUTE), Cell(MINUTE, MINUTE))
+    trace = Trace(Origin(made_by="hand"), (notebook("a", 0, *cells),))
+    return World(trace, (1,), Settings(projects=(project,)), DELAYS)
+
+
+def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:
+    world = world_with_a_budget_of_five_minutes_a_day()
+    world.run()
+    (first, second), day_ms = world.played, 24 * 60 * MINUTE
+    assert first.end == second.end == "returned"
+    assert second.started_ms is not None
+    assert day_ms <= second.started_ms < day_ms + MINUTE
+
+
+def test_who_would_wait_for_ever_does_not_keep_the_simulation_going() -> None:
+    world = world_with_a_budget_of_five_minutes_a_day()
+    world.run(until_ms=10 * MINUTE + SECOND)
+    world.tell(ev.AgentLost(AgentId("n0")))
+    world.run()
+    assert [one.end for one in world.played] == ["returned", None]
+    assert report(world).still_waiting == 1
 
 
 # What adds up
