@@ -164,7 +164,7 @@ def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:
     assert day_ms <= second.started_ms < day_ms + MINUTE
 
 
-def test_who_would_wait_for_ever_does_not_keep_the_simulation_going() -> None:
+def test_who_waits_for_a_pool_without_nodes_still_waits_at_the_end() -> None:
     world = world_with_a_budget_of_five_minutes_a_day()
     world.run(until_ms=10 * MINUTE + SECOND)
     world.tell(ev.AgentLost(AgentId("n0")))
