@@ -39,7 +39,9 @@ class SimulateCommand(Application):
     ).tag(config=True)
     gpus = Int(60, min=1, help="How many GPUs the pool has; with --at-once, how many at most.").tag(config=True)
     nodes = Int(8, min=1, help="On how many nodes they are, as evenly as can be.").tag(config=True)
-    settings_file = Unicode("", help="Settings of the scheduler, as JSON. Empty: the defaults.").tag(config=True)
+    settings_file = Unicode("", help="A quota file, or settings of the scheduler as JSON. Empty: the defaults.").tag(
+        config=True
+    )
     compare = Unicode("", help="Other settings of the scheduler, for a second column.").tag(config=True)
     at_once = Float(
         0.0, min=0, max=1, help="Find the fewest GPUs with which this share of cells starts within 1 s. Example: 0.9"
@@ -71,7 +73,7 @@ class SimulateCommand(Application):
     }
     examples = (
         "bulletin simulate --generate course --seed 1 --gpus 60 --nodes 8\n"
-        "bulletin simulate week.jsonl --gpus 40 --config now.json --compare then.json\n"
+        "bulletin simulate week.jsonl --gpus 40 --config now.toml --compare then.toml\n"
         "bulletin simulate --generate course --seed 1 --gpus 200 --at-once 0.9"
     )
 

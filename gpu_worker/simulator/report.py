@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from bulletin.errors import BadConfig
+from gpu_worker.quotas import read_quotas
 from gpu_worker.scheduler.projects import Settings
 from gpu_worker.simulator.nodes import Delays
 from gpu_worker.simulator.world import Played, World, divide
@@ -150,13 +151,16 @@ def smallest(
 
 
 def read_settings(path: Path) -> Settings:
-    """Settings of the scheduler, as a JSON object of its fields.
+    """Settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
 
     Raises
     ------
     BadConfig
         If there is no such file, or it is not one.
     """
+    if path.suffix != ".json":
+        quotas, _ = read_quotas(path)
+        return Settings(qos=quotas.qos, projects=quotas.projects)
     try:
         content = path.read_bytes()
         unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(Settings.__struct_fields__)

@@ -457,6 +457,13 @@ def test_settings_that_are_none_are_bad_configuration(content: str | None, said:
         read_settings(path)
 
 
+def test_a_quota_file_is_settings(tmp_path: Path) -> None:
+    path = tmp_path / "quotas.toml"
+    path.write_text("[projects.course]\nguaranteed = 2\n")
+    [project] = read_settings(path).projects
+    assert (project.id, project.guaranteed_milli) == ("course", 2000)
+
+
 def test_the_program_ends_with_the_status_of_bad_configuration() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gpu_worker.cli", "simulate", "--generate", "party"], capture_output=True, text=True
