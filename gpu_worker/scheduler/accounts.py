@@ -16,9 +16,11 @@ from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
 from gpu_worker.scheduler.shares import Used
 
-#: Place in a user's own line: higher priority of QoS first, then the shorter walltime, then earlier submission.
-#: Sequence numbers never tie.
-Key = tuple[int, int, int]
+#: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
+#: walltime, then earlier submission. Sequence numbers never tie.
+Key = tuple[int, int, int, int]
+#: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
+_USE_A_DELAY, _LATEST_MS = 60, 600_000
 #: The smaller one is next.
 Rank = tuple[int, ...]
 
@@ -210,7 +212,6 @@ class Accounts:
         self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
             account.history.add(amount, age_ms)
-        self._rank_user(project, name)
 
     # --- lines
 
@@ -238,6 +239,17 @@ class Accounts:
                 account.waiting[shape] = number
             else:
                 del account.waiting[shape]
+
+    def due_ms(self, project: ProjectId, name: UserName, apart_ms: int) -> int:
+        """When a request of now is due: the later the more its user used before, but not much later.
+
+        So who used less comes first, and nobody is passed for ever. Whatever of the user waits or runs puts it back by
+        `apart_ms`: many requests are no way to the front.
+        """
+        age_ms, user = self.now_ms - (self.began_ms or 0), self.user_of(project, name)
+        used_ms = user.history.at(age_ms) // GPU_MILLI
+        number = sum(map(len, user.lines.values())) + user.used // GPU_MILLI
+        return self.now_ms + min(_LATEST_MS, used_ms // _USE_A_DELAY) + number * apart_ms
 
     def _rank_user(self, project: ProjectId, name: UserName, qos: str = "") -> None:
         """Put a user's lines in order again; those in other projects as well where a QoS limits the user in all."""
@@ -273,7 +285,7 @@ class Accounts:
         at_once, runs = self.qos[shape.qos].running_per_user, self.runs.get((user.name, shape.qos))
         if at_once is not None and runs is not None and runs.used >= at_once:
             return None
-        return (entry.key[0], user.used, user.history.amount, *entry.key[1:])
+        return (entry.key[0], user.used, *entry.key[1:])
 
     # --- who is next
 

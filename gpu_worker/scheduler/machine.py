@@ -38,6 +38,9 @@ from gpu_worker.scheduler.order import Place, decisions
 from gpu_worker.scheduler.projects import Settings
 from gpu_worker.scheduler.state import LANES, Lane, Lease, Node, Request, State, lane_of
 
+#: Who is due within the same ten seconds is put in order by walltime.
+_DUE_TO_MS = 10_000
+
 
 class Scheduler:
     """First come, first served per QoS; sessions stay hot until somebody else waits for their slots.
@@ -116,7 +119,8 @@ class Scheduler:
         qos = state.qos[event.qos]
         lane = state.lane_for(event.gpus)
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
-        key = (-qos.priority, walltime_ms, state.next_seq())
+        due = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms) // _DUE_TO_MS
+        key = (-qos.priority, due, walltime_ms, state.next_seq())
         need = max(1, event.gpus)
         shape = Shape(lane, need, state.cost_of(lane, need), event.qos)
         request = Request(
@@ -364,7 +368,6 @@ class Scheduler:
             cost=self.state.cost_of(request.lane, len(slots)),
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
-        self.state.accounts.remember(request.project, request.user, lease.cost * self.settings.entry_ms)
         return _grant(request.id, lease)
 
     def _evict(self, lease: Lease) -> Evict:

@@ -104,7 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[Project, ...] = ()
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
-    entry_ms: int = 10_000  #: what each grant counts as use from the start: many short cells are no way to the front
+    apart_ms: int = 10_000  #: how much later each further request of a user is due
     look_ahead: int = 16  #: requests for which slots are freed at the same time
 
 

@@ -19,6 +19,12 @@ PERIOD = {
 }
 
 
+def weight(now_ms: int) -> int:
+    """What use at a time counts for, by the hour: twice as much as a week before."""
+    weeks, hours = divmod(now_ms // 3_600_000, 168)
+    return round(65_536 * 2 ** (hours / 168)) << weeks
+
+
 @dataclass
 class Wish:
     """A request that has not ended."""
@@ -26,6 +32,7 @@ class Wish:
     event: ev.RequestSubmitted
     order: tuple[int, int]
     walltime_ms: int = 0
+    due: int = 0
 
 
 @dataclass
@@ -194,14 +201,7 @@ class Referee:
 
     def use_before(self, who: tuple[str, ...]) -> Fraction:
         """What was used in the past: half of it after a week, by the hour. Histories begin at 0."""
-        now_hours = self.now_ms // 3_600_000
-        return sum(
-            (
-                Fraction(amount) * Fraction(2 ** ((at_ms // 3_600_000 - now_hours) / 168))
-                for amount, at_ms in self.past.get(who, [])
-            ),
-            Fraction(),
-        )
+        return Fraction(sum(amount * weight(at_ms) for amount, at_ms in self.past.get(who, [])), weight(self.now_ms))
 
     def first(self, wishes: list[Wish], used: dict[tuple[str, ...], int], depth: int) -> Wish:
         """Who is next of these, which are in the same project down to this depth."""
@@ -222,12 +222,12 @@ class Referee:
     def rank_of_user(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
         asked = wish.event
         who = ("user", asked.project, asked.user)
-        return wish.order[0], used.get(who, 0), self.use_before(who), wish.walltime_ms, wish.order[1]
+        return wish.order[0], used.get(who, 0), wish.due, wish.walltime_ms, wish.order[1]
 
     def rank(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
         project, promised = self.project(name), self.guaranteed(name)
         would = used.get(("project", name), 0) + self.cost(wish.event)
-        rest = (int(self.use_before(("project", name)) / project.weight), wish.walltime_ms, wish.order[1])
+        rest = (int(self.use_before(("project", name)) / project.weight), wish.due, wish.walltime_ms, wish.order[1])
         if would <= promised:
             return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
         return 1, wish.order[0], -project.priority, Fraction(would - promised, project.weight), *rest
@@ -240,7 +240,7 @@ class Referee:
         would = used.get(("project", name), 0) - sum(used.get(("project", one), 0) for one in inside)
         would += self.cost(wish.event)
         past = self.use_before(("project", name)) - sum(self.use_before(("project", one)) for one in inside)
-        rest = (int(past), wish.walltime_ms, wish.order[1])
+        rest = (int(past), wish.due, wish.walltime_ms, wish.order[1])
         if would <= promised:
             return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
         return 1, wish.order[0], 0, Fraction(would - promised), *rest
@@ -382,7 +382,16 @@ class Referee:
         ):
             self.wishes[event.request] = Wish(event, (0, 0))
             return {("refuse", event.request)}
-        self.wishes[event.request] = Wish(event, (-qos.priority, self.count), event.walltime_ms or qos.walltime_ms)
+        used_ms = int(self.use_before(("user", event.project, event.user))) // 1000
+        user = ("user", event.project, event.user)
+        number = self.amounts("granted", "busy").get(user, 0) // 1000 + sum(
+            (wish.event.project, wish.event.user) == user[1:] and name != earlier
+            for name, wish in self.wishes.items()
+            if wish.event.session not in {lease.session for lease in self.leases.values()}
+        )
+        due = (self.now_ms + min(10 * 60_000, used_ms // 60) + number * self.settings.apart_ms) // 10_000
+        walltime_ms = event.walltime_ms or qos.walltime_ms
+        self.wishes[event.request] = Wish(event, (-qos.priority, self.count), walltime_ms, due)
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, gpus: int) -> bool:
@@ -420,8 +429,6 @@ class Referee:
                 raise AssertionError(f"{grant.request} passed {other.event.request} on a node that can hold it")
         del self.wishes[grant.request]
         self.ended.add(grant.request)
-        for who in self.who(asked):
-            self.past.setdefault(who, []).append((self.cost(asked) * self.settings.entry_ms, now_ms))
         self.leases[grant.lease] = Tenancy(
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
             grant.request, grant=grant,

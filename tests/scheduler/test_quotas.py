@@ -298,3 +298,21 @@ def test_what_was_used_before_is_known_after_a_change() -> None:
     assert pool.free("club.ann:1") == []
     assert pool.why("club.bob/1").reason.startswith("project 'club' has used the 1.5 GPU-hours of this day")
     pool.replay()
+
+
+def test_who_used_much_is_put_back_but_not_for_ever() -> None:
+    pool = Quotas()
+    pool.join("a", slots(1))
+    pool.busy("course.ann")
+    pool.later(20 * 60 * MINUTE)
+    pool.free("course.ann:1")
+    pool.busy("course.bob")
+    assert pool.wants("course.ann", n=2) == []
+    pool.later(5 * MINUTE)
+    assert pool.wants("course.cem") == []
+    pool.later(6 * MINUTE)
+    assert pool.wants("course.dan") == []
+    assert pool.order(["course.bob:1", "course.cem:1", "course.ann:2"]) == [
+        "course.cem:1", "course.ann:2", "course.dan:1",
+    ]  # fmt: skip
+    pool.replay()
