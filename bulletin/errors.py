@@ -15,7 +15,8 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── CellLost              the executor, its node or the link went away while the cell ran
 │   └── CellStopped           the user stopped the cell, and it had to be ended
 ├── the operator
-│   └── BadConfig             a setting, a file or a database that cannot be used
+│   ├── BadConfig             a setting, a file or a database that cannot be used
+│   └── LedgerAway            the ledger's database does not answer
 └── the peer
     ├── MalformedMessage      frames that are not a message of this link
     └── VersionMismatch       two versions of the protocol that do not understand each other
@@ -241,6 +242,23 @@ class BadConfig(BulletinError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+class LedgerAway(BulletinError):
+    """The server of the ledger's database does not answer. What was told to the ledger before is kept."""
+
+    code = "ledger-away"
+    retryable = True
+
+    def __init__(self, database: str, problem: str) -> None:
+        super().__init__(database, problem)
+        self.database, self.problem = database, problem
+
+    def __str__(self) -> str:
+        return (
+            f"The ledger at {self.database} does not answer: {self.problem}. "
+            "Nothing that it was told is lost; start its server again."
+        )
 
 
 class MalformedMessage(BulletinError):

@@ -1,4 +1,4 @@
-"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`, `simulate`."""
+"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`, `usage`, `simulate`."""
 
 import asyncio
 import contextlib
@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import structlog
 import zmq
 import zmq.asyncio
-from traitlets import Bool, Int, Unicode
+from traitlets import Bool, CaselessStrEnum, Int, Unicode
 from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
@@ -282,12 +283,87 @@ class QuotaCommand(_Command):
         super().parse_command_line(words)
 
 
+class UsageCommand(_Command):
+    """Who used how much."""
+
+    name = "bulletin-usage"
+    description = "Show who used how many GPU-hours, from the ledger of a pool, whether the pool runs or not."
+    by = CaselessStrEnum(["user", "project", "qos"], "user", help="Whose sums: of each user, project or QoS.").tag(
+        config=True
+    )
+    period = CaselessStrEnum(
+        ["day", "week", "month"],
+        None,
+        allow_none=True,
+        help="Sums of each day, week (from Monday) or month, in UTC. Without: of all the time.",
+    ).tag(config=True)
+    since = Unicode("", help="From the beginning of this day, UTC. Example: 2026-09-01").tag(config=True)
+    until = Unicode(
+        "", help="Until before the beginning of this day, UTC: 2026-10-01 has all of September. Empty: until now."
+    ).tag(config=True)
+    form = CaselessStrEnum(["table", "csv", "json"], "table", help="How to write it.").tag(config=True)
+    cells = Bool(False, help="One row for each cell that ended, instead of sums; with --csv or --json.").tag(
+        config=True
+    )
+    aliases = {
+        **_Command.aliases,
+        "by": "UsageCommand.by",
+        "period": "UsageCommand.period",
+        "since": "UsageCommand.since",
+        "until": "UsageCommand.until",
+    }
+    flags = {
+        "csv": ({"UsageCommand": {"form": "csv"}}, "Write comma-separated values, exact, in milliseconds."),
+        "json": ({"UsageCommand": {"form": "json"}}, "Write JSON, exact, in milliseconds."),
+        "cells": ({"UsageCommand": {"cells": True}}, "One row for each cell, instead of sums."),
+    }
+
+    def start(self) -> None:
+        """Ask the ledger and print, row by row."""
+        try:
+            self._print()
+            sys.stdout.flush()
+        except BrokenPipeError:  # who reads has seen enough; nor shall the interpreter's own flush complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _print(self) -> None:
+        from gpu_worker.broker import export
+        from gpu_worker.broker.ledger import Ledger
+
+        since_ms, until_ms = _day_ms("--since", self.since), _day_ms("--until", self.until)
+        if self.cells and self.form == "table":
+            raise BadConfig("--cells is for other programs. Add --csv or --json.")
+        with Ledger.open(self.settings().database, upgrade=False) as ledger:
+            if self.cells:
+                rows, fields = ledger.each_cell(since_ms, until_ms), export.CELL_FIELDS
+            else:
+                sums = ledger.each_usage(self.by, period=self.period, since_ms=since_ms, until_ms=until_ms)
+                if self.form == "table":
+                    sys.stdout.writelines(line + "\n" for line in export.table(sums, self.by, self.period))
+                    return
+                rows, fields = export.usage_rows(sums), export.USAGE_FIELDS
+            write = export.write_csv if self.form == "csv" else export.write_json
+            write(rows, fields, sys.stdout)
+
+
+def _day_ms(option: str, text: str) -> int | None:
+    """The beginning of a day, in milliseconds since 1970, UTC. None where there is none."""
+    if not text:
+        return None
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise BadConfig(f"{option} is {text!r}, which is not a day. Write it as in 2026-09-01.") from None
+    return int(day.timestamp()) * 1000
+
+
 COMMANDS: dict[str, type[_Command | SimulateCommand]] = {
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,
     "status": StatusCommand,
     "quota": QuotaCommand,
+    "usage": UsageCommand,
     "simulate": SimulateCommand,
 }
 

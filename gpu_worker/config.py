@@ -62,8 +62,8 @@ class Pool(Configurable):
     agent_port = Int(0, help="Port for agents. 0: a free one, kept from then on.").tag(config=True)
     database = Unicode(
         "",
-        help="URL of the ledger's database. Empty: SQLite in the folder. "
-        "Example: postgresql+psycopg://bulletin@db/bulletin",
+        help="URL of the ledger's database. Empty: SQLite in the folder. PostgreSQL needs bulletin[postgresql]; "
+        "keep its password in ~/.pgpass, not here. Example: postgresql://bulletin@db/bulletin",
     ).tag(config=True)
     slots = Int(
         0,

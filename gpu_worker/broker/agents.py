@@ -9,7 +9,7 @@ import msgspec
 import structlog
 from sqlalchemy.exc import DataError
 
-from bulletin.errors import VersionMismatch
+from bulletin.errors import LedgerAway, VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
@@ -23,6 +23,8 @@ _SILENCE_MS = 10_000
 #: Cells that end within this time are written together. Their agents keep them until they are written.
 _GATHER_S = 0.1
 _BATCH = 500
+#: How long to wait before a ledger that did not answer is asked again.
+_LEDGER_AWAY_S = 1.0
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -110,10 +112,19 @@ class Agents:
             while not self._unwritten.empty() and len(batch) < _BATCH:
                 batch.append(self._unwritten.get_nowait())
             rows = [row for _, row in batch]
-            for row in await asyncio.to_thread(self._record, rows):
+            for row in await self._record_in_time(rows):
                 self._log.info("cell", cell=row.cell, lease=row.lease, user=row.user, outcome=row.outcome)
             for route, row in batch:
                 await self._send(route, wire.Recorded(cell=row.cell))
+
+    async def _record_in_time(self, rows: list[CellRecord]) -> list[CellRecord]:
+        """Write rows, as soon as the ledger answers. Should this broker end before, the agents still have them."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._record, rows)
+            except LedgerAway as error:
+                self._log.warning("cells wait for the ledger", cells=len(rows), problem=str(error))
+                await asyncio.sleep(_LEDGER_AWAY_S)
 
     def _record(self, rows: list[CellRecord]) -> list[CellRecord]:
         """Write rows; one that the database will not have is logged in full, and harms no other."""

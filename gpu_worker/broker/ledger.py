@@ -1,218 +1,187 @@
-"""What happened and who used what, kept for good: events are appended, and each ended cell is one row, once."""
+"""What happened and who used what, kept for good: facts are told to the ledger, and each is kept once."""
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, RowMapping, create_engine, event, func, insert, select
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy import RowMapping, Select, func, insert, select
 
-from bulletin.errors import BadConfig
-from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
-from gpu_worker.broker.tables import cells, events
+from bulletin.ids import ProjectId
+from gpu_worker.broker import audit, rows, usage
+from gpu_worker.broker.database import Database
+from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, LeaseRecord, Record, check
+from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
+from gpu_worker.broker.usage import By, Period, Usage
 
-_BUSY_MS = 10_000
-_READS = {"ledger_reads": True}
+__all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
 
-
-class CellRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell that has ended, as it is accounted."""
-
-    cell: CellId
-    lease: LeaseId
-    session: SessionId
-    user: UserName
-    project: ProjectId
-    qos: str
-    node: str
-    slots: tuple[SlotId, ...]  #: those it held
-    kind: Literal["gpu", "cpu"]  #: what they are; a MIG slice counts as a GPU
-    gpus: int  #: how many it asked for
-    started_at_ms: int  #: milliseconds since 1970, UTC
-    ended_at_ms: int
-    held_ms: int  #: from the cell's arrival to the last byte of its results, by the agent's steady clock: what counts
-    ran_ms: int  #: of that, the time in which the user's code ran
-    outcome: str  #: returned, raised, interrupted, walltime, died, node-lost …
-    peak_memory_bytes: int | None = None
-    mean_utilization: float | None = None  #: 0 to 1
-    bytes_sent: int = 0
-    bytes_returned: int = 0
-    label: str = ""
-
-    @property
-    def slot_ms(self) -> int:
-        """Slots held, times how long."""
-        return len(self.slots) * self.held_ms
-
-    @property
-    def gpu_ms(self) -> int:
-        """GPU time used: nothing on CPU slots."""
-        return self.slot_ms if self.kind == "gpu" else 0
+#: How many rows of a long answer are in memory at once.
+_CHUNK = 200
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """The sum over the cells of one user, project or QoS."""
+class OpenLease(msgspec.Struct, frozen=True):
+    """A lease whose end the ledger has not heard of, and until when it knows what the lease did."""
 
-    of: str
-    cells: int
-    ran_ms: int
-    gpu_ms: int
-    slot_ms: int
+    lease: LeaseRecord
+    accounted_until_ms: int
 
 
 class Ledger:
-    """The database of a pool. Every call is one transaction and has happened when it returns; any thread may call."""
+    """The database of a pool. Every call is one transaction and has happened when it returns; any thread may call.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    Every call raises `LedgerAway` where the database's server does not answer; the same call is right again later.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     @classmethod
-    def open(cls, url: str) -> Self:
-        """Open the database at an SQLAlchemy URL, make it where it is not there, and bring its tables up to date.
+    def open(cls, url: str, *, upgrade: bool = True) -> Self:
+        """Open the database at an SQLAlchemy URL; `Database.open` says how, and what it raises."""
+        return cls(Database.open(url, upgrade=upgrade))
+
+    # --- what it is told
+
+    def record(self, records: Iterable[Record], at_ms: int) -> list[Record]:
+        """Keep facts, all or nothing: those that it did not have before, in the order of their kinds.
+
+        A fact that it has already, by its name, changes nothing, whatever else is said of it now. The journal of events
+        gets each new one. `at_ms` is now, in milliseconds since 1970, UTC.
 
         Raises
         ------
-        BadConfig
-            If it cannot be opened, or was written by a newer Bulletin.
+        ValueError
+            If a record does not add up (`records.check`). Nothing of the call is kept.
+        sqlalchemy.exc.DataError, OverflowError
+            If the database has no room for a value. Nothing of the call is kept.
         """
-        try:
-            parsed = make_url(url)
-        except ArgumentError:  # the sentence of SQLAlchemy repeats the URL, and with it a password
-            raise BadConfig(
-                "The ledger's database URL is not one. Write it as in 'sqlite:////srv/ledger.db'."
-            ) from None
-        shown = parsed.render_as_string(hide_password=True)
-        try:
-            engine = _engine(parsed)
-        except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
-            raise BadConfig(f"The ledger at {shown} cannot be opened: {error}.") from error
-        try:
-            with engine.begin() as connection:
-                _upgrade(connection, shown)
-        except DBAPIError as error:
-            engine.dispose()
-            raise BadConfig(f"The ledger at {shown} cannot be opened: {error.orig}.") from error
-        except BaseException:
-            engine.dispose()
-            raise
-        return cls(engine)
-
-    def append(self, kind: str, payload: Mapping[str, Any], at_ms: int) -> None:
-        """Note that something happened."""
-        with self._engine.begin() as connection:
-            _append(connection, kind, payload, at_ms)
-
-    def record_cell(self, record: CellRecord, at_ms: int) -> bool:
-        """Account a cell that has ended, once: False, and nothing changes, where it has been accounted already."""
-        return bool(self.record_cells([record], at_ms))
+        wanted = list(records)
+        for record in wanted:
+            check(record)
+        if not wanted:
+            return []
+        new: list[Record] = []
+        with self._database.writing() as connection:
+            for (
+                kind,
+                write,
+            ) in rows.WRITERS.items():  # in one order of tables, and of rows in them: writers never deadlock
+                named: dict[tuple[str | int, ...], Record] = {}
+                for record in wanted:
+                    if isinstance(record, kind):
+                        named.setdefault(rows.name(record), record)
+                new += write(connection, [named[name] for name in sorted(named)])
+            rows.append_events(connection, new, at_ms)
+        return new
 
     def record_cells(self, records: Sequence[CellRecord], at_ms: int) -> list[CellRecord]:
         """Account cells that have ended, in one transaction: those that had not been accounted before."""
-        by_cell = {record.cell: record for record in records}
-        with self._engine.begin() as connection:
-            known = set(connection.scalars(select(cells.c.cell).where(cells.c.cell.in_(by_cell))))
-            new = [record for record in by_cell.values() if record.cell not in known]
-            if new:
-                connection.execute(insert(cells), [_row(record) for record in new])
-            for record in new:
-                _append(connection, "cell-recorded", msgspec.to_builtins(record), at_ms)
-        return new
+        return [record for record in self.record(records, at_ms) if isinstance(record, CellRecord)]
+
+    def record_cell(self, record: CellRecord, at_ms: int) -> bool:
+        """Account a cell that has ended, once: False, and nothing changes, where it has been accounted already."""
+        return bool(self.record([record], at_ms))
+
+    def append(self, kind: str, payload: Mapping[str, Any], at_ms: int) -> None:
+        """Note that something happened. Said twice, it is noted twice: a `Happening` is noted once."""
+        with self._database.writing() as connection:
+            connection.execute(insert(events).values(at=at_ms, kind=kind, payload=rows.to_json(payload)))
+
+    # --- what it is asked
 
     def cells(self, user: str | None = None, limit: int = 100) -> list[CellRecord]:
-        """Cells that have ended, the last one first."""
-        query = select(cells).order_by(cells.c.ended_at_ms.desc(), cells.c.cell).limit(limit)
+        """Cells that have ended, the last one first. Their spans are not looked up: `spans` is None."""
+        query = select(cells).order_by(cells.c.ended_at_ms.desc(), cells.c.cell, cells.c.attempt.desc()).limit(limit)
         if user is not None:
             query = query.where(cells.c.user == user)
-        with self._engine.connect().execution_options(**_READS) as connection:
-            rows = connection.execute(query).mappings().all()
-        return [_record(row) for row in rows]
+        with self._database.reading() as connection:
+            return [rows.to_record(row, CellRecord) for row in connection.execute(query).mappings()]
 
-    def usage(self, by: Literal["user", "project", "qos"]) -> list[Usage]:
-        """Sums over all cells, those with the most GPU time first."""
-        column = cells.c[by]
-        sums = [func.sum(cells.c[name]) for name in ("ran_ms", "gpu_ms", "slot_ms")]
-        query = select(column, func.count(), *sums).group_by(column)
-        with self._engine.connect().execution_options(**_READS) as connection:
-            rows = connection.execute(query).all()
-        found = [Usage(str(of), *(int(number) for number in numbers)) for of, *numbers in rows]
-        return sorted(found, key=lambda usage: (-usage.gpu_ms, -usage.slot_ms, usage.of))
+    def each_cell(self, since_ms: int | None = None, until_ms: int | None = None) -> Iterator[dict[str, Any]]:
+        """The rows of cells that ended from `since_ms` until before `until_ms`, by their end, a few in memory at once.
+
+        The iterator holds one moment of the database while it is not exhausted or closed.
+        """
+        query = select(cells).order_by(cells.c.ended_at_ms, cells.c.cell, cells.c.attempt)
+        for row in self._each(usage.within(query, cells.c.ended_at_ms, since_ms, until_ms)):
+            yield {str(name): value for name, value in row.items()}
+
+    def usage(
+        self,
+        by: By,
+        *,
+        period: Period | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        parents: Mapping[ProjectId, ProjectId | None] | None = None,
+    ) -> list[Usage]:
+        """Who used how much: `usage.ask` says what counts where."""
+        return list(self.each_usage(by, period=period, since_ms=since_ms, until_ms=until_ms, parents=parents))
+
+    def each_usage(
+        self,
+        by: By,
+        *,
+        period: Period | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        parents: Mapping[ProjectId, ProjectId | None] | None = None,
+    ) -> Iterator[Usage]:
+        """As `usage`, one period in memory at a time, of one moment of the database."""
+        with self._database.reading() as connection:
+            yield from usage.ask(connection, by, period, since_ms, until_ms, parents)
+
+    def open_leases(self) -> list[OpenLease]:
+        """Leases that have not ended, oldest first: what a broker that starts again goes on to account."""
+        until = select(func.max(lease_spans.c.ended_at_ms)).where(lease_spans.c.lease == leases.c.lease)
+        query = select(leases, until.scalar_subquery().label("until_ms")).where(leases.c.ended_at_ms.is_(None))
+        query = query.order_by(leases.c.granted_at_ms, leases.c.lease)
+        with self._database.reading() as connection:
+            found = [
+                (rows.to_record(row, LeaseRecord), row["until_ms"]) for row in connection.execute(query).mappings()
+            ]
+        return [OpenLease(lease, max(lease.granted_at_ms, until_ms or 0)) for lease, until_ms in found]
+
+    def balances(self, until_ms: int | None = None) -> dict[ProjectId, int]:
+        """The credits of each project that ever had any, in GPU-milliseconds, from what came before `until_ms`."""
+        query = select(credit_entries.c.project, func.sum(credit_entries.c.gpu_ms)).group_by(credit_entries.c.project)
+        query = usage.within(query.order_by(credit_entries.c.project), credit_entries.c.at_ms, None, until_ms)
+        with self._database.reading() as connection:
+            return {ProjectId(row[0]): int(row[1]) for row in connection.execute(query)}
+
+    def credits(self, project: ProjectId | None = None) -> Iterator[CreditRecord]:
+        """Earnings and spendings by time, of one project or of all."""
+        query = select(credit_entries).order_by(credit_entries.c.at_ms, credit_entries.c.credit)
+        if project is not None:
+            query = query.where(credit_entries.c.project == project)
+        return (rows.to_record(row, CreditRecord) for row in self._each(query))
+
+    def config_changes(self, limit: int = 100) -> list[ConfigChange]:
+        """Who changed what, the last change first."""
+        query = select(config_changes).order_by(config_changes.c.at_ms.desc(), config_changes.c.change).limit(limit)
+        with self._database.reading() as connection:
+            return [rows.to_record(row, ConfigChange) for row in connection.execute(query).mappings()]
+
+    def audit(self) -> Iterator[str]:
+        """What does not add up, in sentences: nothing, where all is well.
+
+        Held to the millisecond: each cell is its spans, in quota and borrowed; each lease that has ended is cells and
+        hot time, from grant to end, without a gap and without an overlap.
+        """
+        for look in audit.QUESTIONS:
+            yield from look(self._each)
+
+    def _each(self, query: Select[Any]) -> Iterator[RowMapping]:
+        with self._database.reading() as connection:
+            yield from connection.execution_options(yield_per=_CHUNK).execute(query).mappings()
 
     def close(self) -> None:
         """Let go of the database."""
-        self._engine.dispose()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-
-def _append(connection: Connection, kind: str, payload: Mapping[str, Any], at_ms: int) -> None:
-    connection.execute(insert(events).values(at=at_ms, kind=kind, payload=_json(payload)))
-
-
-def _row(record: CellRecord) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(record)
-    return {**fields, "slots": _json(record.slots), "gpu_ms": record.gpu_ms, "slot_ms": record.slot_ms}
-
-
-def _record(row: RowMapping) -> CellRecord:
-    fields = {str(name): value for name, value in row.items()}  # the keys are of a str of SQLAlchemy's own
-    return msgspec.convert({**fields, "slots": msgspec.json.decode(row["slots"])}, CellRecord)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
-    if url.database and url.database != ":memory:":
-        _make_private(Path(url.database))
-    engine = create_engine(url)
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-def _make_private(path: Path) -> None:
-    """Only the pool's user may read who ran what. SQLite gives its side files the mode of the database."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    path.chmod(0o600)
-
-
-def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # the driver would otherwise commit before each change of a table
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {_BUSY_MS}"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    """Who will write takes the lock first: a reader that turns writer meets an error instead of a wait."""
-    reads = connection.get_execution_options().get("ledger_reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
-
-
-def _upgrade(connection: Connection, shown: str) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    known = {step.revision for step in ScriptDirectory.from_config(config).walk_revisions()}
-    for version in MigrationContext.configure(connection).get_current_heads():
-        if version not in known:
-            raise BadConfig(
-                f"The ledger at {shown} has version {version}, which this Bulletin does not know: "
-                "a newer one wrote it. Upgrade Bulletin, or give it another ledger. Nothing was changed."
-            )
-    command.upgrade(config, "head")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+from bulletin.errors import LedgerAway
 from bulletin.ids import UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Person
@@ -59,7 +60,10 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
                     wait_ms=standing.wait_ms,
                 )
             )
-    rows = broker.ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
+    try:
+        rows = broker.ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
+    except LedgerAway:
+        rows = []  # the rest of the picture is not the ledger's
     return wire.Picture(
         slots=tuple(slots),
         waiting=tuple(sorted(waiting, key=lambda one: one.position)),

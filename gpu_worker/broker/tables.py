@@ -1,13 +1,17 @@
-"""The ledger's tables as they are now. What leads from older databases to here is in `migrations`."""
+"""The ledger's tables as they are now. What leads from older databases to here is in `migrations`.
 
-from sqlalchemy import BigInteger, Column, Float, Index, Integer, MetaData, String, Table, Text
+All times are milliseconds since 1970, UTC. Rows are only ever added, in every table but `leases`, where the end comes
+later; triggers see to it in the database itself.
+"""
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
 
 metadata = MetaData()
 
 #: Whole numbers that outgrow 32 bits; SQLite counts rows by themselves only in a plain INTEGER.
 _Count = BigInteger().with_variant(Integer(), "sqlite")
 
-#: All that happened, in order. Rows are only ever appended.
+#: All that happened, in order: every record of the other tables, and what has no table of its own.
 events = Table(
     "events",
     metadata,
@@ -15,19 +19,21 @@ events = Table(
     Column("at", BigInteger, nullable=False, comment="milliseconds since 1970, UTC"),
     Column("kind", String(64), nullable=False),
     Column("payload", Text, nullable=False, comment="JSON"),
+    Column("id", String(256), comment="who says an event twice gives it a name"),
+    Index("events_by_id", "id", unique=True),
 )
 
-#: One row for each cell that was given slots, written when it ended.
+#: One row for each run of a cell that was given slots, written when it ended.
 cells = Table(
     "cells",
     metadata,
-    Column("cell", String(128), primary_key=True),
-    Column("lease", String(128), nullable=False),
-    Column("session", String(128), nullable=False),
-    Column("user", String(255), nullable=False),
-    Column("project", String(255), nullable=False),
-    Column("qos", String(64), nullable=False),
-    Column("node", String(255), nullable=False),
+    Column("cell", String(256), primary_key=True),
+    Column("lease", String(256), nullable=False),
+    Column("session", String(256), nullable=False),
+    Column("user", String(256), nullable=False),
+    Column("project", String(256), nullable=False),
+    Column("qos", String(256), nullable=False),
+    Column("node", String(256), nullable=False),
     Column("slots", Text, nullable=False, comment="JSON list of slot ids"),
     Column("kind", String(8), nullable=False, comment="gpu or cpu"),
     Column("gpus", Integer, nullable=False),
@@ -43,6 +49,74 @@ cells = Table(
     Column("bytes_sent", BigInteger, nullable=False),
     Column("bytes_returned", BigInteger, nullable=False),
     Column("label", Text, nullable=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False, server_default="1"),
+    Column("in_quota_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms; the rest is borrowed"),
+    Column("borrowed_ms", BigInteger, nullable=False, server_default="0"),
+    Column("refunded_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms, lost by a reclaim"),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
+)
+
+#: One row for each lease, written when it is granted; its end is added once.
+leases = Table(
+    "leases",
+    metadata,
+    Column("lease", String(256), primary_key=True),
+    Column("session", String(256), nullable=False),
+    Column("user", String(256), nullable=False),
+    Column("project", String(256), nullable=False),
+    Column("qos", String(256), nullable=False),
+    Column("node", String(256), nullable=False),
+    Column("slots", Text, nullable=False, comment="JSON list of slot ids"),
+    Column("kind", String(8), nullable=False, comment="gpu or cpu"),
+    Column("granted_at_ms", BigInteger, nullable=False),
+    Column("ended_at_ms", BigInteger, comment="NULL while it holds"),
+    Column("why", String(256), nullable=False),
+    Index("leases_by_end", "ended_at_ms"),
+)
+
+#: What leases did, without a gap from grant to end: a cell, or nothing (hot time, which nobody pays).
+lease_spans = Table(
+    "lease_spans",
+    metadata,
+    Column("lease", String(256), primary_key=True),
+    Column("cell", String(256), primary_key=True, comment="empty is hot time"),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("started_at_ms", BigInteger, primary_key=True, autoincrement=False),
+    Column("ended_at_ms", BigInteger, nullable=False),
+    Column("in_quota", Boolean(create_constraint=False), nullable=False, comment="else borrowed; true of hot time"),
+    Column("slots", Integer, nullable=False, comment="how many"),
+    Column("kind", String(8), nullable=False, comment="gpu or cpu"),
+    Column("user", String(256), nullable=False),
+    Column("project", String(256), nullable=False),
+    Column("qos", String(256), nullable=False),
+    Index("lease_spans_by_end", "ended_at_ms", "started_at_ms"),
+)
+
+#: What projects earned and spent. A balance is a sum.
+credit_entries = Table(
+    "credits",
+    metadata,
+    Column("credit", String(256), primary_key=True),
+    Column("project", String(256), nullable=False),
+    Column("gpu_ms", BigInteger, nullable=False, comment="GPU-milliseconds: earned above 0, spent below"),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("cause", String(64), nullable=False),
+    Column("counterpart", String(256), comment="project lent to or borrowed of"),
+    Column("lease", String(256), comment="whose time it was"),
+    Index("credits_by_project", "project", "at_ms"),
+)
+
+#: Who changed which field of the configuration, and from what to what.
+config_changes = Table(
+    "config_changes",
+    metadata,
+    Column("change", String(256), primary_key=True),
+    Column("at_ms", BigInteger, nullable=False),
+    Column("who", String(256), nullable=False),
+    Column("what", String(256), nullable=False, comment="whose field it is"),
+    Column("field", String(256), nullable=False),
+    Column("before", Text, nullable=False, comment="JSON"),
+    Column("after", Text, nullable=False, comment="JSON"),
+    Index("config_changes_by_time", "at_ms"),
 )

@@ -1,26 +1,23 @@
-"""The ledger on real SQLite files."""
+"""The ledger on real databases: what it is told is kept once, in SQLite files and on a PostgreSQL server alike."""
 
 import json
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, make_url
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateTable
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError
 
 from bulletin.errors import BadConfig
-from gpu_worker.broker.ledger import CellRecord, Ledger, Usage
-from gpu_worker.broker.tables import metadata
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, Happening, HotRecord, LeaseRecord, Span
 
 
 def record(cell: str, **changes: object) -> CellRecord:
@@ -32,29 +29,38 @@ def record(cell: str, **changes: object) -> CellRecord:
     return msgspec.structs.replace(plain, **changes)
 
 
+HOLDER = {
+    "lease": "l", "session": "s", "user": "ann", "project": "ml", "qos": "interactive", "node": "n1",
+    "slots": ("gpu-0", "gpu-1"), "kind": "gpu",
+}  # fmt: skip
+LEASE = LeaseRecord(**HOLDER, granted_at_ms=1_000)  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
 @pytest.fixture
-def ledger(path: Path):
+def sqlite_ledger(path: Path) -> Iterator[Ledger]:
     with Ledger.open(f"sqlite:///{path}") as ledger:
         yield ledger
 
 
-def rows(path: Path, query: str) -> list[tuple]:
-    connection = sqlite3.connect(path)
+def rows(url: str, query: str) -> list[tuple]:
+    engine = create_engine(url)
     try:
-        return connection.execute(query).fetchall()
+        with engine.begin() as connection:
+            found = connection.execute(text(query))
+            return [tuple(row) for row in found] if found.returns_rows else []
     finally:
-        connection.close()
+        engine.dispose()
 
 
-def test_events_are_kept_in_order(ledger: Ledger, path: Path) -> None:
+def test_events_are_kept_in_order(ledger: Ledger, url: str) -> None:
     ledger.append("lease-granted", {"lease": "l1", "slots": ["gpu-0"]}, at_ms=1_700_000_000_000)
     ledger.append("lease-ended", {"lease": "l1"}, at_ms=1_700_000_000_000)
-    kept = rows(path, "SELECT seq, at, kind, payload FROM events")
+    kept = rows(url, "SELECT seq, at, kind, payload FROM events")
     assert [(seq, at, kind) for seq, at, kind, _ in kept] == [
         (1, 1_700_000_000_000, "lease-granted"),
         (2, 1_700_000_000_000, "lease-ended"),
@@ -62,15 +68,15 @@ def test_events_are_kept_in_order(ledger: Ledger, path: Path) -> None:
     assert json.loads(kept[0][3]) == {"lease": "l1", "slots": ["gpu-0"]}
 
 
-def test_a_cell_is_accounted_once_however_often_it_is_reported(ledger: Ledger, path: Path) -> None:
+def test_a_cell_is_accounted_once_however_often_it_is_reported(ledger: Ledger, url: str) -> None:
     assert ledger.record_cell(record("c1"), at_ms=5_000) is True
     assert ledger.record_cell(record("c1", held_ms=9), at_ms=6_000) is False
     assert ledger.cells() == [record("c1")]
-    assert rows(path, "SELECT kind, at FROM events") == [("cell-recorded", 5_000)]
-    assert rows(path, "SELECT gpu_ms, slot_ms FROM cells") == [(5_980, 5_980)]
+    assert rows(url, "SELECT kind, at FROM events") == [("cell-recorded", 5_000)]
+    assert rows(url, "SELECT gpu_ms, slot_ms FROM cells") == [(5_980, 5_980)]
 
 
-def test_two_threads_that_report_the_same_cells_account_each_once(ledger: Ledger, path: Path) -> None:
+def test_two_threads_that_report_the_same_cells_account_each_once(ledger: Ledger, url: str) -> None:
     accounted: list[bool] = []
 
     def report() -> None:
@@ -82,7 +88,154 @@ def test_two_threads_that_report_the_same_cells_account_each_once(ledger: Ledger
     for thread in threads:
         thread.join()
     assert sorted(accounted) == [False] * 50 + [True] * 50
-    assert rows(path, "SELECT COUNT(*) FROM events") == [(50,)]
+    assert rows(url, "SELECT COUNT(*) FROM events") == [(50,)]
+
+
+def test_writers_that_meet_in_any_order_wait_for_each_other_and_keep_each_fact_once(ledger: Ledger, url: str) -> None:
+    facts = [
+        *(record(f"c{number}", lease=f"l{number}") for number in range(20)),
+        *(msgspec.structs.replace(LEASE, lease=f"l{number}") for number in range(20)),
+        *(CreditRecord(credit=f"k{n}", project="ml", gpu_ms=n, at_ms=0, cause="lent") for n in range(20)),  # type: ignore[arg-type]
+    ]
+    new: list[object] = []
+    begin = threading.Barrier(2)
+
+    def tell(order: int) -> None:
+        begin.wait()
+        for start in range(0, 60, 6):
+            new.extend(ledger.record(facts[::order][start : start + 30], at_ms=0))
+
+    threads = [threading.Thread(target=tell, args=[order]) for order in (1, -1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(new) == 60
+    assert rows(url, "SELECT COUNT(*) FROM events") == [(60,)]
+    assert ledger.balances() == {"ml": sum(range(20))}
+
+
+def test_each_attempt_of_a_cell_is_a_row(ledger: Ledger) -> None:
+    first = record("c1", outcome="reclaimed", refunded_ms=2_990, spans=(Span(1_010, 4_000, is_in_quota=False),))
+    second = record("c1", attempt=2, started_at_ms=9_000, ended_at_ms=11_990)
+    assert ledger.record([second, first, first], at_ms=0) == [first, second]
+    assert ledger.record([first, second], at_ms=0) == []
+    assert [(row.attempt, row.refunded_ms) for row in ledger.cells()] == [(2, 0), (1, 2_990)]
+
+
+def test_a_cell_is_in_quota_and_borrowed_by_its_spans_to_the_millisecond(ledger: Ledger, url: str) -> None:
+    spans = (Span(1_000, 1_500, is_in_quota=False), Span(1_500, 3_990))
+    assert ledger.record_cell(record("c1", spans=spans), at_ms=0)
+    assert ledger.record_cell(record("c2"), at_ms=0)
+    assert rows(url, "SELECT in_quota_ms, borrowed_ms FROM cells ORDER BY cell") == [(2_490, 500), (2_990, 0)]
+    assert list(ledger.audit()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spans": (Span(0, 2_989),)},
+        {"spans": (Span(0, 1_000), Span(999, 2_989))},
+        {"spans": (Span(0, 3_000), Span(3_000, 2_990))},
+        {"spans": ()},
+        {"refunded_ms": 2_991},
+        {"refunded_ms": -1},
+        {"attempt": 0},
+        {"held_ms": -1},
+    ],
+)
+def test_a_cell_that_does_not_add_up_is_refused_with_all_that_came_with_it(
+    sqlite_ledger: Ledger, changes: dict[str, object]
+) -> None:
+    with pytest.raises(ValueError, match="cell 'c2'"):
+        sqlite_ledger.record([record("c1"), record("c2", **changes)], at_ms=0)
+    assert sqlite_ledger.cells() == []
+
+
+def test_the_end_of_a_lease_is_kept_once_and_stays_whatever_is_said_first(ledger: Ledger, url: str) -> None:
+    end = msgspec.structs.replace(LEASE, ended_at_ms=9_000, why="released")
+    other = msgspec.structs.replace(end, lease="l2")
+    assert ledger.record([LEASE], at_ms=0) == [LEASE]
+    assert ledger.record([LEASE, end], at_ms=0) == [end]
+    assert ledger.record([LEASE, end, msgspec.structs.replace(end, ended_at_ms=8_000)], at_ms=0) == []
+    assert ledger.record([other], at_ms=0) == [other]
+    assert ledger.record([msgspec.structs.replace(LEASE, lease="l2")], at_ms=0) == []
+    ended = rows(url, "SELECT lease, granted_at_ms, ended_at_ms, why FROM leases ORDER BY lease")
+    assert ended == [("l", 1_000, 9_000, "released"), ("l2", 1_000, 9_000, "released")]
+
+
+def test_a_broker_that_starts_again_finds_the_leases_that_hold_and_until_when_they_are_accounted(
+    ledger: Ledger,
+) -> None:
+    leases = [msgspec.structs.replace(LEASE, lease=f"l{number}") for number in range(3)]
+    hot = HotRecord(**{**HOLDER, "lease": "l1"}, started_at_ms=1_000, ended_at_ms=1_400)
+    ended = msgspec.structs.replace(leases[2], ended_at_ms=1_000)
+    ledger.record([*leases, hot, record("c", lease="l1", held_ms=2_600, ran_ms=1), ended], at_ms=0)
+    found = [(one.lease, one.accounted_until_ms) for one in ledger.open_leases()]
+    assert found == [(leases[0], 1_000), (leases[1], 4_000)]
+
+
+def test_credits_add_up(ledger: Ledger) -> None:
+    entries = [
+        CreditRecord(credit="k1", project="ml", gpu_ms=700, at_ms=10, cause="lent", counterpart="bio", lease="l"),
+        CreditRecord(credit="k2", project="bio", gpu_ms=-700, at_ms=10, cause="borrowed", counterpart="ml", lease="l"),
+        CreditRecord(credit="k3", project="ml", gpu_ms=-(2**40), at_ms=20, cause="borrowed"),
+    ]  # type: ignore[list-item]
+    assert ledger.balances() == {}
+    assert ledger.record(entries, at_ms=0) == entries
+    assert ledger.record(entries, at_ms=0) == []
+    assert ledger.balances() == {"bio": -700, "ml": 700 - 2**40}
+    assert ledger.balances(until_ms=20) == {"bio": -700, "ml": 700}
+    assert list(ledger.credits()) == [entries[0], entries[1], entries[2]]
+    assert list(ledger.credits("bio")) == [entries[1]]  # type: ignore[arg-type]
+
+
+def test_who_changed_what_is_kept_with_what_it_was(ledger: Ledger) -> None:
+    change = ConfigChange(
+        change="f1", at_ms=5, who="root", what="project ml", field="guaranteed", before=None, after={"gpus": 1.5}
+    )  # type: ignore[arg-type]
+    later = msgspec.structs.replace(change, change="f2", at_ms=6, before={"gpus": 1.5}, after=[1, "é", None])
+    assert ledger.record([change, change, later], at_ms=7) == [change, later]
+    assert ledger.record([change], at_ms=8) == []
+    assert ledger.config_changes() == [later, change]
+
+
+def test_a_happening_is_noted_once(ledger: Ledger, url: str) -> None:
+    happening = Happening(id="h1", kind="node-lost", payload={"node": "n1"}, at_ms=3)
+    assert ledger.record([happening, happening], at_ms=9) == [happening]
+    assert ledger.record([happening], at_ms=9) == []
+    assert rows(url, "SELECT at, kind, payload FROM events") == [(3, "node-lost", '{"node":"n1"}')]
+
+
+def test_a_name_with_a_nul_or_of_full_length_is_accounted_all_the_same(ledger: Ledger) -> None:
+    sly = record("c\0", label="\0", project="p" * 256, qos="q" * 256)
+    long = record("c" * 256)
+    assert ledger.record([sly, long], at_ms=0) == [long, sly]
+    assert ledger.record([sly, long], at_ms=0) == []
+    assert {cell.cell for cell in ledger.cells()} == {"c\ufffd", "c" * 256}
+
+
+FINAL = ["events", "cells", "lease_spans", "credits", "config_changes"]
+
+
+@pytest.mark.parametrize("table", [*FINAL, "leases"])
+def test_the_database_itself_refuses_to_change_or_delete_what_was_written(ledger: Ledger, url: str, table: str) -> None:
+    end = msgspec.structs.replace(LEASE, ended_at_ms=9_000)
+    credit = CreditRecord(credit="k1", project="ml", gpu_ms=7, at_ms=1, cause="lent")  # type: ignore[arg-type]
+    change = ConfigChange(change="f1", at_ms=5, who="root", what="pool", field="slots", before=1, after=2)  # type: ignore[arg-type]
+    ledger.record([record("c1"), end, credit, change], at_ms=0)
+    column = {"credits": "cause", "config_changes": "field", "leases": "why"}.get(table, "kind")
+    before = rows(url, f"SELECT * FROM {table}")
+    assert before
+    statements = [f"UPDATE {table} SET {column} = 'x'", f"DELETE FROM {table}"]
+    if url.startswith("postgresql"):
+        statements.append(f"TRUNCATE {table}")
+    if url.startswith("sqlite") and table == "events":
+        statements.append("REPLACE INTO events (seq, at, kind, payload) VALUES (1, 1, 'x', '{}')")
+    for statement in statements:
+        with pytest.raises(DBAPIError, match=f"the table {table} is only appended to"):
+            rows(url, statement)
+    assert rows(url, f"SELECT * FROM {table}") == before
 
 
 def test_cells_come_last_first_and_by_user(ledger: Ledger) -> None:
@@ -103,17 +256,8 @@ def test_cells_come_last_first_and_by_user(ledger: Ledger) -> None:
     assert ledger.cells(user="nobody") == []
 
 
-def test_usage_adds_up_and_cpu_slots_use_no_gpu_time(ledger: Ledger) -> None:
-    ledger.record_cell(record("c1"), at_ms=0)
-    ledger.record_cell(record("c2", kind="cpu", slots=("cpu-0",), held_ms=10, ran_ms=10), at_ms=0)
-    ledger.record_cell(record("c3", user="bob", project="bio", slots=("gpu-0",), held_ms=7, ran_ms=7), at_ms=0)
-    assert ledger.usage(by="user") == [Usage("ann", 2, 2_910, 5_980, 5_990), Usage("bob", 1, 7, 7, 7)]
-    assert ledger.usage(by="project") == [Usage("ml", 2, 2_910, 5_980, 5_990), Usage("bio", 1, 7, 7, 7)]
-    assert ledger.usage(by="qos") == [Usage("interactive", 3, 2_917, 5_987, 5_997)]
-
-
-def test_only_the_owner_may_read_the_files(ledger: Ledger, path: Path) -> None:
-    ledger.append("x", {}, at_ms=0)
+def test_only_the_owner_may_read_the_files(sqlite_ledger: Ledger, path: Path) -> None:
+    sqlite_ledger.append("x", {}, at_ms=0)
     files = sorted(path.parent.iterdir())
     assert path in files
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -126,42 +270,17 @@ def test_a_ledger_that_was_readable_by_all_is_made_private(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_it_opens_again_with_all_that_was_in_it(path: Path) -> None:
+def test_it_opens_again_with_all_that_was_in_it(url: str) -> None:
     for number in range(3):
-        with Ledger.open(f"sqlite:///{path}") as ledger:
+        with Ledger.open(url) as ledger:
             assert len(ledger.cells()) == number
             ledger.record_cell(record(f"c{number}"), at_ms=0)
 
 
-def test_the_steps_lead_exactly_to_the_tables(ledger: Ledger, path: Path) -> None:
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
-    engine.dispose()
-
-
-def test_the_tables_can_be_written_for_postgresql() -> None:
-    script = "".join(str(CreateTable(table).compile(dialect=postgresql.dialect())) for table in metadata.sorted_tables)
-    assert "seq BIGSERIAL" in script
-    assert '"user" VARCHAR(255)' in script
-
-
-def test_a_database_of_a_newer_bulletin_is_left_alone_with_a_clear_error(path: Path) -> None:
-    Ledger.open(f"sqlite:///{path}").close()
-    connection = sqlite3.connect(path)
-    connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.commit()
-    connection.close()
-    with pytest.raises(BadConfig, match=r"ledger.db has version 9999, .* a newer one wrote it\. Upgrade Bulletin"):
-        Ledger.open(f"sqlite:///{path}")
-    assert rows(path, "SELECT version_num FROM alembic_version") == [("9999",)]
-
-
-@pytest.mark.parametrize("url", ["nonsense", "nosuch://host/db", "sqlite:////nosuch/folder/ledger.db"])
-def test_what_cannot_be_opened_is_a_clear_error(url: str) -> None:
+@pytest.mark.parametrize("address", ["nonsense", "nosuch://host/db", "sqlite:////nosuch/folder/ledger.db"])
+def test_what_cannot_be_opened_is_a_clear_error(address: str) -> None:
     with pytest.raises(BadConfig, match="ledger"):
-        Ledger.open(url)
+        Ledger.open(address)
 
 
 def test_a_file_that_is_no_database_is_a_clear_error_and_stays_as_it_is(path: Path) -> None:
@@ -212,6 +331,6 @@ def test_a_broker_that_is_killed_loses_nothing_that_it_was_told_is_kept(path: Pa
     with Ledger.open(f"sqlite:///{path}") as ledger:
         kept = len(ledger.cells(limit=1_000_000))
         assert kept in (told + 1, told + 2), "all that was told, and at most the one that was on its way"
-        assert rows(path, "SELECT COUNT(*) FROM events") == [(kept,)]
+        assert rows(f"sqlite:///{path}", "SELECT COUNT(*) FROM events") == [(kept,)]
         assert ledger.record_cell(record("c0"), at_ms=0) is False
         assert ledger.record_cell(record("next"), at_ms=0) is True

@@ -3,6 +3,8 @@
 from alembic import op
 from sqlalchemy import BigInteger, Column, Float, Integer, String, Text
 
+from gpu_worker.broker.migrations import refuse_downgrade
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -48,5 +50,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The ledger only goes forward: a backup is the way back."""
-    raise NotImplementedError
+    """There is no way back."""
+    refuse_downgrade()

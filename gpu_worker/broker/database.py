@@ -1,0 +1,204 @@
+"""The door to the ledger's database: SQLite or PostgreSQL by URL, tables up to date, troubles in words."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+
+from bulletin.errors import BadConfig, LedgerAway
+
+_BUSY_MS = 10_000
+_READS = "ledger_reads"
+#: How long a server may take to accept a connection, and to acknowledge what it was sent, in libpq's units.
+_PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5}
+#: What PostgreSQL answers while it starts, stops, or has no room: it may answer otherwise soon.
+_PASSING = ("57P01", "57P02", "57P03", "53300", "53400")
+#: Serializes the brokers that bring the same database up to date. Any number that nobody else locks.
+_UPGRADE_LOCK = 0x62756C6C6574696E
+
+
+class Database:
+    """One database, open. Connections are the caller's for the length of a `with`; any thread may take one."""
+
+    def __init__(self, engine: Engine, shown: str) -> None:
+        self._engine, self._shown = engine, shown
+
+    @classmethod
+    def open(cls, url: str, *, upgrade: bool = True) -> Self:
+        """Open the database at an SQLAlchemy URL: a private file for SQLite; psycopg for plain "postgresql://".
+
+        With `upgrade`, it is made where it is not there, and its tables are brought up to date, by one process at a
+        time. Without, both are for a broker to do.
+
+        Raises
+        ------
+        BadConfig
+            If it cannot be opened as things are, or was written by a newer Bulletin (or an older one, not to be
+            brought up to date).
+        LedgerAway
+            If its server does not answer, or not yet.
+        """
+        parsed = _parse(url)
+        shown = _without_secrets(parsed)
+        try:
+            engine = _engine(parsed, make=upgrade)
+        except FileNotFoundError:
+            raise BadConfig(f"There is no ledger at {shown}: no pool with this setting has run yet.") from None
+        except ModuleNotFoundError as error:
+            raise BadConfig(
+                f"The ledger at {shown} cannot be opened: there is no module {error.name!r}. "
+                "For PostgreSQL: pip install 'bulletin[postgresql]'."
+            ) from error
+        except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
+            raise BadConfig(f"The ledger at {shown} cannot be opened: {error}.") from error
+        database = cls(engine, shown)
+        try:
+            with database.writing() if upgrade else database.reading() as connection:
+                if connection.dialect.name == "postgresql" and upgrade:
+                    connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
+                _bring_up_to_date(connection, shown, upgrade=upgrade)
+        except DBAPIError as error:
+            engine.dispose()
+            raise BadConfig(f"The ledger at {shown} cannot be opened: {_words(error)}.") from error
+        except BaseException:
+            engine.dispose()
+            raise
+        return database
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: it has happened when the block has ended, or nothing of it, where the block raised.
+
+        Raises
+        ------
+        LedgerAway
+            If the server does not answer. Where it went away while it committed, it may have happened all the same.
+        """
+        with self._in_words(), self._engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One moment of the database, for as long as the block takes; raises `LedgerAway` as `writing` does."""
+        options: dict[str, Any] = {_READS: True}
+        if self._engine.dialect.name == "postgresql":
+            options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        with self._in_words(), self._engine.connect().execution_options(**options) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    @contextlib.contextmanager
+    def _in_words(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            if _is_away(error, self._engine):
+                raise LedgerAway(self._shown, _words(error)) from error
+            raise
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:  # the sentence of SQLAlchemy repeats the URL, and with it a password
+        raise BadConfig("The ledger's database URL is not one. Write it as in 'sqlite:////srv/ledger.db'.") from None
+    if parsed.drivername in ("postgresql", "postgres"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+def _without_secrets(url: URL) -> str:
+    """The URL as it may be shown: drivers take passwords among their options, too."""
+    hidden = {name: "***" for name in url.query if "pass" in name.lower()}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+
+
+def _is_away(error: DBAPIError, engine: Engine) -> bool:
+    """Whether the same may succeed when the server is back."""
+    if engine.dialect.name != "postgresql":
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return state in _PASSING or state.startswith("08")
+    # Without a state, it broke under a statement, or it was not reached at all. A server that turned us down says FATAL
+    # to any further try too, unless it only starts up.
+    said = str(error.orig)
+    return error.connection_invalidated or (
+        isinstance(error, OperationalError)
+        and ("FATAL" not in said or "starting up" in said or "shutting down" in said)
+    )
+
+
+def _words(error: DBAPIError) -> str:
+    """What the driver says, on one line. Neither a statement nor its values; no driver repeats a password."""
+    return " ".join(str(error.orig).split()).rstrip(".")
+
+
+def _engine(url: URL, *, make: bool) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        wanted = _PATIENCE if url.get_backend_name() == "postgresql" else {}
+        arguments = {name: value for name, value in wanted.items() if name not in url.query}
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments)
+    if url.database and url.database != ":memory:":
+        path = Path(url.database)
+        if make:
+            _make_private(path)
+        else:
+            path.stat()
+    engine = create_engine(url, hide_parameters=True)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _make_private(path: Path) -> None:
+    """Only the pool's user may read who ran what. SQLite gives its side files the mode of the database."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    path.chmod(0o600)
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    connection.isolation_level = None  # the driver would otherwise commit before each change of a table
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {_BUSY_MS}"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Who will write takes the lock first: a reader that turns writer meets an error instead of a wait."""
+    reads = connection.get_execution_options().get(_READS, False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _bring_up_to_date(connection: Connection, shown: str, *, upgrade: bool) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    steps = ScriptDirectory.from_config(config)
+    versions = MigrationContext.configure(connection).get_current_heads()
+    known = {step.revision for step in steps.walk_revisions()}
+    for version in versions:
+        if version not in known:
+            raise BadConfig(
+                f"The ledger at {shown} has version {version}, which this Bulletin does not know: "
+                "a newer one wrote it. Upgrade Bulletin, or give it another ledger. Nothing was changed."
+            )
+    if upgrade:
+        command.upgrade(config, "head")
+    elif set(versions) != set(steps.get_heads()):
+        raise BadConfig(
+            f"The ledger at {shown} was written by an older Bulletin. Start the pool once with this one, which brings "
+            "it up to date. Nothing was changed."
+        )

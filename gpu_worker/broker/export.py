@@ -1,0 +1,75 @@
+"""Rows of the ledger for people and as CSV or JSON, written as they come and never all in memory."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import msgspec
+
+from gpu_worker.broker.tables import cells
+from gpu_worker.broker.usage import Usage
+
+#: What spreadsheets run when a field begins with it: whoever names a cell must not run things where it is read.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+_HOUR_MS = 3_600_000
+_SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
+#: The columns of an export of cells, in their order.
+CELL_FIELDS = tuple(column.name for column in cells.columns)
+#: The columns of an export of usage.
+USAGE_FIELDS = (*Usage.__struct_fields__, "slot_ms", "gpu_ms")
+
+
+def usage_rows(rows: Iterable[Usage]) -> Iterator[dict[str, Any]]:
+    """Usage as rows of `USAGE_FIELDS`."""
+    for row in rows:
+        yield {**msgspec.structs.asdict(row), "slot_ms": row.slot_ms, "gpu_ms": row.gpu_ms}
+
+
+def write_csv(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: TextIO) -> None:
+    """A head and one line for each row (RFC 4180). Nothing is an empty field; numbers are as they are.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe before it, which spreadsheets take as "text".
+    """
+    writer = csv.writer(to)
+    writer.writerow(fields)
+    for row in rows:
+        writer.writerow([_field(row[name]) for name in fields])
+
+
+def write_json(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: TextIO) -> None:
+    """One list of objects, an object a line."""
+    before = "[\n"
+    for row in rows:
+        to.write(before + json.dumps({name: _plain(name, row[name]) for name in fields}))
+        before = ",\n"
+    to.write("[]\n" if before == "[\n" else "\n]\n")
+
+
+def table(rows: Iterable[Usage], by: str, period: str | None) -> Iterator[str]:
+    """Usage as lines for a terminal, in hours; time that was refunded is in the two before it."""
+    sums = ("in quota", "borrowed", "refunded", "hot")
+    first = f"{period:10}  " if period else ""
+    yield f"{first}{by:24}  {'of':8}  {'cells':>8}" + "".join(f"  {name:>10}" for name in sums) + "  hours"
+    for row in rows:
+        day = f"{datetime.fromtimestamp(row.from_ms / 1000, UTC):%Y-%m-%d}  " if period else ""
+        times = (row.in_quota_ms, row.borrowed_ms, row.refunded_ms, row.hot_ms)
+        hours = "".join(f"  {time_ms / _HOUR_MS:>10.2f}" for time_ms in times)
+        yield f"{day}{_printable(row.of):24}  {_SLOTS[row.kind]:8}  {row.cells:>8}{hours}"
+
+
+def _printable(text: str) -> str:
+    """A name that cannot move the cursor of who reads it."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def _field(value: object) -> object:
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) or value.lstrip().startswith(_FORMULA) else value
+    return "" if value is None else value
+
+
+def _plain(name: str, value: object) -> object:
+    return json.loads(value) if name == "slots" and isinstance(value, str) else value

@@ -1,0 +1,172 @@
+"""What the ledger is told: facts that are over, each with a name. Said twice or out of order, they say the same.
+
+All times are milliseconds since 1970, UTC; all durations whole milliseconds. *Slot time* is slots held times how long,
+and GPU time where the slots are GPUs.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who held what."""
+
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    node: str
+    slots: tuple[SlotId, ...]  #: those it held
+    kind: Literal["gpu", "cpu"]  #: what they are; a MIG slice counts as a GPU
+
+
+class Span(msgspec.Struct, frozen=True, order=True):
+    """A stretch of time, all of it in quota or all of it borrowed."""
+
+    started_at_ms: int
+    ended_at_ms: int
+    is_in_quota: bool = True
+
+    @property
+    def length_ms(self) -> int:
+        """How long it was."""
+        return self.ended_at_ms - self.started_at_ms
+
+
+class CellRecord(Holder, frozen=True, kw_only=True):
+    """One run of a cell that has ended, as it is accounted. What was requeued has a row for each attempt."""
+
+    cell: CellId
+    attempt: int = 1  #: counts the runs of one cell
+    gpus: int  #: how many it asked for
+    started_at_ms: int
+    ended_at_ms: int
+    held_ms: int  #: from the cell's arrival to the last byte of its results, by the agent's steady clock: what counts
+    ran_ms: int  #: of that, the time in which the user's code ran
+    #: When it held its slots, in quota or borrowed: together `held_ms`. None: up to its end at a stretch, in quota.
+    spans: tuple[Span, ...] | None = None
+    refunded_ms: int = 0  #: of `held_ms`, what a reclaim made worthless: charged to nobody
+    outcome: str  #: returned, raised, interrupted, walltime, died, node-lost …
+    peak_memory_bytes: int | None = None
+    mean_utilization: float | None = None  #: 0 to 1
+    bytes_sent: int = 0
+    bytes_returned: int = 0
+    label: str = ""
+
+    @property
+    def held(self) -> tuple[Span, ...]:
+        """When it held its slots, without empty spans."""
+        spans = (Span(self.ended_at_ms - self.held_ms, self.ended_at_ms),) if self.spans is None else self.spans
+        return tuple(span for span in spans if span.length_ms)
+
+    @property
+    def in_quota_ms(self) -> int:
+        """Of `held_ms`, what its project's guarantee covered."""
+        return self.held_ms - self.borrowed_ms
+
+    @property
+    def borrowed_ms(self) -> int:
+        """Of `held_ms`, what was borrowed."""
+        return sum(span.length_ms for span in self.held if not span.is_in_quota)
+
+    @property
+    def slot_ms(self) -> int:
+        """Slots held, times how long."""
+        return len(self.slots) * self.held_ms
+
+    @property
+    def gpu_ms(self) -> int:
+        """GPU time used: nothing on CPU slots."""
+        return self.slot_ms if self.kind == "gpu" else 0
+
+
+class HotRecord(Holder, frozen=True, kw_only=True):
+    """A stretch of a lease in which no cell ran. It is charged to nobody."""
+
+    started_at_ms: int
+    ended_at_ms: int
+
+
+class LeaseRecord(Holder, frozen=True, kw_only=True):
+    """A lease: said when it is granted, and again when it has ended."""
+
+    granted_at_ms: int
+    ended_at_ms: int | None = None  #: None while it holds
+    why: str = ""  #: why it ended
+
+
+class CreditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One earning or spending of a project."""
+
+    credit: str  #: names this entry; each project's balance is the sum of its entries
+    project: ProjectId
+    gpu_ms: int  #: GPU-milliseconds: earned above 0, spent below
+    at_ms: int
+    cause: str  #: lent, borrowed, refunded …
+    counterpart: ProjectId | None = None  #: to whom it lent, of whom it borrowed
+    lease: LeaseId | None = None  #: whose time it was
+
+
+class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of the configuration that somebody changed."""
+
+    change: str  #: names this change
+    at_ms: int
+    who: UserName
+    what: str  #: whose field it is: "project ml"
+    field: str
+    before: str | int | float | bool | list[Any] | dict[str, Any] | None  #: as in JSON; None where there was nothing
+    after: str | int | float | bool | list[Any] | dict[str, Any] | None
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """Something else that the journal keeps."""
+
+    id: str  #: names it
+    kind: str
+    payload: dict[str, Any]
+    at_ms: int
+
+
+Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | Happening
+
+
+def check(record: Record) -> None:
+    """Hold a record to what its fields promise.
+
+    Raises
+    ------
+    ValueError
+        With what does not add up. The ledger takes nothing of it.
+    """
+    match record:
+        case CellRecord():
+            _check_cell(record)
+        case HotRecord():
+            if record.ended_at_ms < record.started_at_ms:
+                raise ValueError(f"hot time of the lease {record.lease!r} ends before it starts")
+        case LeaseRecord():
+            if record.ended_at_ms is not None and record.ended_at_ms < record.granted_at_ms:
+                raise ValueError(f"the lease {record.lease!r} ends before it is granted")
+
+
+def _check_cell(record: CellRecord) -> None:
+    name = f"cell {record.cell!r}, attempt {record.attempt}"
+    if record.attempt < 1:
+        raise ValueError(f"{name}: attempts count from 1")
+    if record.held_ms < 0:
+        raise ValueError(f"{name} was held for {record.held_ms} ms")
+    if not 0 <= record.refunded_ms <= record.held_ms:
+        raise ValueError(f"{name}: {record.refunded_ms} ms of the {record.held_ms} ms it was held are refunded")
+    until_ms = None
+    for span in record.spans or ():
+        if span.length_ms < 0 or (until_ms is not None and span.started_at_ms < until_ms):
+            raise ValueError(f"{name}: its spans run backwards or overlap")
+        until_ms = span.ended_at_ms
+    total_ms = sum(span.length_ms for span in record.held)
+    if total_ms != record.held_ms:
+        raise ValueError(f"{name}: its spans are {total_ms} ms, and it was held for {record.held_ms} ms")

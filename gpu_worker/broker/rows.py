@@ -1,0 +1,203 @@
+"""How the ledger's records become rows, each once however often it is said, and rows become records again."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, assert_never
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, Table, insert
+from sqlalchemy.dialects import postgresql, sqlite
+
+from gpu_worker.broker.records import (
+    CellRecord,
+    ConfigChange,
+    CreditRecord,
+    Happening,
+    Holder,
+    HotRecord,
+    LeaseRecord,
+    Record,
+)
+from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
+
+_Kind = TypeVar("_Kind", CellRecord, LeaseRecord, CreditRecord, ConfigChange)
+
+
+def _write_cells(connection: Connection, records: list[CellRecord]) -> list[CellRecord]:
+    kept = _insert_new(connection, cells, [_cell_row(record) for record in records])
+    new = [record for record in records if (clean(record.cell), record.attempt) in kept]
+    spans = [
+        _span_row(
+            record, record.cell, record.attempt, span.started_at_ms, span.ended_at_ms, is_in_quota=span.is_in_quota
+        )
+        for record in new
+        for span in record.held
+    ]
+    if spans:
+        connection.execute(insert(lease_spans), spans)
+    return new
+
+
+def _write_hot(connection: Connection, records: list[HotRecord]) -> list[HotRecord]:
+    spans = [
+        _span_row(record, "", 0, record.started_at_ms, record.ended_at_ms, is_in_quota=True)
+        for record in records
+        if record.ended_at_ms > record.started_at_ms
+    ]
+    kept = _insert_new(connection, lease_spans, spans)
+    return [record for record in records if (clean(record.lease), "", 0, record.started_at_ms) in kept]
+
+
+def _write_leases(connection: Connection, records: list[LeaseRecord]) -> list[LeaseRecord]:
+    """Write leases, and the ends of leases. In whatever order they come, the end stays."""
+    new = []
+    for record in records:
+        statement = _inserts(connection)(leases).values(_row(record))
+        ends = statement.excluded.ended_at_ms.is_not(None) & leases.c.ended_at_ms.is_(None)
+        statement = statement.on_conflict_do_update(
+            index_elements=[leases.c.lease],
+            set_={"ended_at_ms": statement.excluded.ended_at_ms, "why": statement.excluded.why},
+            where=ends,
+        )
+        if connection.execute(statement.returning(leases.c.lease)).first() is not None:
+            new.append(record)
+    return new
+
+
+def _write_credits(connection: Connection, records: list[CreditRecord]) -> list[CreditRecord]:
+    kept = _insert_new(connection, credit_entries, [_row(record) for record in records])
+    return [record for record in records if (clean(record.credit),) in kept]
+
+
+def _write_changes(connection: Connection, records: list[ConfigChange]) -> list[ConfigChange]:
+    kept = _insert_new(connection, config_changes, [_row(record) for record in records])
+    return [record for record in records if (clean(record.change),) in kept]
+
+
+def _write_happenings(connection: Connection, records: list[Happening]) -> list[Happening]:
+    new = []
+    for record in records:
+        row = {"at": record.at_ms, "kind": record.kind, "payload": to_json(record.payload), "id": clean(record.id)}
+        statement = _inserts(connection)(events).values(row).on_conflict_do_nothing(index_elements=["id"])
+        if connection.execute(statement.returning(events.c.seq)).first() is not None:
+            new.append(record)
+    return new
+
+
+#: In this order, so that two writers of the same tables wait for each other and never in a circle.
+WRITERS: dict[type[Record], Callable[[Connection, list[Any]], Sequence[Record]]] = {
+    LeaseRecord: _write_leases,
+    CellRecord: _write_cells,
+    HotRecord: _write_hot,
+    CreditRecord: _write_credits,
+    ConfigChange: _write_changes,
+    Happening: _write_happenings,
+}
+
+
+def name(record: Record) -> tuple[str | int, ...]:
+    """What makes a record the same one, among those of its kind."""
+    match record:
+        case CellRecord():
+            return clean(record.cell), record.attempt
+        case HotRecord():
+            return clean(record.lease), record.started_at_ms
+        case LeaseRecord():
+            return clean(record.lease), record.ended_at_ms is not None
+        case CreditRecord():
+            return (clean(record.credit),)
+        case ConfigChange():
+            return (clean(record.change),)
+        case Happening():
+            return (clean(record.id),)
+    assert_never(record)
+
+
+def append_events(connection: Connection, new: Sequence[Record], at_ms: int) -> None:
+    """Put records into the journal; a happening is there already."""
+    notes = [
+        {"at": at_ms, "kind": _event_kind(record), "payload": to_json(record)}
+        for record in new
+        if not isinstance(record, Happening)
+    ]
+    if notes:
+        connection.execute(insert(events), notes)
+
+
+def _event_kind(record: Record) -> str:
+    match record:
+        case CellRecord():
+            return "cell-recorded"
+        case HotRecord():
+            return "hot-recorded"
+        case LeaseRecord():
+            return "lease-granted" if record.ended_at_ms is None else "lease-ended"
+        case CreditRecord():
+            return "credit-recorded"
+        case ConfigChange():
+            return "config-changed"
+        case Happening():
+            return record.kind
+    assert_never(record)
+
+
+def _inserts(connection: Connection) -> Callable[[Table], Any]:
+    """An INSERT that knows what to do about rows that are there: each dialect has its own."""
+    return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+
+
+def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+    """Insert the rows whose keys are not there yet, also where another writer is at it: the keys inserted."""
+    if not rows:
+        return set()
+    statement = _inserts(connection)(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
+    return {tuple(key) for key in connection.execute(statement, rows)}
+
+
+def clean(text: str) -> str:
+    """A text that every database takes. PostgreSQL has no NUL: with one in its name, a cell would go unaccounted."""
+    return text.replace("\0", "\ufffd")
+
+
+def _row(record: Record) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(record)
+    if isinstance(record, ConfigChange):
+        fields |= {"before": to_json(record.before), "after": to_json(record.after)}
+    if isinstance(record, Holder):
+        fields["slots"] = to_json(record.slots)
+    return {name: clean(value) if isinstance(value, str) else value for name, value in fields.items()}
+
+
+def _cell_row(record: CellRecord) -> dict[str, Any]:
+    row = _row(record)
+    del row["spans"]
+    sums = ("gpu_ms", "slot_ms", "in_quota_ms", "borrowed_ms")
+    return {**row, **{name: getattr(record, name) for name in sums}}
+
+
+def _span_row(
+    holder: Holder, cell: str, attempt: int, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool
+) -> dict[str, Any]:
+    texts = {"lease": holder.lease, "cell": cell, "user": holder.user, "project": holder.project, "qos": holder.qos}
+    return {
+        **{name: clean(text) for name, text in texts.items()},
+        "attempt": attempt,
+        "started_at_ms": started_at_ms,
+        "ended_at_ms": ended_at_ms,
+        "in_quota": is_in_quota,
+        "slots": len(holder.slots),
+        "kind": holder.kind,
+    }
+
+
+def to_record(row: RowMapping, kind: type[_Kind]) -> _Kind:
+    """A row as the record that it was made of."""
+    fields = {str(name): value for name, value in row.items()}  # the keys are of a str of SQLAlchemy's own
+    for name in ("slots", "before", "after"):
+        if name in fields:
+            fields[name] = msgspec.json.decode(fields[name])
+    return msgspec.convert(fields, kind)
+
+
+def to_json(value: object) -> str:
+    """A value as the text of a column."""
+    return msgspec.json.encode(value).decode()

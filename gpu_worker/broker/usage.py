@@ -1,0 +1,188 @@
+"""Who used how much, of which kind, and when: the questions that people ask of the ledger."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, select
+
+from bulletin.ids import ProjectId
+from gpu_worker.broker.tables import cells, lease_spans
+
+By = Literal["user", "project", "qos"]
+Period = Literal["day", "week", "month"]
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one user, project or QoS used of one kind of slots in one stretch of time.
+
+    Slot time is in slots times milliseconds: of the kind "gpu" it is GPU-milliseconds.
+    """
+
+    of: str
+    kind: Literal["gpu", "cpu"]
+    from_ms: int = 0  #: of the stretch, milliseconds since 1970, UTC
+    until_ms: int = 0
+    cells: int = 0  #: runs that ended in it, each attempt counted
+    ran_ms: int = 0  #: how long their code ran, whenever that was
+    in_quota_ms: int = 0  #: slot time of cells in it, whenever they ended
+    borrowed_ms: int = 0
+    refunded_ms: int = 0  #: slot time given back to cells that ended in it; contained in the two above
+    hot_ms: int = 0  #: slot time held without a cell, which nobody pays
+
+    @property
+    def slot_ms(self) -> int:
+        """Slot time of cells: in quota and borrowed."""
+        return self.in_quota_ms + self.borrowed_ms
+
+    @property
+    def gpu_ms(self) -> int:
+        """Slot time of cells, where the slots are GPUs."""
+        return self.slot_ms if self.kind == "gpu" else 0
+
+
+#: What adds up.
+_SUMS = ("cells", "ran_ms", "in_quota_ms", "borrowed_ms", "refunded_ms", "hot_ms")
+
+
+def ask(
+    connection: Connection,
+    by: By,
+    period: Period | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    parents: Mapping[ProjectId, ProjectId | None] | None = None,
+) -> Iterator[Usage]:
+    """Sums by user, project or QoS; those with the most GPU time first, period by period.
+
+    Time that slots were held counts when it passed: a cell that runs over midnight is in both days, with what it held
+    in each. What a cell has only once (that it ended, how long its code ran, what was refunded) counts where it ended.
+
+    Parameters
+    ----------
+    connection
+        A moment of the ledger's database.
+    by
+        Whose sums.
+    period
+        Days, weeks from Monday or months, all from 0:00 UTC; those in which something was held or ended. None is all
+        of the time as one.
+    since_ms, until_ms
+        From the one until before the other, in milliseconds since 1970, UTC. None is from the first and to the last.
+        A period that they cut counts with what is inside.
+    parents
+        For projects: of each project the one that it is in. What is used in a project then counts for all that it is
+        in, too, so that the rows of a period together are more than the whole.
+    """
+    for from_ms, before_ms in _stretches(connection, period, since_ms, until_ms):
+        found: dict[tuple[str, Literal["gpu", "cpu"]], dict[str, int]] = {}
+        for query in (_spans(by, from_ms, before_ms), _cells(by, from_ms, before_ms)):
+            for row in connection.execute(query).mappings():
+                for of in _paying(row["of"], parents if by == "project" else None):
+                    sums = found.setdefault((of, row["kind"]), dict.fromkeys(_SUMS, 0))
+                    for name in _SUMS:
+                        sums[name] += int(row.get(name) or 0)
+        rows = [
+            Usage(of=of, kind=kind, from_ms=from_ms, until_ms=before_ms, **sums) for (of, kind), sums in found.items()
+        ]
+        yield from sorted(rows, key=lambda row: (-row.gpu_ms, -row.slot_ms, row.of, row.kind))
+
+
+def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_ms: int | None) -> Select[Any]:
+    """The query, of what is from `since_ms` until before `until_ms`."""
+    if since_ms is not None:
+        query = query.where(column >= since_ms)
+    if until_ms is not None:
+        query = query.where(column < until_ms)
+    return query
+
+
+def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
+    """What was held of a stretch, cut at its ends."""
+    spans = lease_spans.c
+    start = case((spans.started_at_ms < from_ms, from_ms), else_=spans.started_at_ms)
+    end = case((spans.ended_at_ms > until_ms, until_ms), else_=spans.ended_at_ms)
+    slot_ms = (end - start) * spans.slots
+    parts: list[tuple[str, ColumnElement[bool]]] = [
+        ("in_quota_ms", (spans.cell != "") & spans.in_quota.is_(True)),
+        ("borrowed_ms", (spans.cell != "") & spans.in_quota.is_(False)),
+        ("hot_ms", spans.cell == ""),
+    ]
+    sums = [func.sum(case((is_part, slot_ms), else_=0)).label(name) for name, is_part in parts]
+    query = select(spans[by].label("of"), spans.kind.label("kind"), *sums).group_by(spans[by], spans.kind)
+    return query.where(spans.ended_at_ms > from_ms, spans.started_at_ms < until_ms)
+
+
+def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
+    """What ended in a stretch."""
+    slots = cells.c.slot_ms // func.nullif(
+        cells.c.held_ms, 0, type_=BigInteger
+    )  # without remainder; a cell held for no time: none
+    sums = [
+        func.count().label("cells"),
+        func.sum(cells.c.ran_ms).label("ran_ms"),
+        func.sum(func.coalesce(cells.c.refunded_ms * slots, 0)).label("refunded_ms"),
+    ]
+    query = select(cells.c[by].label("of"), cells.c.kind.label("kind"), *sums).group_by(cells.c[by], cells.c.kind)
+    return within(query, cells.c.ended_at_ms, from_ms, until_ms)
+
+
+def _stretches(
+    connection: Connection, period: Period | None, since_ms: int | None, until_ms: int | None
+) -> Iterator[tuple[int, int]]:
+    """From when until when, where there may be something."""
+    spans, ends = lease_spans.c, cells.c.ended_at_ms
+    firsts = (func.min(spans.started_at_ms), func.min(ends), func.max(spans.ended_at_ms), func.max(ends))
+    found = [connection.scalar(select(value)) for value in firsts]
+    if found[0] is None and found[1] is None:
+        return
+    first_ms = min(value for value in found[:2] if value is not None)
+    after_ms = max(value for value in found[2:] if value is not None) + 1  # a cell may have ended at the last instant
+    at_ms = first_ms if since_ms is None else since_ms
+    end_ms = after_ms if until_ms is None else until_ms
+    if period is None:
+        if at_ms < end_ms:
+            yield at_ms, end_ms
+        return
+    end_ms = min(end_ms, after_ms)
+    start_ms = start_of(period, max(at_ms, first_ms))
+    while start_ms < end_ms:
+        next_ms = next_start(period, start_ms)
+        yield (
+            start_ms if since_ms is None else max(start_ms, since_ms),
+            next_ms if until_ms is None else min(next_ms, until_ms),
+        )
+        start_ms = next_ms
+
+
+def start_of(period: Period, at_ms: int) -> int:
+    """When the day, week or month of a time began, in milliseconds since 1970, UTC."""
+    day = datetime.fromtimestamp(at_ms // 1000, UTC).replace(hour=0, minute=0, second=0)
+    if period == "week":
+        day -= timedelta(days=day.weekday())
+    if period == "month":
+        day = day.replace(day=1)
+    return _ms(day)
+
+
+def next_start(period: Period, at_ms: int) -> int:
+    """When the next day, week or month begins, in milliseconds since 1970, UTC."""
+    start = datetime.fromtimestamp(start_of(period, at_ms) // 1000, UTC)
+    if period == "month":
+        return _ms((start + timedelta(days=31)).replace(day=1))
+    return _ms(start + timedelta(days=7 if period == "week" else 1))
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1000
+
+
+def _paying(of: str, parents: Mapping[ProjectId, ProjectId | None] | None) -> Iterator[str]:
+    """A project and all that it is in, once each."""
+    seen: set[str] = set()
+    at: str | None = of
+    while at is not None and at not in seen:
+        seen.add(at)
+        yield at
+        at = None if parents is None else parents.get(ProjectId(at))

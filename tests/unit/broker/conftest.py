@@ -1,0 +1,78 @@
+"""Databases of both kinds for the ledger's tests."""
+
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.broker.ledger import Ledger
+from tests.unit.broker.postgres import Server, programs
+
+_numbers = itertools.count()
+
+
+def _programs() -> Path:
+    found = programs()
+    if found is None:
+        assert not os.environ.get("CI"), "CI runs the ledger's tests on PostgreSQL, and there is none"
+        pytest.skip("no PostgreSQL: neither the package of requirements/test.txt nor initdb on PATH")
+    return found
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server that all tests share; each has its own database on it."""
+    with Server(_programs()) as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Server]:
+    """A server that a test may kill. It keeps what it said it keeps."""
+    with Server(_programs(), is_durable=True) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    server: Server = request.getfixturevalue("postgres")
+    return server.make_database(f"ledger_{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger without rows, to be copied: tables are made once."""
+    path = tmp_path_factory.mktemp("template") / "ledger.db"
+    Ledger.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Server) -> str:
+    """The same on the server."""
+    Ledger.open(postgres.make_database("template_ledger")).close()
+    return "template_ledger"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A ledger of each kind, without rows."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "ledger.db")
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    template = request.getfixturevalue("postgres_template")
+    server: Server = request.getfixturevalue("postgres")
+    return server.make_database(f"ledger_{next(_numbers)}", template)
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    """A ledger in it."""
+    with Ledger.open(url) as ledger:
+        yield ledger
