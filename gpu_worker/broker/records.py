@@ -147,8 +147,8 @@ def check(record: Record) -> None:
         case CellRecord():
             _check_cell(record)
         case HotRecord():
-            if record.ended_at_ms < record.started_at_ms:
-                raise ValueError(f"hot time of the lease {record.lease!r} ends before it starts")
+            if record.ended_at_ms <= record.started_at_ms:
+                raise ValueError(f"hot time of the lease {record.lease!r} has no length")
         case LeaseRecord():
             if record.ended_at_ms is not None and record.ended_at_ms < record.granted_at_ms:
                 raise ValueError(f"the lease {record.lease!r} ends before it is granted")

@@ -38,11 +38,7 @@ def _write_cells(connection: Connection, records: list[CellRecord]) -> list[Cell
 
 
 def _write_hot(connection: Connection, records: list[HotRecord]) -> list[HotRecord]:
-    spans = [
-        _span_row(record, "", 0, record.started_at_ms, record.ended_at_ms, is_in_quota=True)
-        for record in records
-        if record.ended_at_ms > record.started_at_ms
-    ]
+    spans = [_span_row(record, "", 0, record.started_at_ms, record.ended_at_ms, is_in_quota=True) for record in records]
     kept = _insert_new(connection, lease_spans, spans)
     return [record for record in records if (clean(record.lease), "", 0, record.started_at_ms) in kept]
 

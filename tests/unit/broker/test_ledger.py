@@ -152,6 +152,16 @@ def test_a_cell_that_does_not_add_up_is_refused_with_all_that_came_with_it(
     assert sqlite_ledger.cells() == []
 
 
+def test_hot_time_without_length_would_take_the_place_of_real_one_and_is_refused(sqlite_ledger: Ledger) -> None:
+    hot = HotRecord(**HOLDER, started_at_ms=1_000, ended_at_ms=1_400)  # type: ignore[arg-type]
+    for ended_at_ms in (999, 1_000):
+        with pytest.raises(ValueError, match="no length"):
+            sqlite_ledger.record([msgspec.structs.replace(hot, ended_at_ms=ended_at_ms)], at_ms=0)
+    with pytest.raises(ValueError, match="before it is granted"):
+        sqlite_ledger.record([msgspec.structs.replace(LEASE, ended_at_ms=999)], at_ms=0)
+    assert sqlite_ledger.record([hot], at_ms=0) == [hot]
+
+
 def test_the_end_of_a_lease_is_kept_once_and_stays_whatever_is_said_first(ledger: Ledger, url: str) -> None:
     end = msgspec.structs.replace(LEASE, ended_at_ms=9_000, why="released")
     other = msgspec.structs.replace(end, lease="l2")

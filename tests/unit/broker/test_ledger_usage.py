@@ -78,6 +78,16 @@ def test_a_cell_over_midnight_is_in_both_days_with_what_it_held_in_each(ledger: 
     assert ledger.usage("user", until_ms=midnight - 300) == []
 
 
+def test_what_fills_a_day_exactly_is_in_no_other_day(ledger: Ledger) -> None:
+    days = [ms(2026, 3, day) for day in (1, 2, 3, 4)]
+    around = (ms(2026, 2, 28, 12), days[0] - 1), (days[3] + 1, ms(2026, 3, 4, 12))
+    spans = [HotRecord(**HOLDER, started_at_ms=start, ended_at_ms=end) for start, end in (days[1:3], *around)]  # type: ignore[arg-type]
+    ledger.record(spans, at_ms=0)
+    found = [(one.from_ms, one.hot_ms) for one in ledger.usage("user", period="day")]
+    assert found[1:-1] == [(days[1], 2 * 24 * HOUR_MS)]
+    assert len(found) == 3
+
+
 @pytest.mark.parametrize(
     ("period", "at", "start", "following"),
     [
