@@ -1,7 +1,6 @@
 """Databases of both kinds for the ledger's tests."""
 
 import itertools
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,30 +8,22 @@ from pathlib import Path
 import pytest
 
 from gpu_worker.broker.ledger import Ledger
-from tests.unit.broker.postgres import Server, programs
+from tests.unit.broker.postgres import Server, programs_or_skip
 
 _numbers = itertools.count()
-
-
-def _programs() -> Path:
-    found = programs()
-    if found is None:
-        assert not os.environ.get("CI"), "CI runs the ledger's tests on PostgreSQL, and there is none"
-        pytest.skip("no PostgreSQL: neither the package of requirements/test.txt nor initdb on PATH")
-    return found
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """A server that all tests share; each has its own database on it."""
-    with Server(_programs()) as server:
+    with Server(programs_or_skip()) as server:
         yield server
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[Server]:
     """A server that a test may kill. It keeps what it said it keeps."""
-    with Server(_programs(), is_durable=True) as server:
+    with Server(programs_or_skip(), is_durable=True) as server:
         yield server
 
 

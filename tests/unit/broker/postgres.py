@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
+import pytest
 from sqlalchemy import create_engine, text
 
 PASSWORD = "s3cret-of-the-ledger"
@@ -27,6 +28,15 @@ def programs() -> Path | None:
             return found[-1]
     there = shutil.which("initdb")
     return Path(there).resolve().parent if there else None
+
+
+def programs_or_skip() -> Path:
+    """The same; without them the test is skipped, but never in CI."""
+    found = programs()
+    if found is None:
+        assert not os.environ.get("CI"), "CI runs the ledger's tests on PostgreSQL, and there is none"
+        pytest.skip("no PostgreSQL: neither the package of requirements/test.txt nor initdb on PATH")
+    return found
 
 
 class Server:

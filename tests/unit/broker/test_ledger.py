@@ -76,6 +76,13 @@ def test_a_cell_is_accounted_once_however_often_it_is_reported(ledger: Ledger, u
     assert rows(url, "SELECT gpu_ms, slot_ms FROM cells") == [(5_980, 5_980)]
 
 
+def test_what_was_said_first_of_a_cell_stays_within_one_call_too(sqlite_ledger: Ledger) -> None:
+    assert sqlite_ledger.record([record("c1", label="first"), record("c1", label="second")], at_ms=0) == [
+        record("c1", label="first")
+    ]
+    assert [cell.label for cell in sqlite_ledger.cells()] == ["first"]
+
+
 def test_two_threads_that_report_the_same_cells_account_each_once(ledger: Ledger, url: str) -> None:
     accounted: list[bool] = []
 

@@ -1,0 +1,38 @@
+"""The pool while the server of its ledger is away: cells run on, and each is accounted once, when it is back."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.broker.ledger import Ledger
+from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.unit.broker.postgres import PASSWORD, Server, programs_or_skip
+
+
+def test_cells_that_end_while_the_ledger_is_away_are_accounted_once_when_it_is_back(
+    start_pool: Callable[..., PoolProcess],
+    open_notebook: Callable[..., Notebook],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with Server(programs_or_skip(), is_durable=True) as server:
+        url = f"postgresql://bulletin@/postgres?host={server.folder}"
+        pool = start_pool("--slots", "1", "--database", url)
+        log, broker = Path(pool.log.name), pool.part("broker").pid
+        notebook = open_notebook(pool)
+        assert notebook.run("%%gpu\nprint('one')").stream() == "one\n"
+        until(lambda: pool.picture().recent, "the first cell in the ledger")
+        server.kill()
+        assert notebook.run("%%gpu\nprint('two')").stream() == "two\n"
+        until(lambda: "cells wait for the ledger" in log.read_text(), "the broker to meet a server that is not there")
+        picture = pool.picture()
+        assert picture.slots
+        assert picture.recent == ()
+        server.start()
+        until(lambda: len(pool.picture().recent) == 2, "the second cell in the ledger")
+        assert pool.part("broker").pid == broker, "nothing was started again"
+        assert PASSWORD not in log.read_text()
+        with Ledger.open(url) as ledger:
+            (usage,) = ledger.usage("user")
+            assert (usage.cells, list(ledger.audit())) == (2, [])
