@@ -5,11 +5,13 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, HotRecord, LeaseRecord, Record
+from gpu_worker.broker.tables import metadata
 from gpu_worker.broker.usage import Usage, start_of
 from tests.unit.broker.test_ledger import rows
 from tests.unit.broker.test_ledger_meter import histories
@@ -122,6 +124,38 @@ def test_sums_are_the_same_whatever_is_said_twice_or_late(
         assert tell(ledger, told, chance) == []
         holds(ledger, told)
         assert rows(f"sqlite:///{path}", "SELECT COUNT(*) FROM events") == [(len(new),)]
+
+
+KINDS = {
+    "cell-recorded": CellRecord,
+    "hot-recorded": HotRecord,
+    "lease-granted": LeaseRecord,
+    "lease-ended": LeaseRecord,
+    "credit-recorded": CreditRecord,
+    "config-changed": ConfigChange,
+}
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(facts(), st.randoms(use_true_random=False))
+def test_all_tables_can_be_made_again_from_the_events(
+    sqlite_template: Path, tmp_path_factory, told: list[Record], chance: random.Random
+) -> None:
+    urls = []
+    for _ in range(2):
+        path = tmp_path_factory.getbasetemp() / f"history-{next(_numbers)}.db"
+        path.write_bytes(sqlite_template.read_bytes())
+        urls.append(f"sqlite:///{path}")
+    with Ledger.open(urls[0]) as ledger:
+        tell(ledger, told, chance)
+    events = rows(urls[0], "SELECT kind, payload FROM events ORDER BY seq")
+    with Ledger.open(urls[1]) as ledger:
+        ledger.record([msgspec.json.decode(payload, type=KINDS[kind]) for kind, payload in events], at_ms=0)
+    for table in metadata.tables:
+        order = ", ".join(column.name for column in metadata.tables[table].primary_key)
+        if table != "events":
+            query = f"SELECT * FROM {table} ORDER BY {order}"
+            assert rows(urls[0], query) == rows(urls[1], query)
 
 
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))

@@ -83,6 +83,9 @@ def test_a_ledger_whose_server_comes_back_needs_nothing_but_another_try(own_post
         own_postgres.start()
         assert ledger.record_cell(record("c1"), at_ms=0) is False
         assert ledger.record_cell(record("c2"), at_ms=0) is True
+        own_postgres.kill()
+        own_postgres.start()
+        assert [cell.cell for cell in ledger.cells()] == ["c1", "c2"], "nobody had asked meanwhile, and nobody notices"
 
 
 def test_a_server_that_does_not_run_is_waited_for_and_one_that_turns_us_down_is_a_matter_of_configuration(

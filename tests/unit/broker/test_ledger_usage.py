@@ -124,7 +124,7 @@ def test_what_sub_projects_use_counts_for_all_that_they_are_in(ledger: Ledger) -
     assert {one.of: one.gpu_ms for one in ledger.usage("user", parents=tree)} == {"ann": 40}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "\uff1d1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\tx", "\rx", "  =1", "\uff1d1"])
 def test_a_spreadsheet_runs_nothing_of_an_export(sqlite_file: Ledger, text: str) -> None:
     sqlite_file.record_cell(record("c1", label=text, user=text), at_ms=0)
     out = io.StringIO(newline="")
