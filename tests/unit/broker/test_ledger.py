@@ -192,6 +192,36 @@ def test_a_broker_that_starts_again_finds_the_leases_that_hold_and_until_when_th
     assert found == [(leases[0], 1_000), (leases[1], 4_000)]
 
 
+@pytest.mark.parametrize(
+    ("spans", "sentence"),
+    [
+        ([(1_000, 4_000), (4_500, 9_000)], "The lease l did nothing known, or two things, from 4000 to 4500."),
+        ([(1_000, 4_000), (3_999, 9_000)], "The lease l did nothing known, or two things, from 4000 to 3999."),
+        ([(1_001, 9_000)], "The lease l did nothing known, or two things, from 1000 to 1001."),
+        ([(1_000, 8_999)], "The lease l ended at 9000, and what it did at 8999."),
+        ([(1_000, 9_001)], "The lease l ended at 9000, and what it did at 9001."),
+        ([], "The lease l ended at 9000, and what it did at 1000."),
+    ],
+)
+def test_an_audit_says_where_a_lease_is_not_what_it_did(
+    sqlite_ledger: Ledger, spans: list[tuple[int, int]], sentence: str
+) -> None:
+    hot = [HotRecord(**HOLDER, started_at_ms=start, ended_at_ms=end) for start, end in spans]  # type: ignore[arg-type]
+    other = msgspec.structs.replace(LEASE, lease="m", ended_at_ms=1_000)
+    sqlite_ledger.record([*hot, msgspec.structs.replace(LEASE, ended_at_ms=9_000), other], at_ms=0)
+    assert list(sqlite_ledger.audit()) == [sentence]
+
+
+def test_an_audit_says_which_cell_is_not_its_spans(ledger: Ledger, url: str) -> None:
+    ledger.record([record("c1"), record("c2")], at_ms=0)
+    rows(
+        url,
+        'INSERT INTO lease_spans SELECT lease, cell, attempt, 9000, 9005, false, slots, kind, "user", project, qos '
+        "FROM lease_spans WHERE cell = 'c1'",
+    )
+    assert list(ledger.audit()) == ["The cell c1, attempt 1, has borrowed_ms 0, and its spans 5."]
+
+
 def test_credits_add_up(ledger: Ledger) -> None:
     entries = [
         CreditRecord(credit="k1", project="ml", gpu_ms=700, at_ms=10, cause="lent", counterpart="bio", lease="l"),
