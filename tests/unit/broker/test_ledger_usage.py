@@ -214,7 +214,7 @@ def test_the_command_shows_hours_by_user(capsys: pytest.CaptureFixture[str], poo
 
 
 def test_the_command_sums_days_between_two(capsys: pytest.CaptureFixture[str], pool: str) -> None:
-    words = [f"--folder={pool}", "--by=project", "--period=day", "--csv"]
+    words = ["--folder", pool, "--by", "project", "--period", "day", "--csv"]
     status, out, _ = run(capsys, *words)
     rows = list(csv.DictReader(io.StringIO(out)))
     assert status == 0
