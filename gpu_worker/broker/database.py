@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from bulletin.errors import BadConfig, LedgerAway
 
@@ -22,6 +22,15 @@ _READS = "ledger_reads"
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5}
 #: What PostgreSQL answers while it starts, stops, or has no room: it may answer otherwise soon.
 _PASSING = ("57P01", "57P02", "57P03", "53300", "53400")
+#: What it says to those who will never get in as they are.
+_TURNED_DOWN = (
+    "authentication failed",
+    "no password supplied",
+    "does not exist",
+    "pg_hba.conf",
+    "permission denied",
+    "not permitted",
+)
 #: Serializes the brokers that bring the same database up to date. Any number that nobody else locks.
 _UPGRADE_LOCK = 0x62756C6C6574696E
 
@@ -30,7 +39,7 @@ class Database:
     """One database, open. Connections are the caller's for the length of a `with`; any thread may take one."""
 
     def __init__(self, engine: Engine, shown: str) -> None:
-        self._engine, self._shown = engine, shown
+        self._engine, self._shown, self._is_open = engine, shown, False
 
     @classmethod
     def open(cls, url: str, *, upgrade: bool = True) -> Self:
@@ -72,6 +81,7 @@ class Database:
         except BaseException:
             engine.dispose()
             raise
+        database._is_open = True
         return database
 
     @contextlib.contextmanager
@@ -104,7 +114,8 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            if _is_away(error, self._engine):
+            is_final = not self._is_open and _is_turned_down(error)  # later, something has gone that may come back
+            if self._engine.dialect.name == "postgresql" and _is_away(error) and not is_final:
                 raise LedgerAway(self._shown, _words(error)) from error
             raise
 
@@ -125,20 +136,17 @@ def _without_secrets(url: URL) -> str:
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
-def _is_away(error: DBAPIError, engine: Engine) -> bool:
-    """Whether the same may succeed when the server is back."""
-    if engine.dialect.name != "postgresql":
-        return False
+def _is_away(error: DBAPIError) -> bool:
+    """Whether PostgreSQL may answer the same otherwise soon: it was lost, not reached, or not ready."""
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return state in _PASSING or state.startswith("08")
-    # Without a state, it broke under a statement, or it was not reached at all. A server that turned us down says FATAL
-    # to any further try too, unless it only starts up.
-    said = str(error.orig)
-    return error.connection_invalidated or (
-        isinstance(error, OperationalError)
-        and ("FATAL" not in said or "starting up" in said or "shutting down" in said)
-    )
+    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+def _is_turned_down(error: DBAPIError) -> bool:
+    """Whether a connection was refused for what it said of itself. libpq knows this only as words."""
+    return any(words in str(error.orig) for words in _TURNED_DOWN)
 
 
 def _words(error: DBAPIError) -> str:

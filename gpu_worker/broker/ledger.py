@@ -12,7 +12,8 @@ from gpu_worker.broker import audit, rows, usage
 from gpu_worker.broker.database import Database
 from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, LeaseRecord, Record, check
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
-from gpu_worker.broker.usage import By, Period, Usage
+from gpu_worker.broker.usage import By, Usage
+from gpu_worker.scheduler.periods import Period
 
 __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
 

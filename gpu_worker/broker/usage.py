@@ -1,7 +1,6 @@
 """Who used how much, of which kind, and when: the questions that people ask of the ledger."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -9,9 +8,9 @@ from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, ca
 
 from bulletin.ids import ProjectId
 from gpu_worker.broker.tables import cells, lease_spans
+from gpu_worker.scheduler.periods import Period, period_at
 
 By = Literal["user", "project", "qos"]
-Period = Literal["day", "week", "month"]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,36 +145,13 @@ def _stretches(
             yield at_ms, end_ms
         return
     end_ms = min(end_ms, after_ms)
-    start_ms = start_of(period, max(at_ms, first_ms))
+    start_ms, next_ms = period_at(period, max(at_ms, first_ms))
     while start_ms < end_ms:
-        next_ms = next_start(period, start_ms)
         yield (
             start_ms if since_ms is None else max(start_ms, since_ms),
             next_ms if until_ms is None else min(next_ms, until_ms),
         )
-        start_ms = next_ms
-
-
-def start_of(period: Period, at_ms: int) -> int:
-    """When the day, week or month of a time began, in milliseconds since 1970, UTC."""
-    day = datetime.fromtimestamp(at_ms // 1000, UTC).replace(hour=0, minute=0, second=0)
-    if period == "week":
-        day -= timedelta(days=day.weekday())
-    if period == "month":
-        day = day.replace(day=1)
-    return _ms(day)
-
-
-def next_start(period: Period, at_ms: int) -> int:
-    """When the next day, week or month begins, in milliseconds since 1970, UTC."""
-    start = datetime.fromtimestamp(start_of(period, at_ms) // 1000, UTC)
-    if period == "month":
-        return _ms((start + timedelta(days=31)).replace(day=1))
-    return _ms(start + timedelta(days=7 if period == "week" else 1))
-
-
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp()) * 1000
+        start_ms, next_ms = period_at(period, next_ms)
 
 
 def _paying(of: str, parents: Mapping[ProjectId, ProjectId | None] | None) -> Iterator[str]:

@@ -99,6 +99,30 @@ def test_a_server_that_does_not_run_is_waited_for_and_one_that_turns_us_down_is_
         Ledger.open(postgres.url(password="wr0ng"))
 
 
+def test_a_server_that_turns_an_open_ledger_down_is_waited_for(postgres: Server) -> None:
+    postgres.make_database("locked")
+    rows(postgres.url(), f"CREATE ROLE guest LOGIN SUPERUSER PASSWORD '{PASSWORD}'")
+    url = postgres.url("locked").replace("//bulletin:", "//guest:")
+    change = "ALTER ROLE guest PASSWORD '{}'"
+    with Ledger.open(url) as ledger:
+        ledger.record_cell(record("c1"), at_ms=0)
+        rows(postgres.url(), change.format("another"))
+        rows(postgres.url(), "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'guest'")
+        with pytest.raises(LedgerAway, match="password authentication failed"):
+            ledger.cells()
+        with pytest.raises(BadConfig, match="password authentication failed"):
+            Ledger.open(url)
+        rows(postgres.url(), change.format(PASSWORD))
+        assert ledger.record_cell(record("c2"), at_ms=0) is True
+
+
+def test_a_server_without_room_is_waited_for(postgres: Server) -> None:
+    postgres.make_database("full")
+    rows(postgres.url(), f"CREATE ROLE crowd LOGIN CONNECTION LIMIT 0 PASSWORD '{PASSWORD}'")
+    with pytest.raises(LedgerAway, match="too many connections"):
+        Ledger.open(postgres.url("full").replace("//bulletin:", "//crowd:"))
+
+
 @pytest.mark.parametrize("database", ["postgres", "nosuch"])
 @pytest.mark.parametrize("password", [PASSWORD, "wr0ng-one"])
 def test_no_password_is_in_any_message_or_in_what_led_to_it(postgres: Server, database: str, password: str) -> None:

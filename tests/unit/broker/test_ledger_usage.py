@@ -14,7 +14,7 @@ from gpu_worker import cli
 from gpu_worker.broker import export
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import HotRecord, Span
-from gpu_worker.broker.usage import Period, Usage, next_start, start_of
+from gpu_worker.broker.usage import Usage
 from tests.unit.broker.test_ledger import HOLDER, record
 
 HOUR_MS = 3_600_000
@@ -86,23 +86,6 @@ def test_what_fills_a_day_exactly_is_in_no_other_day(ledger: Ledger) -> None:
     found = [(one.from_ms, one.hot_ms) for one in ledger.usage("user", period="day")]
     assert found[1:-1] == [(days[1], 2 * 24 * HOUR_MS)]
     assert len(found) == 3
-
-
-@pytest.mark.parametrize(
-    ("period", "at", "start", "following"),
-    [
-        ("day", (2024, 2, 29, 23, 59, 59), (2024, 2, 29), (2024, 3, 1)),
-        ("week", (2026, 1, 1, 12), (2025, 12, 29), (2026, 1, 5)),
-        ("week", (2026, 1, 5), (2026, 1, 5), (2026, 1, 12)),
-        ("month", (2026, 1, 31, 5), (2026, 1, 1), (2026, 2, 1)),
-        ("month", (2025, 12, 1), (2025, 12, 1), (2026, 1, 1)),
-    ],
-)
-def test_periods_begin_at_midnight_in_utc(
-    period: Period, at: tuple[int, ...], start: tuple[int, ...], following: tuple[int, ...]
-) -> None:
-    assert start_of(period, ms(*at) + 999) == ms(*start)
-    assert next_start(period, ms(*at) + 999) == ms(*following)
 
 
 def test_what_sub_projects_use_counts_for_all_that_they_are_in(ledger: Ledger) -> None:
