@@ -171,7 +171,13 @@ class Session:
                 self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 is_ours = trip is not None and trip.is_under_way and trip.cell == cell
-                self._lease_over(sentence, is_cell_lost=is_ours)
+                if is_ours and trip is not None and message.code == "reclaimed":
+                    self._run_again(trip, sentence)
+                else:
+                    self._lease_over(sentence, is_cell_lost=is_ours)
+            case say.Notice(cell=cell, sentence=sentence):
+                if trip is not None and trip.is_under_way and trip.cell == cell:
+                    trip.note(sentence)
             case say.Refused(sentence=sentence):
                 self._agent.drop()
                 self._fail(RefusedError(sentence))
@@ -247,7 +253,7 @@ class Session:
             self._fail(CellLost(sentence))
 
     def _again(self, trip: Trip, sentence: str) -> None:
-        if trip.tries == TRIES:  # leases come to nothing again and again
+        if trip.tries - trip.reclaims == TRIES:  # leases come to nothing again and again
             self._fail(CellLost(sentence))
         elif trip.stops:
             self._fail(CellStopped(NEVER_RAN))
@@ -255,6 +261,17 @@ class Session:
             self._broker.withdraw()
             trip.again()
             self._broker.ask(trip.submit(), self._now_ms)
+
+    def _run_again(self, trip: Trip, sentence: str) -> None:
+        """The cell was ended in favour of somebody else, and nothing came of it: it begins anew."""
+        self._agent.drop()
+        if trip.stops:
+            self._fail(CellStopped(f"{sentence} The cell was being stopped, so it is not run again."))
+            return
+        trip.note(f"{sentence} The cell is run again from its beginning as soon as there is another.")
+        self._broker.withdraw()
+        trip.from_the_beginning()
+        self._broker.ask(trip.submit(), self._now_ms)
 
     def _garbled_by_agent(self, problem: str) -> None:
         """The agent is broken or of another version: no point in going on with it."""

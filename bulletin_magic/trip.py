@@ -5,7 +5,7 @@ from enum import Enum
 from typing import assert_never
 
 from bulletin.errors import IllegalMove
-from bulletin.ids import RequestId
+from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import Receiver, Sender, describe
 from bulletin.wire.frames import Blob
@@ -37,13 +37,14 @@ class Phase(Enum):
 
 
 #: The whole life of a cell; it may end in each phase. Back to ATTACHING: the agent never got it. Back to QUEUED: it
-#: needs another lease. RETURNING to RUNNING: the link broke, and the results come again from their start.
+#: needs another lease: the one before came to nothing, or was reclaimed. RETURNING to RUNNING: the link broke, and
+#: the results come again from their start.
 MOVES = {
     Phase.QUEUED: {Phase.ATTACHING},
     Phase.ATTACHING: {Phase.SHIPPING, Phase.RUNNING, Phase.QUEUED},
     Phase.SHIPPING: {Phase.RUNNING, Phase.RETURNING, Phase.ATTACHING, Phase.QUEUED},
     Phase.RUNNING: {Phase.RETURNING, Phase.ATTACHING, Phase.QUEUED},
-    Phase.RETURNING: {Phase.RUNNING},
+    Phase.RETURNING: {Phase.RUNNING, Phase.QUEUED},
 }
 
 
@@ -63,6 +64,7 @@ class Trip:
         self.phase = phase
         self._to_agent, self._deliver = to_agent, deliver
         self.tries, self._asked_ms = 1, now_ms
+        self.reclaims = 0
         self._shipped_ms: int | None = None
         self._where: Where | None = None
         #: The agent is known to have taken the Run in.
@@ -124,6 +126,15 @@ class Trip:
         self._shipped_ms, self._sender, self._outstanding, self.is_taken = None, None, 0, False
         if self.phase is not Phase.QUEUED:
             self.move(Phase.QUEUED)
+
+    def from_the_beginning(self) -> None:
+        """Its lease was reclaimed while it ran: it needs another, and is another run of the cell."""
+        self.reclaims += 1
+        self.again()
+        self.cell = CellId(f"{self.asked.cell}-{self.reclaims + 1}")
+        self.seen = self._acknowledged = 0
+        self._seen_due_ms = self._ended = self._receiver = None
+        self._is_asking = False
 
     def ship(self, where: Where, rings: AgentConnected, now_ms: int) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""

@@ -294,6 +294,16 @@ class Evict(Message, frozen=True, kw_only=True, tag="evict"):
     force: bool = False
 
 
+class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
+    """Whom the slots are guaranteed to wants them back: end this session with its cell, or after the grace.
+
+    A cell that had not ended by then is lost with the code "reclaimed", and its kernel asks for it again.
+    """
+
+    lease: LeaseId
+    grace_ms: int
+
+
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     """A cell runs on this lease."""
 
@@ -346,7 +356,7 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
 
 
 FromAgent = Register | Prepared | CellBegan | CellDone | LeaseOver | Ping
-ToAgent = Registered | Prepare | Evict | Recorded | Refused | Pong | Unknown | Malformed
+ToAgent = Registered | Prepare | Evict | Reclaim | Recorded | Refused | Pong | Unknown | Malformed
 
 
 # --- kernel and agent, agent and executor ---------------------------------------------------------------------------
@@ -485,6 +495,13 @@ class Lost(Message, frozen=True, kw_only=True, tag="lost"):
     sentence: str
 
 
+class Notice(Message, frozen=True, kw_only=True, tag="notice"):
+    """Something that the user should know about the cell that runs."""
+
+    cell: CellId
+    sentence: str
+
+
 class Gone(Message, frozen=True, kw_only=True, tag="gone"):
     """The lease is not here (any more). A cell that was just sent has not run."""
 
@@ -536,6 +553,8 @@ FromZygote = Warm | Forked | Exited
 # --- the unions -----------------------------------------------------------------------------------------------------
 
 KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Ping
-AgentToKernel = Attached | Chunk | Took | Output | Asked | Ended | Lost | Gone | Refused | Pong | Unknown | Malformed
+AgentToKernel = (
+    Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refused | Pong | Unknown | Malformed
+)
 ToExecutor = Run | Chunk | Took | Answer
 FromExecutor = Ready | Chunk | Took | Output | Asked | Noticed | Ended

@@ -164,6 +164,8 @@ class Agent:
                 await self._prepare(message)
             case wire.Evict():
                 await self._evict(message)
+            case wire.Reclaim():
+                await self._reclaim(message)
             case wire.Recorded():
                 self.unrecorded.pop(message.cell, None)
             case wire.Refused():
@@ -248,6 +250,13 @@ class Agent:
             await self._tell_broker(wire.CellBegan(lease=message.lease, cell=session.cell.id))
         else:
             session.finish_soon(End.EVICTED)
+
+    async def _reclaim(self, message: wire.Reclaim) -> None:
+        session = self.sessions.get(message.lease)
+        if session is None:
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+        else:
+            await session.give_back(message.grace_ms)
 
     # --- executors
 

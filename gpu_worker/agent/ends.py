@@ -10,6 +10,7 @@ class End(Enum):
     """Why the agent ended an executor."""
 
     EVICTED = "evicted"
+    RECLAIMED = "reclaimed"
     LEFT = "left"
     KERNEL_GONE = "kernel-gone"
     STOPPED = "stopped"
@@ -19,6 +20,7 @@ class End(Enum):
 
 _TOLD = {
     End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
+    End.RECLAIMED: "Its place was needed by the project that it is guaranteed to.",
     End.LEFT: "The notebook gave the session back.",
     End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
     End.STOPPED: "The cell was stopped by ending its process.",

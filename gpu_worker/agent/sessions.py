@@ -16,6 +16,7 @@ import structlog
 
 from bulletin.errors import MalformedMessage
 from bulletin.ids import CellId
+from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk
 from bulletin.wire import frames, pipe
 from bulletin.wire import messages as wire
@@ -305,6 +306,24 @@ class Session:
         cell.is_overdue = True
         self.log.info("walltime", cell=cell.id, walltime_ms=self.prepare.walltime_ms)
         self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
+
+    async def give_back(self, grace_ms: int) -> None:
+        """The slots are wanted back: the session goes with its cell, which has so long to end."""
+        cell, self.is_wanted = self.cell, True
+        if cell is None:
+            self.finish_soon(End.EVICTED)
+            return
+        cell.alarms.append(asyncio.get_running_loop().call_later(grace_ms / 1000, self._take_back, cell))
+        if grace_ms:
+            sentence = (
+                "The project that this place is guaranteed to needs it back. The cell has "
+                f"{show_duration(grace_ms)} to end. Otherwise it is run again, from its beginning, elsewhere or later."
+            )
+            await self._tell(wire.Notice(cell=cell.id, sentence=sentence))
+
+    def _take_back(self, cell: Cell) -> None:
+        if self.cell is cell and cell.ended is None:  # else its results are on their way
+            self.finish_soon(End.RECLAIMED)
 
     def exited(self, status: int) -> None:
         """The executor's process is gone."""

@@ -31,6 +31,8 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     #: May see everybody's names and change the pool.
     is_admin: bool = False
+    #: It is the pool's own user, without a hub: any project may pay.
+    is_owner: bool = False
 
     @property
     def project(self) -> ProjectId:
@@ -89,7 +91,7 @@ class Identity:
     def believed(self, token: str, now_ms: int) -> Person | None:
         """The person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
-            return Person(user=UserName(_unix_name()), is_admin=True)
+            return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True)
         self._believed = {
             known: entry for known, entry in self._believed.items() if entry[0] + _BELIEVE_STILL_MS > now_ms
         }

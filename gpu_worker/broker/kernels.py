@@ -159,7 +159,7 @@ class Kernels:
 
     async def _submit(self, kernel: Kernel, message: wire.Submit) -> None:
         person = kernel.person
-        if message.project and message.project not in (*person.groups, person.project):
+        if message.project and not person.is_owner and message.project not in (*person.groups, person.project):
             mine = ", ".join(person.groups) or person.project
             sentence = f"you are not in the project {message.project!r}. Your projects: {mine}."
             refused = wire.Refused(code="not-your-project", sentence=sentence, request=message.request)

@@ -49,6 +49,7 @@ class Holder(msgspec.Struct, kw_only=True):
     used: int = 0
     held: int = 0
     leaving: int = 0  #: of what is held: on its way out
+    going: int = 0  #: of what is used: reclaimed, and on its way out
     hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
 
 
@@ -76,6 +77,9 @@ class Account(Holder, kw_only=True):
     spent: int = 0
     counted_ms: int = 0
     period_ends_ms: int = 0
+    #: It was reclaimed from: until when it may not borrow again, and how often in a row.
+    borrows_from_ms: int = 0
+    reclaims: int = 0
 
     @property
     def limit(self) -> int | None:
@@ -119,6 +123,12 @@ class Account(Holder, kw_only=True):
         if not left:
             return self.period_ends_ms if self.waiting else None
         return now_ms - (-left // self.used) if self.used and self.hot else None
+
+    def lost(self, now_ms: int, first_ms: int, longest_ms: int) -> None:
+        """Something was reclaimed from it: it waits before it borrows again, each time twice as long."""
+        is_in_a_row = now_ms < self.borrows_from_ms + longest_ms
+        self.reclaims = self.reclaims + 1 if is_in_a_row else 1
+        self.borrows_from_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
 
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
@@ -167,6 +177,7 @@ class Accounts:
             if budget is not None and was is not None and budget.period == was.period:
                 account.spent, account.counted_ms = old.spent, old.counted_ms
                 account.period_ends_ms = old.period_ends_ms
+            account.borrows_from_ms, account.reclaims = old.borrows_from_ms, old.reclaims
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
 
@@ -330,6 +341,8 @@ class Accounts:
         must_be_covered = self.qos[shape.qos].must_be_in_quota
         for at in account.path:
             if at.limit is not None and at.used + shape.cost > at.limit:
+                return False
+            if shape.cost and self.now_ms < at.borrows_from_ms and not at.covers(shape.cost):
                 return False
             if shape.cost and at.left(self.now_ms) == 0:
                 return False

@@ -145,6 +145,16 @@ class Evict(msgspec.Struct, frozen=True, tag=True):
     lease: LeaseId
 
 
+class Reclaim(msgspec.Struct, frozen=True, tag=True):
+    """Ask the agent to free a lease whose cell runs: when the cell ends, or after the grace, whichever comes first.
+
+    The cell is run again when its kernel asks for it. The agent answers LeaseEnded; the action is repeated until then.
+    """
+
+    lease: LeaseId
+    grace_ms: int
+
+
 class Why(Enum):
     """Why a lease is over without its session's doing."""
 
@@ -164,7 +174,7 @@ class EndLease(msgspec.Struct, frozen=True, tag=True):
     why: Why
 
 
-Action = Grant | Refuse | Evict | EndLease
+Action = Grant | Refuse | Evict | Reclaim | EndLease
 
 
 def _asked(milli: int, *, on_cpu: bool) -> str:

@@ -57,7 +57,7 @@ def _check_counts(state: State) -> None:
             _same(f"capacity, {where}", counts.capacity, len(slots))
             _same(f"free, {where}", counts.free, sum(node.tenants[slot.id] is None for slot in slots))
             _same(f"hot, {where}", counts.hot, by_phase[Phase.HOT])
-            _same(f"leaving, {where}", counts.leaving, by_phase[Phase.EVICTING] + by_phase[Phase.ENDING])
+            _same(f"leaving, {where}", counts.leaving, sum(by_phase[one] for one in LEAVING))
             hot = sorted((lease for lease in leases if lease.phase is Phase.HOT), key=lambda lease: lease.used)
             _same(f"hot leases, {where}", list(counts.hot_leases), [lease.id for lease in hot])
             if counts.free + counts.leaving:
@@ -105,7 +105,7 @@ def _check_leases(state: State) -> None:
     for lease in leases:
         of.setdefault(lease.session, set()).add(lease.id)
         if lease.phase is not Phase.ENDING:
-            _same(f"a cell in {lease.id}", lease.cell is not None, lease.phase is Phase.BUSY)
+            _same(f"a cell in {lease.id}", lease.cell is not None, lease.phase in {Phase.BUSY, Phase.RECLAIMING})
     _same("leases of sessions", {session: set(ids) for session, ids in state.leases_of.items()}, of)
     for session, ids in of.items():
         alive = [lease for lease in ids if state.leases[lease].phase is not Phase.ENDING]  # type: ignore[index]
@@ -115,7 +115,7 @@ def _check_leases(state: State) -> None:
         lease.request: lease.id for lease in leases if lease.phase is Phase.GRANTED and lease.request is not None
     }
     _same("granted, not started", state.granted, granted)
-    waiting = {lease.id for lease in leases if lease.phase in (Phase.GRANTED, Phase.EVICTING, Phase.ENDING)}
+    waiting = {lease.id for lease in leases if lease.phase in LEAVING | {Phase.GRANTED}}
     _same("alarms", set(state.alarms), waiting)
 
 
@@ -146,6 +146,7 @@ def _check_holder(what: str, holder: Holder, leases: list[Lease], *, is_counted:
     amounts = {one.id: 1 if is_counted else one.cost for one in leases}
     _same(f"used by {what}", holder.used, sum(amounts[one.id] for one in leases if one.phase in USING))
     _same(f"held by {what}", holder.held, sum(amounts.values()))
+    _same(f"going, of {what}", holder.going, sum(amounts[one.id] for one in leases if one.phase is Phase.RECLAIMING))
     _same(f"leaving, of {what}", holder.leaving, sum(amounts[one.id] for one in leases if one.phase in LEAVING))
     hot = sorted((one for one in leases if one.phase is Phase.HOT), key=lambda lease: lease.used)
     _same(f"hot, of {what}", list(holder.hot.items()), [(one.id, amounts[one.id]) for one in hot])

@@ -1,9 +1,11 @@
 """The lives of a request and of a lease, as tables. A move that is not here is a bug of ours, and raises.
 
                     GRANTED ──► BUSY ◄──► HOT
-                       │         ▲         │
-                       │         │         ▼
-                       └───────► └───── EVICTING          each of them ──► ENDED
+                       │       │  ▲        │
+                       │       │  │        ▼
+                       └───────┼► └──── EVICTING          each of them ──► ENDED
+                               ▼           ▲
+                          RECLAIMING ──────┘
 
 A lease that an agent reports although its session went on elsewhere is ENDING at once, and waits for its end.
 """
@@ -28,6 +30,7 @@ class Phase(Enum):
 
     GRANTED = "granted"  #: no cell has begun yet
     BUSY = "busy"  #: a cell runs; never evicted
+    RECLAIMING = "reclaiming"  #: a cell runs, and its slots are wanted back by whom they are guaranteed to
     HOT = "hot"  #: no cell runs; the session may begin one at any time, and may be evicted
     EVICTING = "evicting"  #: the agent was asked to free the slots; a cell may still have been faster
     ENDING = "ending"  #: the agent was told to free the slots, whatever runs there
@@ -44,7 +47,8 @@ REQUEST_MOVES: dict[Standing, frozenset[Standing]] = {
 
 LEASE_MOVES: dict[Phase, frozenset[Phase]] = {
     Phase.GRANTED: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
-    Phase.BUSY: frozenset({Phase.HOT, Phase.ENDED}),
+    Phase.BUSY: frozenset({Phase.HOT, Phase.RECLAIMING, Phase.ENDED}),
+    Phase.RECLAIMING: frozenset({Phase.EVICTING, Phase.ENDED}),
     Phase.HOT: frozenset({Phase.BUSY, Phase.EVICTING, Phase.ENDED}),
     Phase.EVICTING: frozenset({Phase.BUSY, Phase.ENDED}),
     Phase.ENDING: frozenset({Phase.ENDED}),

@@ -13,6 +13,7 @@ from gpu_worker.scheduler.actions import (
     OverLimit,
     QueueFull,
     Reason,
+    Reclaim,
     Refuse,
     Replaced,
     TooManyGpus,
@@ -60,6 +61,7 @@ class Scheduler:
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.standings.clear()
+        self.state.reclaimable_ms = None
         actions = self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
@@ -70,8 +72,11 @@ class Scheduler:
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
-        changes = (account.next_change_ms(self._now_ms) for account in self.state.accounts.budgeted)
-        return min((*self.state.alarms.values(), *(at_ms for at_ms in changes if at_ms is not None)), default=None)
+        state = self.state
+        changes = [account.next_change_ms(self._now_ms) for account in state.accounts.budgeted]
+        changes += [account.borrows_from_ms for account in state.accounts.by_id.values() if account.waiting]
+        changes += [state.reclaimable_ms, *state.alarms.values()]
+        return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     # What happened
 
@@ -217,7 +222,7 @@ class Scheduler:
 
     def _cell_started(self, lease_id: LeaseId, cell: CellId) -> None:
         lease = self.state.leases.get(lease_id)
-        if lease is None or lease.phase is Phase.ENDING or lease.cell == cell:
+        if lease is None or lease.phase in {Phase.ENDING, Phase.RECLAIMING} or lease.cell == cell:
             return
         if lease.phase is Phase.BUSY:  # the end of the cell before it was lost
             self.state.move(lease, Phase.HOT, self._now_ms)
@@ -231,6 +236,9 @@ class Scheduler:
             self.state.move(lease, Phase.BUSY, self._now_ms, cell)
         if lease.phase is Phase.BUSY and lease.cell == cell:
             self.state.move(lease, Phase.HOT, self._now_ms)
+        elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time; its agent frees the slots
+            alarm_ms = self._now_ms + self.settings.ask_again_ms
+            self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
 
     # What an agent reports
 
@@ -318,6 +326,8 @@ class Scheduler:
             if lease.phase is Phase.ENDING:
                 self.state.set_alarm(lease, self._now_ms + self.settings.ask_again_ms)
                 actions.append(EndLease(lease_id, Why.SUPERSEDED))
+            elif lease.phase is Phase.RECLAIMING:
+                actions.append(self._reclaim(lease))
             else:
                 actions.append(self._evict(lease))
         return actions
@@ -343,6 +353,7 @@ class Scheduler:
                     actions.append(self._give(request, decision))
                 case Place():
                     actions += [self._evict(victim) for victim in decision.victims]
+                    actions += [self._reclaim(victim) for victim in decision.reclaimed]
                 case None:
                     pass
                 case _:
@@ -369,6 +380,18 @@ class Scheduler:
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
+
+    def _reclaim(self, lease: Lease) -> Reclaim:
+        """Ask for a running cell's slots, or ask again."""
+        grace_ms = self.state.qos[lease.qos].grace_ms if lease.qos in self.state.qos else 0
+        alarm_ms = self._now_ms + grace_ms + self.settings.ask_again_ms
+        if lease.phase is Phase.RECLAIMING:
+            self.state.set_alarm(lease, alarm_ms)
+            return Reclaim(lease.id, 0)
+        self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
+        account = self.state.accounts.of(lease.project)
+        account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
+        return Reclaim(lease.id, grace_ms)
 
     def _evict(self, lease: Lease) -> Evict:
         alarm_ms = self._now_ms + self.settings.ask_again_ms

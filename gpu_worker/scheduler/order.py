@@ -5,12 +5,13 @@ ahead of it only on a node too small for that one, where it takes nothing away. 
 starved by small ones, and one that no connected node can hold blocks nobody.
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Holder
+from gpu_worker.scheduler.reclaim import Plan, takeable
 from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
 
 #: Above every need and every node.
@@ -25,6 +26,7 @@ class Place(msgspec.Struct, frozen=True):
 
     agent: AgentId | None
     victims: tuple[Lease, ...] = ()
+    reclaimed: tuple[Lease, ...] = ()  #: running cells that must be given back
 
 
 class Line:
@@ -159,7 +161,31 @@ def place(state: State, request: Request, below: int, claimed: Mapping[AgentId, 
             found = Place(agent, _victims(state, node, lane, missing(node)))
             if best is None or _last_used(found) < _last_used(best):
                 best = found
-    return best
+    return best or _reclaim(state, request, below, missing)
+
+
+def _reclaim(state: State, request: Request, below: int, missing: Callable[[Node], int]) -> Place | None:
+    """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
+    lane, now_ms = request.lane, state.accounts.now_ms
+    best: tuple[int, int, Place] | None = None
+    if not any(account.covers(request.entry.shape.cost) for account in state.accounts.of(request.project).path):
+        return None
+    for node in state.nodes.values():
+        if not request.need <= node.lanes[lane].capacity < below:
+            continue
+        rest = missing(node) - node.lanes[lane].hot
+        plan = Plan(state, request)
+        chosen: list[Lease] = []
+        for lease in takeable(state, node, lane):
+            if rest > 0 and plan.takes(lease):
+                chosen.append(lease)
+                rest -= len(lease.slots)
+        if rest <= 0 and chosen:
+            lost = sum((now_ms - lease.since_ms) * len(lease.slots) for lease in chosen)
+            hot = _victims(state, node, lane, missing(node) - sum(len(lease.slots) for lease in chosen))
+            if best is None or (lost, node.seq) < best[:2]:
+                best = lost, node.seq, Place(node.agent, hot, tuple(chosen))
+    return best[2] if best is not None else None
 
 
 def _last_used(place: Place) -> list[int]:

@@ -105,6 +105,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
     apart_ms: int = 10_000  #: how much later each further request of a user is due
+    borrow_again_ms: int = 10_000  #: how long a project that was reclaimed from may not borrow, the first time
+    longest_wait_ms: int = 3_600_000  #: and at most: it doubles each time
     look_ahead: int = 16  #: requests for which slots are freed at the same time
 
 

@@ -17,8 +17,8 @@ from gpu_worker.scheduler.projects import GPU_MILLI, Settings
 Lane = Literal["gpu", "cpu"]
 LANES: tuple[Lane, ...] = ("gpu", "cpu")
 #: What counts as use; and what is on its way out.
-USING = frozenset({Phase.GRANTED, Phase.BUSY})
-LEAVING = frozenset({Phase.EVICTING, Phase.ENDING})
+USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
+LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
 
 
 class Request(msgspec.Struct):
@@ -111,6 +111,7 @@ class State:
         self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with free or leaving slots
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases
+        self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.standings: dict[Lane, dict[RequestId, int]] = {}  #: by who asked since the last step: places in line
         self._seq = 0
@@ -293,7 +294,7 @@ class State:
 
     def _remember(self, lease: Lease) -> None:
         """A cell that is over was used."""
-        if lease.phase is Phase.BUSY:
+        if lease.phase in {Phase.BUSY, Phase.RECLAIMING}:
             percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
             amount = lease.cost * (self.accounts.now_ms - lease.counted_ms) * percent // 100
             self.accounts.remember(lease.project, lease.user, amount)
@@ -309,6 +310,8 @@ class State:
                     del holder.hot[lease.id]
             if lease.phase in LEAVING:
                 holder.leaving += sign * amount
+            if lease.phase is Phase.RECLAIMING:
+                holder.going += sign * amount
         if lease.phase in USING:
             self.accounts.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]

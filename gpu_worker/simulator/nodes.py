@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId, SessionId, SlotId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
 from gpu_worker.simulator.curves import Curve
 
 
@@ -28,10 +28,18 @@ class Tenant(msgspec.Struct):
     since_ms: int
     has_cell: bool = True  #: a cell runs, or is on its way
     is_leaving: bool = False
+    is_wanted: bool = False  #: reclaimed: it leaves when its cell ends
+    is_taken: bool = False  #: its cell was ended by a reclaim, and is to run again
 
 
 class Begin(msgspec.Struct, frozen=True):
     """The executor of a granted lease is up, and its cell begins."""
+
+    lease: LeaseId
+
+
+class TakeBack(msgspec.Struct, frozen=True):
+    """The grace of a reclaimed lease is over."""
 
     lease: LeaseId
 
@@ -55,7 +63,7 @@ class Turned(msgspec.Struct, frozen=True):
 
 
 #: What an action leads to, and after how many milliseconds.
-Outcome = tuple[int, Begin | Leave | Tell | Turned]
+Outcome = tuple[int, Begin | Leave | TakeBack | Tell | Turned]
 
 
 class Stay(msgspec.Struct, frozen=True):
@@ -74,7 +82,7 @@ class Nodes:
         self.sizes, self.delays = sizes, delays
         self.tenants: dict[LeaseId, Tenant] = {}
         self.stays: list[Stay] = []
-        self.evictions = 0
+        self.evictions = self.reclaims = 0
         #: GPUs that are leased, and those that are leased and have a cell.
         self.leased, self.busy = Curve(width_ms), Curve(width_ms)
 
@@ -96,6 +104,8 @@ class Nodes:
                 return self._grant(action, now_ms)
             case Evict():
                 return self._evict(action.lease)
+            case Reclaim():
+                return self._reclaim(action)
             case EndLease():
                 return self.leave(action.lease)
             case Refuse():
@@ -116,6 +126,22 @@ class Nodes:
         if tenant.has_cell:  # CellStarted is the answer, and is on its way or was given
             return []
         self.evictions += not tenant.is_leaving
+        return self.leave(lease)
+
+    def _reclaim(self, reclaim: Reclaim) -> list[Outcome]:
+        tenant = self.tenants.get(reclaim.lease)
+        if tenant is None:
+            return [(0, Tell(ev.LeaseEnded(reclaim.lease)))]
+        tenant.is_wanted = True
+        return [(reclaim.grace_ms, TakeBack(reclaim.lease))] if tenant.has_cell else self.leave(reclaim.lease)
+
+    def take_back(self, lease: LeaseId) -> list[Outcome]:
+        """The grace is over: a cell that still runs is ended."""
+        tenant = self.tenants.get(lease)
+        if tenant is None or not tenant.has_cell or tenant.is_leaving:
+            return []
+        self.reclaims += 1
+        tenant.is_taken = True
         return self.leave(lease)
 
     def leave(self, lease: LeaseId) -> list[Outcome]:

@@ -49,6 +49,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     waits_by_project: dict[str, Waits]
     histogram: tuple[int, ...]  #: cells by their wait, between the edges; one longer than those
     evictions: int  #: hot sessions that had to leave for somebody else
+    reclaims: int  #: running cells that were ended for an owner, and ran again
     hours: float  #: from the first notebook's opening to the end of the last lease
     cell_gpu_hours: float  #: GPUs held for a cell, from the grant to the cell's end
     hot_gpu_hours: float  #: GPUs held by hot sessions, which anybody may take, and by those that leave
@@ -95,6 +96,7 @@ def report(world: World) -> Report:
         },
         histogram=_histogram(one.wait_ms for one in played if one.wait_ms is not None),
         evictions=nodes.evictions,
+        reclaims=nodes.reclaims,
         hours=span_ms / _HOUR_MS,
         cell_gpu_hours=nodes.busy.total_ms / _HOUR_MS,
         hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / _HOUR_MS,

@@ -50,6 +50,7 @@ def table(names: Sequence[str], reports: Sequence[Report]) -> list[str]:
     row("  saved against that", lambda one: f"{one.saved_gpus:.1%}")
     row("utilization", lambda one: f"{one.utilization:.1%} of {one.hours:.0f} h")
     row("evictions of hot sessions", lambda one: f"{one.evictions}")
+    row("reclaims of running cells", lambda one: f"{one.reclaims}")
     row("progress: Jain, users", lambda one: f"{one.jain_users:.4f}")
     row("  Jain, projects", lambda one: f"{one.jain_projects:.4f}")
     row("  the user who fared worst", lambda one: f"{one.least_progress:.1%}")

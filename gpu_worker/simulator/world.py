@@ -12,7 +12,7 @@ from gpu_worker.scheduler.actions import Grant
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Settings
 from gpu_worker.simulator.curves import Curve
-from gpu_worker.simulator.nodes import Begin, Delays, Leave, Nodes, Tell, Turned
+from gpu_worker.simulator.nodes import Begin, Delays, Leave, Nodes, Outcome, TakeBack, Tell, Turned
 from gpu_worker.traces import Notebook, Trace
 
 #: The width of the curves' bins.
@@ -38,6 +38,7 @@ class Played(msgspec.Struct):
     ended_ms: int | None = None  #: None while it waits or runs
     end: End | None = None
     was_hot: bool = False  #: it began without a request, on the GPUs that its session had
+    reclaims: int = 0  #: how often it was ended for an owner, to run again
 
     @property
     def wait_ms(self) -> int | None:
@@ -85,7 +86,7 @@ class Look(msgspec.Struct, frozen=True):
     """The scheduler asked for a Tick."""
 
 
-Happening = Open | Submit | Begin | Finish | Leave | Close | Tell | Turned | Look
+Happening = Open | Submit | Begin | Finish | Leave | TakeBack | Close | Tell | Turned | Look
 
 
 class World:
@@ -143,6 +144,8 @@ class World:
                 self._begin(happening.lease)
             case Finish():
                 self._finish(happening.lease, happening.cell, happening.end)
+            case TakeBack():
+                self._follow(self.nodes.take_back(happening.lease))
             case Leave():
                 self._leave(happening.lease)
             case Open():
@@ -169,14 +172,17 @@ class World:
                 kernel = self._wishes.pop(action.request)
                 assert kernel.under_way is not None, "a kernel wishes for a cell"
                 kernel.lease, kernel.qos = action.lease, kernel.under_way.qos
-            for delay_ms, happening in self.nodes.perform(action, self.now_ms):
-                self._plan(self.now_ms + delay_ms, happening)
+            self._follow(self.nodes.perform(action, self.now_ms))
         due_ms = self.scheduler.deadline()
         due_ms = None if due_ms is None else max(due_ms - START_MS, self.now_ms)
         if due_ms != self._look_ms:
             self._look_ms = due_ms
             if due_ms is not None:
                 self._plan(due_ms, Look())
+
+    def _follow(self, outcomes: list[Outcome]) -> None:
+        for delay_ms, happening in outcomes:
+            self._plan(self.now_ms + delay_ms, happening)
 
     # Notebooks
 
@@ -193,8 +199,7 @@ class World:
     def _close(self, kernel: Kernel) -> None:
         self.opened.add(-kernel.notebook.gpus, self.now_ms)
         if kernel.lease is not None:
-            for delay_ms, happening in self.nodes.leave(kernel.lease):
-                self._plan(self.now_ms + delay_ms, happening)
+            self._follow(self.nodes.leave(kernel.lease))
 
     def _submit(self, kernel: Kernel) -> None:
         notebook = kernel.notebook
@@ -214,13 +219,19 @@ class World:
             played.was_hot = True
             self._start(kernel, played, tenant.lease, self.nodes.delays.hot_ms)
             return
-        request = RequestId(f"r-{played.cell}")
+        self._ask(kernel, played)
+
+    def _ask(self, kernel: Kernel, played: Played) -> None:
+        """Ask for a lease. Each run of a cell is a request of its own."""
+        notebook, cell = kernel.notebook, kernel.notebook.cells[kernel.next]
+        name = played.cell if not played.reclaims else f"{played.cell}-{played.reclaims}"
+        request = RequestId(f"r-{name}")
         self._wishes[request] = kernel
         self.waiting.add(+1, self.now_ms)
         self.tell(
             ev.RequestSubmitted(
                 request=request,
-                lease=LeaseId(f"l-{played.cell}"),
+                lease=LeaseId(f"l-{name}"),
                 session=notebook.session,
                 user=notebook.user,
                 project=notebook.project,
@@ -253,17 +264,31 @@ class World:
         self.nodes.end_cell(lease, self.now_ms)
         self._over(self._kernels[self.nodes.tenants[lease].session], end)
         self.tell(ev.CellEnded(lease, cell))
+        tenant = self.nodes.tenants.get(lease)
+        if tenant is not None and tenant.is_wanted:
+            self._follow(self.nodes.leave(lease))
 
     def _leave(self, lease: LeaseId) -> None:
         tenant = self.nodes.end_lease(lease, self.now_ms)
         kernel = self._kernels.get(tenant.session)
         if kernel is not None and kernel.lease == lease:
             kernel.lease = None
+            if tenant.has_cell and tenant.is_taken:
+                assert kernel.under_way is not None, "it is the tenant's cell"
+                self.tell(ev.LeaseEnded(lease))
+                self._again(kernel, kernel.under_way)
+                return
             if tenant.has_cell:
                 assert kernel.under_way is not None, "it is the tenant's cell"
                 self.waiting.add(-(kernel.under_way.started_ms is None), self.now_ms)
                 self._over(kernel, "lost")
         self.tell(ev.LeaseEnded(lease))
+
+    def _again(self, kernel: Kernel, played: Played) -> None:
+        """A cell that was reclaimed runs again from its beginning."""
+        played.started_ms = None
+        played.reclaims += 1
+        self._ask(kernel, played)
 
     def _turn_away(self, kernel: Kernel) -> None:
         self.waiting.add(-1, self.now_ms)

@@ -14,7 +14,7 @@ from tests.scheduler.referee import Referee
 MINUTE = 60_000
 SETTINGS = Settings(
     qos=(
-        QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3),
+        QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3, grace_ms=20_000),
         QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2),
         QoS(
             name="reserved",
@@ -28,6 +28,7 @@ SETTINGS = Settings(
     start_ms=MINUTE,
     ask_again_ms=10_000,
     look_ahead=4,
+    borrow_again_ms=MINUTE,
 )
 
 

@@ -11,6 +11,8 @@ from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 
+LEAVING = ("leaving", "ending", "reclaiming")
+HOLDING = ("granted", "busy", "hot", *LEAVING)
 DAY_MS = 86_400_000
 #: When a period began; months are not played.
 PERIOD = {
@@ -42,7 +44,7 @@ class Tenancy:
     session: str
     agent: str
     slots: tuple[str, ...]
-    state: str  # granted, busy, hot, leaving, ending
+    state: str  # granted, busy, reclaiming, hot, leaving, ending
     since_ms: int
     project: str
     user: str
@@ -53,6 +55,7 @@ class Tenancy:
     hot_since: int = 0
     asked_ms: int = 0
     grant: act.Grant | None = None
+    begun_ms: int = 0
 
 
 @dataclass
@@ -68,6 +71,7 @@ class Referee:
         default_factory=dict
     )  # who -> amounts, each with its time
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
+    backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
     now_ms: int = 0
 
     # Books
@@ -109,7 +113,7 @@ class Referee:
             if self.lane(wish.event.gpus) == lane and wish.event.session not in tenants
         ]
         order: list[Wish] = []
-        used, held = self.amounts("granted", "busy"), self.amounts("granted", "busy", "hot", "leaving", "ending")
+        used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
         while waiting:
             allowed = [wish for wish in waiting if self.is_allowed(wish, used)]
             if not allowed:
@@ -185,16 +189,21 @@ class Referee:
         names = self.path(wish.event.project)
         if self.cost(wish.event) and any(map(self.is_spent, names)):
             return False
+        if self.cost(wish.event) and any(
+            self.now_ms < self.backoff.get(name, (0, 0))[0] and not self.is_covered(name, wish, used) for name in names
+        ):
+            return False
         must = [name for name in names if self.guaranteed(name) or name == names[0]]
         return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, and nothing was spent."""
-        spent, self.spent = self.spent, {}
+        books = self.spent, self.backoff
+        self.spent, self.backoff = {}, {}
         try:
             return self.is_allowed(wish, {})
         finally:
-            self.spent = spent
+            self.spent, self.backoff = books
 
     def is_covered(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         return used.get(("project", name), 0) + self.cost(wish.event) <= self.guaranteed(name)
@@ -247,7 +256,7 @@ class Referee:
 
     def count_budgets(self, now_ms: int) -> None:
         """What running cells have used of budgets up to now: afresh in each period."""
-        used = self.amounts("granted", "busy")
+        used = self.amounts("granted", "busy", "reclaiming")
         for project in self.settings.projects:
             if project.budget is not None:
                 began_ms = PERIOD[project.budget.period](now_ms)
@@ -263,7 +272,7 @@ class Referee:
 
     def note_use(self, lease: Tenancy) -> None:
         """A cell is over."""
-        if lease.state == "busy":
+        if lease.state in ("busy", "reclaiming"):
             percent = self.qos(lease.qos).usage_percent if self.qos(lease.qos) else 100
             amount = self.cost_of(lease) * (self.now_ms - lease.busy_ms) * percent // 100
             for who in self.who(lease):
@@ -284,6 +293,8 @@ class Referee:
                     self.see_refuse(event, action, due)
                 case act.Evict():
                     self.see_evict(event, action, now_ms)
+                case act.Reclaim():
+                    self.see_reclaim(action, now_ms)
                 case act.EndLease():
                     self.see_end(action, due)
         assert not due, f"these things had to be said and were not: {due}"
@@ -321,6 +332,7 @@ class Referee:
                         h.session, event.agent, h.slots, state, now_ms, h.project, h.user, h.qos, now_ms,
                         was.request if was else None, h.cell,
                     )  # fmt: skip
+                    self.leases[name].begun_ms = now_ms - h.running_ms
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
@@ -349,10 +361,15 @@ class Referee:
                 lease = self.leases.get(event.lease)
                 if lease and lease.state != "ending" and lease.cell != event.cell:
                     self.note_use(lease)
-                    lease.state, lease.cell = "busy", event.cell
+                    if lease.state == "reclaiming":
+                        return due
+                    lease.state, lease.cell, lease.begun_ms = "busy", event.cell, now_ms
             case ev.CellEnded():
                 lease = self.leases.get(event.lease)
-                if lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
+                if lease and lease.state == "reclaiming" and lease.cell == event.cell:
+                    self.note_use(lease)
+                    lease.state, lease.asked_ms = "leaving", now_ms
+                elif lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
                     self.note_use(lease)
                     lease.state, lease.cell, lease.hot_since = "hot", None, self.count
             case ev.LeaseEnded():
@@ -468,9 +485,66 @@ class Referee:
     def has_no_budget(self, lease: Tenancy) -> bool:
         return self.cost_of(lease) > 0 and any(map(self.is_spent, self.path(lease.project)))
 
+    def see_reclaim(self, reclaim: act.Reclaim, now_ms: int) -> None:
+        lease = self.leases.get(reclaim.lease)
+        assert lease is not None, f"{reclaim} of a lease that is over"
+        qos = self.qos(lease.qos)
+        if lease.state == "reclaiming":
+            assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{reclaim} asked twice at once"
+            assert reclaim.grace_ms == 0, f"{reclaim} gives another grace"
+            lease.asked_ms = now_ms
+            return
+        assert lease.state == "busy", f"{reclaim} of a lease that is {lease.state}"
+        assert qos is not None
+        assert qos.preemption.value != "never", f"{reclaim} of a QoS that is never preempted"
+        assert now_ms >= lease.begun_ms + qos.min_runtime_ms, f"{reclaim} of a cell that has just begun"
+        assert reclaim.grace_ms == qos.grace_ms
+        lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
+        owners = [
+            wish for lane in lanes for wish, need in self.eligible(lane) if need <= self.capacity(lease.agent, lane)
+        ]
+        assert any(self.may_take(wish, lease) for wish in owners), f"{reclaim} for nobody who is guaranteed it"
+        lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
+        free_from, number = self.backoff.get(lease.project, (0, 0))
+        number = number + 1 if now_ms < free_from + self.settings.longest_wait_ms else 1
+        wait_ms = min(self.settings.longest_wait_ms, self.settings.borrow_again_ms * 2 ** (number - 1))
+        self.backoff[lease.project] = (now_ms + wait_ms, number)
+
+    def is_old(self, lease: Tenancy, now_ms: int) -> bool:
+        qos = self.qos(lease.qos)
+        is_preemptible = qos is not None and qos.preemption.value != "never"
+        return is_preemptible and now_ms >= lease.begun_ms + qos.min_runtime_ms
+
+    def may_take(self, wish: Wish, lease: Tenancy) -> bool:
+        """Whether the wish's side is within its guarantee, and the lease's side above it at each level."""
+        mine, theirs = self.levels(wish.event.project), self.levels(lease.project)
+        while mine and theirs and mine[0] == theirs[0]:
+            mine, theirs = mine[1:], theirs[1:]
+        if not mine or not theirs:
+            return False
+        used, kept = self.amounts("granted", "busy", "reclaiming"), self.amounts("granted", "busy")
+        if self.at_level(used, mine[0]) + self.cost(wish.event) > self.promised_at(mine[0]):
+            return False
+        return all(
+            self.at_level(kept, level) - self.cost_of(lease) > self.promised_at(level) - 1000 for level in theirs
+        )
+
+    def levels(self, name: str) -> list[tuple[str, bool]]:
+        """The projects from the outside in, and at last, where there are others inside, the users of its own."""
+        has_children = any(one.parent == name for one in self.settings.projects)
+        return [(one, False) for one in self.path(name)] + ([(name, True)] if has_children else [])
+
+    def at_level(self, amounts: dict[tuple[str, ...], int], level: tuple[str, bool]) -> int:
+        inside = [one.id for one in self.settings.projects if one.parent == level[0]] if level[1] else []
+        return amounts.get(("project", level[0]), 0) - sum(amounts.get(("project", one), 0) for one in inside)
+
+    def promised_at(self, level: tuple[str, bool]) -> int:
+        inside = [one.id for one in self.settings.projects if one.parent == level[0]] if level[1] else []
+        return self.guaranteed(level[0]) - sum(map(self.guaranteed, inside))
+
     def fills_a_limit(self, lease: Tenancy) -> bool:
         """Whether somebody who may run waits for a limit that this lease counts for."""
-        used, held = self.amounts("granted", "busy"), self.amounts("granted", "busy", "hot", "leaving", "ending")
+        used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
         return any(
             set(self.who(lease)) & set(self.who(wish.event))
             and self.is_allowed(wish, used)
@@ -495,9 +569,9 @@ class Referee:
                 asks = any(wish.event.session == lease.session for wish in self.wishes.values())
                 assert not asks, f"{name} is kept although its session asks for another lease"
         for lane in self.largest:
-            self.after_lane(lane, evicted, hot_before)
+            self.after_lane(lane, evicted, hot_before, now_ms)
 
-    def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int]) -> None:
+    def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int], now_ms: int) -> None:
         waiting = self.eligible(lane)
         agents = [agent for agent in self.nodes if self.capacity(agent, lane)]
         for agent in agents:
@@ -510,16 +584,21 @@ class Referee:
         )
         if head is not None:
             need = head[1]
-            leaving = {a: self.free(a, lane) + self.in_state(a, lane, "leaving", "ending") for a in agents}
+            leaving = {a: self.free(a, lane) + self.in_state(a, lane, *LEAVING) for a in agents}
             could = any(leaving[a] + self.in_state(a, lane, "hot") >= need for a in agents)
             does = any(leaving[a] >= need for a in agents)
             assert does or not could, f"hot sessions could make room for {head[0].event.request}, and nobody was asked"
+            if need == 1 and not does:
+                for name, lease in self.leases.items():
+                    is_there = lease.state == "busy" and self.nodes[lease.agent].get(lease.slots[0]) == lane
+                    able = is_there and self.is_old(lease, now_ms) and self.may_take(head[0], lease)
+                    assert not able, f"{name} could be reclaimed for {head[0].event.request}, and was not asked"
         for name in evicted:
             lease = self.leases[name]
             if {self.nodes[lease.agent][slot] for slot in lease.slots} == {lane}:
                 self.after_eviction(lane, name, lease, waiting, evicted, hot_before)
         if evicted and waiting and all(need == 1 for _, need in waiting):
-            room = sum(self.free(a, lane) + self.in_state(a, lane, "leaving", "ending") for a in agents)
+            room = sum(self.free(a, lane) + self.in_state(a, lane, *LEAVING) for a in agents)
             one_each = all(len(lease.slots) == 1 for lease in self.leases.values())
             lane_evicted = [
                 n for n in evicted if lane in {self.nodes[self.leases[n].agent][s] for s in self.leases[n].slots}
@@ -535,7 +614,7 @@ class Referee:
         if self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease):
             return
         agent = lease.agent
-        room = self.free(agent, lane) + self.in_state(agent, lane, "leaving", "ending") - len(lease.slots)
+        room = self.free(agent, lane) + self.in_state(agent, lane, *LEAVING) - len(lease.slots)
         wanted = sum(need for _, need in waiting if need <= self.capacity(agent, lane))
         assert room < wanted, (
             f"{name} was evicted, and {room} slots of its node were free or leaving for {wanted} wanted"

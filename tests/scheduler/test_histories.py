@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse, Why
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse, Why
 from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, slots
 
@@ -64,6 +64,8 @@ class Pool(RuleBasedStateMachine):
                     self.waiting.pop(action.request, None)
                 case Evict():
                     self.asked[action.lease] = None
+                case Reclaim():
+                    self.dying[action.lease] = None
                 case EndLease() if action.why is not Why.NODE_LOST:
                     self.dying[action.lease] = None
 

@@ -6,7 +6,7 @@ import pytest
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant
-from gpu_worker.scheduler.projects import Budget, Project
+from gpu_worker.scheduler.projects import Budget, Project, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, refused, slots
 
 
@@ -17,8 +17,8 @@ def project(name: str, parent: str | None = None, **how: object) -> Project:
 class Quotas(Bench):
     """A bench whose sessions are called for their projects: "lab.ann" is a session of ann, who is in the lab."""
 
-    def __init__(self, *projects: Project) -> None:
-        super().__init__(msgspec.structs.replace(SETTINGS, projects=projects))
+    def __init__(self, *projects: Project, qos: tuple[QoS, ...] = SETTINGS.qos) -> None:
+        super().__init__(msgspec.structs.replace(SETTINGS, projects=projects, qos=qos))
 
     def wants(self, session: str, **how: object) -> list[str]:
         """Ask for the project and the user that the session's name says; who is granted."""

@@ -1,0 +1,99 @@
+"""Who must give back a GPU that an owner wants: questions only, answered on counts.
+
+A request that its project's guarantee covers may take running cells of projects that use more than their guarantee,
+down to that and not below it. The two are compared where their paths in the tree of projects part. Whoever has taken so
+is within a guarantee, and whoever has lost is above it by less than a GPU: neither can take it back. So no two
+requests ever preempt each other.
+"""
+
+import msgspec
+
+from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
+from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """One side of where two paths part: a project, or those users of one that are in no project inside it."""
+
+    account: Account
+    is_members: bool = False
+
+    @property
+    def guaranteed(self) -> int:
+        """Of its guarantee what no project inside it has."""
+        inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
+        return self.account.guaranteed - inside
+
+    @property
+    def kept(self) -> int:
+        """What it uses and was not asked to give back."""
+        inside = self.account.children.values() if self.is_members else ()
+        return self.account.used - self.account.going - sum(child.used - child.going for child in inside)
+
+
+def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
+    """Below the last account that both are in: the branches of each, from the outside in; none of the same account."""
+    mine, others = _downwards(one), _downwards(other)
+    while mine and others and mine[0].account is others[0].account and mine[0].is_members == others[0].is_members:
+        del mine[0], others[0]
+    return mine, others
+
+
+def _downwards(account: Account) -> list[Branch]:
+    path = [Branch(at) for at in reversed(list(account.path))]
+    return [*path, Branch(account, is_members=True)] if account.children else path
+
+
+class Plan:
+    """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
+
+    def __init__(self, state: State, request: Request) -> None:
+        self._state = state
+        self._account, self._cost = state.accounts.of(request.project), request.entry.shape.cost
+        self._taken: dict[str, int] = {}
+
+    def takes(self, victim: Lease) -> bool:
+        """Whether it may take this one too. If so, it is taken."""
+        if not self._cost or not victim.cost:
+            return False
+        mine, others = parting(self._account, self._state.accounts.of(victim.project))
+        if not mine or not others or mine[0].account.used + self._cost > mine[0].guaranteed + self._elsewhere(mine[0]):
+            return False
+        if any(self._kept(branch) - victim.cost <= branch.guaranteed - GPU_MILLI for branch in others):
+            return False
+        for branch in others:
+            name = branch.account.project.id
+            self._taken[name] = self._taken.get(name, 0) + victim.cost
+        return True
+
+    @staticmethod
+    def _elsewhere(branch: Branch) -> int:
+        """What a branch of users does not use itself of what its account uses."""
+        return sum(child.used for child in branch.account.children.values()) if branch.is_members else 0
+
+    def _kept(self, branch: Branch) -> int:
+        return branch.kept - self._taken.get(branch.account.project.id, 0)
+
+
+def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:
+    """Running cells of a node that may be reclaimed from somebody, the one that costs least to interrupt first.
+
+    Of those that are too young the state notes when to look again.
+    """
+    now_ms = state.accounts.now_ms
+    able: list[Lease] = []
+    for lease in map(state.leases.__getitem__, node.leases):
+        from_ms = _reclaimable_ms(state, lease) if lease.phase is Phase.BUSY and lease.lane == lane else None
+        if from_ms is not None and from_ms <= now_ms:
+            able.append(lease)
+        elif from_ms is not None:
+            state.reclaimable_ms = min(from_ms, state.reclaimable_ms or from_ms)
+    return sorted(able, key=lambda one: ((now_ms - one.since_ms) * len(one.slots), one.id))
+
+
+def _reclaimable_ms(state: State, lease: Lease) -> int | None:
+    """From when a running cell may be reclaimed, by its QoS; None is never."""
+    qos = state.qos.get(lease.qos)
+    return None if qos is None or qos.preemption is Preemption.NEVER else lease.since_ms + qos.min_runtime_ms

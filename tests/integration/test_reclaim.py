@@ -1,0 +1,64 @@
+"""What is borrowed goes back to its owner, and the borrower's cell runs again: a real pool, real notebooks."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.conftest import Notebook, PoolProcess, until
+
+QUOTAS = """
+[projects.lab]
+guaranteed = 1
+
+[qos.interactive]
+min_runtime = "0 s"
+grace = "{grace}"
+"""
+BORROWED = """%%gpu --project guests
+import os, time
+print('run', len(marks.append(1) or marks))
+path = 'ran_before'
+is_again = os.path.exists(path)
+open(path, 'w').close()
+while not is_again:
+    time.sleep(0.01)
+done = True"""
+
+
+def outcomes(pool: PoolProcess) -> list[str]:
+    return sorted(cell.outcome for cell in pool.picture().recent)
+
+
+def test_a_borrowed_cell_is_ended_for_the_owner_and_runs_again_from_its_beginning(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text(QUOTAS.format(grace="1 s"))
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    borrower, owner = open_notebook(pool), open_notebook(pool)
+    borrower.run("marks, done = [], False")
+    busy = borrower.start_until(BORROWED, shows="run 1")
+    assert owner.run("%%gpu --project lab\nprint('mine')").stream() == "mine\n"
+    output = borrower.collect(busy)
+    assert output.error is None
+    assert output.stream() == "run 1\n"  # for the second time: the variables were those from before the cell
+    assert "1.0 s to end" in output.shown
+    assert "run again from its beginning" in output.shown
+    assert borrower.value("done, marks") == "(True, [1])"
+    until(lambda: outcomes(pool) == ["reclaimed", "returned", "returned"], "the three runs in the ledger")
+
+
+def test_a_borrowed_cell_that_ends_within_the_grace_ends_as_usual(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text(QUOTAS.format(grace="1 h"))
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    borrower, owner = open_notebook(pool), open_notebook(pool)
+    busy = borrower.start_until("%%gpu --project guests\nprint('run')\ninput()\nx = 1", shows="run")
+    mine = owner.start("%%gpu --project lab\nprint('mine')")
+    until(lambda: any(slot.state == "leaving" for slot in pool.picture().slots), "the slot to be wanted back")
+    borrower.answer("go")
+    assert borrower.collect(busy).error is None
+    assert borrower.value("x") == "1"
+    assert owner.collect(mine).stream() == "mine\n"
+    until(lambda: outcomes(pool) == ["returned", "returned"], "the two cells in the ledger")

@@ -1,0 +1,173 @@
+"""What is guaranteed comes back: who gives up running cells, to whom, when, and how it ends. Each told step by step."""
+
+import msgspec
+
+from bulletin.ids import LeaseId
+from gpu_worker.scheduler.actions import Action, Reclaim
+from gpu_worker.scheduler.projects import Preemption, Project
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, slots
+from tests.scheduler.test_quotas import Quotas, project
+
+
+def reclaimed(actions: list[Action]) -> dict[LeaseId, int]:
+    return {action.lease: action.grace_ms for action in actions if isinstance(action, Reclaim)}
+
+
+def lent(*projects: Project) -> Quotas:
+    """Two GPUs, one of them guaranteed to the lab, both with guests for ten minutes and five."""
+    pool = Quotas(project("lab", guaranteed_milli=1000), *projects)
+    pool.join("a", slots(2))
+    pool.busy("guests.eve")
+    pool.later(5 * MINUTE)
+    pool.busy("guests.tom")
+    pool.later(5 * MINUTE)
+    return pool
+
+
+def test_an_owner_gets_its_gpu_back_within_the_grace() -> None:
+    pool = lent()
+    assert reclaimed(pool.ask("lab.ann", project="lab")) == {"guests.tom:1": 20_000}
+    assert pool.why("lab.ann/1").reason == "a GPU is being freed for you"
+    assert pool.later(20_000) == []
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_a_cell_that_ends_within_the_grace_is_done_and_its_gpu_goes_to_the_owner() -> None:
+    pool = lent()
+    pool.ask("lab.ann", project="lab")
+    assert pool.end("guests.tom:1") == []
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_an_agent_that_does_not_answer_is_asked_again_without_another_grace() -> None:
+    pool = lent()
+    pool.ask("lab.ann", project="lab")
+    assert reclaimed(pool.later(29_999)) == {}
+    assert reclaimed(pool.later(1)) == {"guests.tom:1": 0}
+    assert reclaimed(pool.later(10_000)) == {}
+    assert reclaimed(pool.later(20_000)) == {"guests.tom:1": 0}
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_what_is_above_the_guarantee_is_no_reason_to_take_anything() -> None:
+    pool = lent()
+    pool.ask("lab.ann", project="lab")
+    assert reclaimed(pool.ask("lab.bob", project="lab")) == {}
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.start("lab.ann:1")
+    assert reclaimed(pool.later(20 * MINUTE)) == {}
+    pool.replay()
+
+
+def test_the_borrower_runs_again_when_there_is_room_and_takes_nothing_back() -> None:
+    pool = lent()
+    pool.ask("lab.ann", project="lab")
+    pool.free("guests.tom:1")
+    pool.start("lab.ann:1")
+    assert pool.ask("guests.tom", n=2, project="guests") == []
+    assert reclaimed(pool.later(2 * 60 * MINUTE)) == {}
+    assert granted(pool.free("guests.eve:1")) == ["guests.tom:2"]
+    pool.replay()
+
+
+def test_who_was_reclaimed_from_waits_before_it_borrows_again_and_longer_each_time() -> None:
+    pool = lent()
+    pool.ask("lab.ann", project="lab")
+    pool.free("guests.tom:1")
+    pool.start("lab.ann:1")
+    pool.free("lab.ann:1")
+    assert pool.ask("guests.tom", n=2, project="guests") == []
+    assert pool.scheduler.deadline() == pool.now_ms + MINUTE
+    assert pool.later(MINUTE - 1) == []
+    assert granted(pool.later(1)) == ["guests.tom:2"]
+    pool.start("guests.tom:2")
+    pool.later(2 * MINUTE)
+    assert list(reclaimed(pool.ask("lab.ann", n=2, project="lab"))) == ["guests.tom:2"]
+    pool.free("guests.tom:2")
+    pool.free("lab.ann:2")
+    assert pool.ask("guests.tom", n=3, project="guests") == []
+    assert pool.later(2 * MINUTE - 1) == []
+    assert granted(pool.later(1)) == ["guests.tom:3"]
+    pool.replay()
+
+
+def test_a_young_cell_is_let_run_for_a_while() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.busy("guests.eve")
+    assert reclaimed(pool.ask("lab.ann", project="lab")) == {}
+    assert pool.scheduler.deadline() == MINUTE
+    assert list(reclaimed(pool.later(MINUTE))) == ["guests.eve:1"]
+    pool.replay()
+
+
+def test_hot_sessions_go_before_running_cells() -> None:
+    pool = lent()
+    pool.end("guests.eve:1")
+    actions = pool.ask("lab.ann", project="lab")
+    assert (evicted(actions), reclaimed(actions)) == (["guests.eve:1"], {})
+    pool.replay()
+
+
+def test_the_cell_that_loses_least_goes() -> None:
+    pool = lent()
+    assert list(reclaimed(pool.ask("lab.ann", project="lab"))) == ["guests.tom:1"]
+    pool.replay()
+
+
+def test_a_qos_that_is_never_preempted_keeps_its_gpu() -> None:
+    qos = tuple(msgspec.structs.replace(one, preemption=Preemption.NEVER) for one in SETTINGS.qos)
+    pool = Quotas(project("lab", guaranteed_milli=1000), qos=qos)
+    pool.join("a", slots(1))
+    pool.busy("guests.eve")
+    pool.later(20 * MINUTE)
+    assert reclaimed(pool.ask("lab.ann", project="lab")) == {}
+    pool.replay()
+
+
+def test_nothing_is_taken_below_the_victims_guarantee() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000), project("school", guaranteed_milli=1000))
+    pool.join("a", slots(2))
+    pool.busy("school.eve", "school.tom")
+    pool.later(5 * MINUTE)
+    assert len(reclaimed(pool.ask("lab.ann", project="lab"))) == 1
+    assert reclaimed(pool.ask("lab.bob", project="lab")) == {}
+    pool.replay()
+
+
+def test_a_cell_on_two_gpus_takes_back_two() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    pool.later(5 * MINUTE)
+    assert len(reclaimed(pool.ask("lab.ann", project="lab", gpus=2))) == 2
+    assert pool.free("guests.eve:1") == []
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_inside_a_project_its_parts_take_back_from_each_other_only() -> None:
+    pool = Quotas(
+        project("school", guaranteed_milli=2000),
+        project("maths", "school", guaranteed_milli=1000),
+        project("physics", "school"),
+        project("lab", guaranteed_milli=1000),
+    )
+    pool.join("a", slots(3))
+    pool.busy("physics.eve", "physics.tom", "lab.ann")
+    pool.later(5 * MINUTE)
+    taken = reclaimed(pool.ask("maths.bob", project="maths"))
+    assert list(taken) in (["physics.eve:1"], ["physics.tom:1"])
+    pool.replay()
+
+
+def test_users_of_one_project_take_nothing_from_each_other() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000))
+    pool.join("a", slots(1))
+    pool.busy("lab.eve")
+    pool.later(20 * MINUTE)
+    assert reclaimed(pool.ask("lab.ann", project="lab")) == {}
+    pool.replay()
