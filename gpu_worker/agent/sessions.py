@@ -316,8 +316,8 @@ class Session:
         cell.alarms.append(asyncio.get_running_loop().call_later(grace_ms / 1000, self._take_back, cell))
         if grace_ms:
             sentence = (
-                "The project that this place is guaranteed to needs it back. The cell has "
-                f"{show_duration(grace_ms)} to end. Otherwise it is run again, from its beginning, elsewhere or later."
+                "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back. It has "
+                f"{show_duration(grace_ms)} to end; if it has not by then, it is run again from its beginning."
             )
             await self._tell(wire.Notice(cell=cell.id, sentence=sentence))
 
