@@ -69,9 +69,10 @@ class OverLimit(msgspec.Struct, frozen=True, tag=True):
     def __str__(self) -> str:
         limit = show_gpus(self.limit_milli, on_cpu=self.on_cpu)
         whose = f"one user of project {self.project!r}" if self.of_user else f"project {self.project!r}"
+        other = "choose another project with --project."
         return (
             f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {whose} may use {limit} at most. "
-            "Ask for fewer with --gpus, or choose another project with --project."
+            f"{f'Ask for fewer with --gpus, or {other}' if self.limit_milli >= GPU_MILLI else other.capitalize()}"
         )
 
 

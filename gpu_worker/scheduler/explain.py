@@ -100,6 +100,9 @@ def _limit(state: State, request: Request) -> str | None:
                 f"project {at.project.id!r} has used the {hours} of this {period}; "
                 f"the next one begins in {show_duration(next_ms)}"
             )
+        if cost and accounts.now_ms < at.borrows_from_ms and not at.covers(cost):
+            wait = show_duration(at.borrows_from_ms - accounts.now_ms)
+            return f"project {at.project.id!r} had to give back what it borrowed, and may borrow again in {wait}"
     qos = state.qos[request.qos]
     runs = accounts.runs.get((request.user, request.qos))
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:

@@ -239,7 +239,9 @@ def test_a_hot_session_goes_when_the_budget_ends() -> None:
 def test_a_budget_of_nothing_is_refused_at_once() -> None:
     pool = Quotas(project("club", budget=Budget(0, "week")))
     pool.join("a", slots(3))
-    assert "may use 0 GPUs at most" in refused(pool.ask("club.ann", project="club"))["club.ann/1"]
+    assert refused(pool.ask("club.ann", project="club"))["club.ann/1"].endswith(
+        "project 'club' may use 0 GPUs at most. Choose another project with --project."
+    )
     pool.replay()
 
 

@@ -80,6 +80,9 @@ def test_who_was_reclaimed_from_waits_before_it_borrows_again_and_longer_each_ti
     pool.start("lab.ann:1")
     pool.free("lab.ann:1")
     assert pool.ask("guests.tom", n=2, project="guests") == []
+    assert pool.why("guests.tom/2").reason == (
+        "project 'guests' had to give back what it borrowed, and may borrow again in 60 s"
+    )
     assert pool.scheduler.deadline() == pool.now_ms + MINUTE
     assert pool.later(MINUTE - 1) == []
     assert granted(pool.later(1)) == ["guests.tom:2"]
