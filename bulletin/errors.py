@@ -7,6 +7,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── ModulesTooLarge       the notebook's own modules are more source than may travel
 │   ├── StayedBehind          a value was touched that is on the other side and cannot travel
 │   ├── BadOption             an option of %%gpu is not understood
+│   ├── CannotOffload         a block or a function cannot run anywhere but where it stands
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
 │   ├── NoPool                there is no pool to send the cell to
@@ -146,6 +147,19 @@ class BadOption(BulletinError):
 
     def __str__(self) -> str:
         return f"{self.problem} Nothing was run. `%%gpu?` shows the options."
+
+
+class CannotOffload(BulletinError):
+    """What stands under `with gpu:` or `@gpu` cannot run anywhere but in its place. Nothing of it has run."""
+
+    code = "cannot-offload"
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)
+        self.problem, self.remedy = problem, remedy
+
+    def __str__(self) -> str:
+        return f"{self.problem} Nothing of it was run. {self.remedy}"
 
 
 class NotAllowed(BulletinError):

@@ -1,18 +1,28 @@
-"""The notebook side of Bulletin: `%load_ext bulletin_magic` brings %%gpu and %gpu."""
+"""The notebook side of Bulletin: `%load_ext bulletin_magic` brings %%gpu, %gpu and `gpu`."""
 
 from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin.offload import gpu
+
+__all__ = ["gpu", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics. Nothing is connected or started before the first %%gpu."""
     from bulletin_magic.magics import BulletinMagics
+    from bulletin_magic.work import Work
 
-    shell.register_magics(BulletinMagics(shell))
+    magics = BulletinMagics(shell)
+    shell.register_magics(magics)
     shell.magics_manager.register_alias("GPU", "gpu", "cell")
+    Work(shell, magics.call).serve()
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Give the session back and take the magics away."""
+    from bulletin_magic.work import Work
+
+    Work.stop(shell)
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
         magics.close()

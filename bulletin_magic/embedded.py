@@ -57,14 +57,18 @@ def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection
     _started[:] = [pool for pool in _started if pool.poll() is None]
     if (running := _running(home)) is not None:
         return running
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing or importlib.util.find_spec("gpu_worker") is None:
+    if not can_start():
         raise NoPool(
             "There is no GPU pool here, and the part that would start one is not installed.",
             "Install it with: pip install 'bulletin[pool]', or name a pool with `%gpu connect PATH`.",
         )
     say("⏳ Starting a pool of your own …")
     return _start(home, environ)
+
+
+def can_start() -> bool:
+    """Whether what a pool needs is installed here."""
+    return all(importlib.util.find_spec(name) is not None for name in (*_NEEDED, "gpu_worker"))
 
 
 def is_answering(connection: Connection) -> bool:

@@ -63,6 +63,7 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     parts: tuple[Blob, ...]
     lease: LeaseId | None = None
     wish: Wish = Wish()
+    is_call: bool = False  #: the source is ours, not the user's: it is in no history
 
 
 class PictureAsked(Fact, frozen=True):

@@ -1,4 +1,4 @@
-"""Is there a pool that can be asked, without starting one."""
+"""Is there a pool that can be asked, or could there be one, without starting any."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,20 @@ from bulletin_magic import embedded
 
 def starts_none(environ: Mapping[str, str]) -> bool:
     """Whether looking for this kernel's pool would start none: one is named, or the user's own runs already."""
-    if any(environ.get(name) for name in ("BULLETIN_ADDRESS", "BULLETIN_CONNECTION_FILE")):
-        return True
-    if environ.get("BULLETIN_ADDRESS") == "":  # a hub's, which is not up
+    if _is_named(environ):
         return True
     try:
         connection = read_private(embedded.folder(environ) / "connection.json", Connection)
     except (OSError, BadConfig):
         return False
     return embedded.is_answering(connection)
+
+
+def may_be(environ: Mapping[str, str]) -> bool:
+    """Whether there may be a pool: one is named, or one can be started here, or the user's own runs."""
+    return _is_named(environ) or embedded.can_start() or starts_none(environ)
+
+
+def _is_named(environ: Mapping[str, str]) -> bool:
+    """Also by a hub whose pool is not up: then the address is empty."""
+    return "BULLETIN_ADDRESS" in environ or bool(environ.get("BULLETIN_CONNECTION_FILE"))

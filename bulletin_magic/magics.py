@@ -2,6 +2,7 @@
 
 import atexit
 import os
+from collections.abc import Callable
 from pathlib import Path
 from secrets import token_hex
 
@@ -83,7 +84,8 @@ class BulletinMagics(Magics):
             --environment ID    one of the pool's environments
             --plan              run nothing; show what would be sent, how much of it is new, and what stays here
 
-        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back.
+        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
+        `with gpu:` above it; for a function, `@gpu`.
         """
         wish, is_plan = parse(line)
         if not cell.strip():
@@ -93,6 +95,17 @@ class BulletinMagics(Magics):
             self._plan(cell, wish)
             return
         answer, captured, input_error = self._run(cell, wish)
+        self._land(answer, captured, input_error)
+
+    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+        """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
+
+        `check` may raise because of what would stay behind.
+        """
+        answer, captured, input_error = self._run(source, wish, check)
+        self._land(answer, captured, input_error)
+
+    def _land(self, answer: Finished, captured: state.Captured, input_error: Exception | None) -> None:
         try:
             land(answer, captured, self._shared, self._shell)
         except KeyboardInterrupt:
@@ -103,12 +116,16 @@ class BulletinMagics(Magics):
             if self.receipts and (text := receipt(answer)):
                 show_note(self._shell, text)
 
-    def _run(self, cell: str, wish: Wish) -> tuple[Finished, state.Captured, Exception | None]:
+    def _run(
+        self, cell: str, wish: Wish, check: Callable[[state.Captured], None] | None = None
+    ) -> tuple[Finished, state.Captured, Exception | None]:
         """Send the cell with what its executor does not have yet, and wait for its end."""
         plan = state.needs(cell, self._shell.user_ns)
         waited_ms, self._wish = 0, wish
         while True:
             captured = self._shared.capture(self._shell.user_ns, plan)
+            if check is not None:
+                check(captured)
             name = token_hex(16)
             asked = CellAsked(
                 cell=CellId(name),
@@ -118,6 +135,7 @@ class BulletinMagics(Magics):
                 parts=tuple(captured.parts),
                 lease=self._shared.lease,
                 wish=wish,
+                is_call=check is not None,
             )
             answer, input_error = self._converse(asked)
             if isinstance(answer, Finished):

@@ -1,7 +1,7 @@
 """The options of %%gpu: a line of text to a wish, or one sentence that says what is wrong with it."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -94,6 +94,23 @@ def parse(line: str) -> Options:
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
     return Options(Wish(**fields), is_plan="--plan" in flags)
+
+
+def wish_of(options: Mapping[str, object]) -> Wish:
+    """What options say as Python writes them: `gpu(gpus=2, time="1 h")`.
+
+    Raises
+    ------
+    BadOption
+        As `parse` does.
+    """
+    words = [f"--{name.replace('_', '-')}" for name in options]
+    for word in words:
+        if word in FLAGS:
+            raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, which {FLAGS[word]}.")
+    return parse(
+        " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
+    ).wish
 
 
 def _not_an_option(name: str) -> str:

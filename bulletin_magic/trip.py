@@ -150,6 +150,7 @@ class Trip:
             number=self.asked.number,
             parcel=parcel,
             has_rings=ring_out is not None,
+            silent=self.asked.is_call,
         )
         self._to_agent(run, parts if parcel.inline else ())
         self._deliver(Began(where))

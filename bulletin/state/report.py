@@ -7,6 +7,7 @@ from functools import partial
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+from .names import CALL
 from .reducers.classes import attributes
 
 
@@ -110,11 +111,16 @@ def _state(value: Any) -> object:
 def _of_function(function: FunctionType) -> Iterator[tuple[Callable[[str], str], object]]:
     for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            yield _format(f"the variable {variable!r} inside {{}}"), cell.cell_contents
+            yield _variable(variable), cell.cell_contents
         except ValueError:
             continue
     yield _format("a default of {}"), function.__defaults__
     yield _format("a default of {}"), function.__kwdefaults__
+
+
+def _variable(name: str) -> Callable[[str], str]:
+    """Of what `with gpu:` calls, the variables are those that the user sees."""
+    return lambda path: name if path == CALL else f"the variable {name!r} inside {path}"
 
 
 def _item(key: object) -> Callable[[str], str]:

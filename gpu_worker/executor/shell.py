@@ -21,6 +21,7 @@ from IPython.core.pylabtools import activate_matplotlib
 from traitlets import Type
 from traitlets.config import Config
 
+from bulletin.state.names import CALL
 from bulletin.wire.messages import Asked, ErrorText
 from gpu_worker.executor.relay import Relay
 
@@ -275,7 +276,8 @@ def _forget_our_frames(error: BaseException | None) -> None:
             chain.append(at)
             at = at.tb_next
         for entry in reversed(chain):
-            if not entry.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+            frame = entry.tb_frame
+            if not frame.f_globals.get("__name__", "").startswith(_OURS) and CALL not in frame.f_code.co_names:
                 kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
         error.__traceback__ = kept
         error = error.__cause__ or error.__context__

@@ -1,0 +1,159 @@
+"""`gpu`: what a notebook writes to run a block or a function on the pool. Everywhere else the same code runs in place.
+
+The notebook's extension says who takes the work (`serve`). An executor, a script, or a notebook with `BULLETIN=off` has
+nobody: there a block is a block and a function is a function. The object travels by its name, so code that uses it can.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+
+from bulletin.errors import CannotOffload, name_kind
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Taker(Protocol):
+    """Who runs work on the pool."""
+
+    @property
+    def is_able(self) -> bool:
+        """Whether there may be a pool, and this is the process that may ask it."""
+
+    def check(self, options: Mapping[str, object]) -> None:
+        """Raise BadOption if these options of %%gpu, as Python writes them, are not understood."""
+
+    def run(self, work: Callable[[], object], options: Mapping[str, object], *, is_block: bool) -> object:
+        """Run it as a cell: its result, or what it raised. A coroutine function is awaited there.
+
+        Raises a BulletinError where the pool cannot run it.
+        """
+
+    def ran_here(self) -> None:
+        """A block was entered where nobody could take it out of its place: say so, once."""
+
+
+_taker: Taker | None = None
+
+
+def serve(taker: Taker | None) -> None:
+    """From now on this one takes the work of this process; None: it runs in place."""
+    global _taker
+    _taker = taker
+
+
+def taker() -> Taker | None:
+    """Who takes the work here and now; None where it runs in place."""
+    if _taker is None or os.environ.get("BULLETIN", "").lower() == "off" or not _taker.is_able:
+        return None
+    return _taker
+
+
+class Gpu:
+    """What stands after `with`, or above a function. Called with options, it is the same with those options."""
+
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+        self._options = dict(options or {})
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    @overload
+    def __call__(self, /, **options: object) -> "Gpu": ...
+    def __call__(self, function: Callable[P, R] | None = None, /, **options: object) -> "Callable[P, R] | Gpu":
+        """`gpu(gpus=2, time="1 h")`, with the options of %%gpu; or, as a decorator, a function that runs on the pool.
+
+        Raises
+        ------
+        BadOption
+            If an option is not understood.
+        CannotOffload
+            If what is decorated is not a function, or is a generator: it would have to run in two places at once.
+        """
+        if function is not None:
+            return _offloaded(function, self)
+        if (served := taker()) is not None:
+            served.check(options)
+        return Gpu({**self._options, **options})
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether a `with` block of a notebook's cell goes to the pool now."""
+        return taker() is not None
+
+    def run_block(self, block: FunctionType) -> Any:
+        """Run the body of a `with` block on the pool. Tracebacks name it as the function that it stands in."""
+        served = taker()
+        assert served is not None, "asked for after takes_blocks"
+        outer = block.__qualname__.rpartition(".")[0].removesuffix(".<locals>") or "<module>"
+        block.__code__ = block.__code__.replace(co_name=outer.rpartition(".")[2], co_qualname=outer)
+        return served.run(block, self._options, is_block=True)
+
+    def refuse(self, what: str, remedy: str) -> None:
+        """Raise CannotOffload: a block with this in it cannot be taken out of its place."""
+        raise CannotOffload(f"A `with gpu:` block cannot hold {what}.", remedy)
+
+    def run_function(self, function: Callable[[], object]) -> Any:
+        """Run a decorated function on the pool, with its arguments bound; in place where nobody takes it."""
+        served = taker()
+        return function() if served is None else served.run(function, self._options, is_block=False)
+
+    def __enter__(self) -> Self:
+        if (served := taker()) is not None:  # the block stands in a module: only the notebook's own cells are rewritten
+            served.ran_here()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def __repr__(self) -> str:
+        return f"gpu({', '.join(f'{name}={value!r}' for name, value in self._options.items())})".removesuffix("()")
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return "gpu" if self is gpu else (Gpu, (self._options,))
+
+
+gpu = Gpu()
+
+
+def _offloaded(function: Callable[P, R], lender: Gpu) -> Callable[P, R]:
+    if not inspect.isroutine(function):
+        kind = "a class" if inspect.isclass(function) else name_kind(type(function).__name__)
+        raise CannotOffload(
+            f"@gpu stands above a function, and this is {kind}.", "Put it above the method that needs it."
+        )
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise CannotOffload(
+            f"@gpu cannot run the generator {function.__name__}(): it would be in two places at once.",
+            "Let it return a list.",
+        )
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def elsewhere_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            if taker() is None:
+                return await function(*args, **kwargs)
+
+            async def call() -> Any:
+                return await function(*args, **kwargs)
+
+            return lender.run_function(call)
+
+        return elsewhere_async  # type: ignore[return-value]  # a coroutine function, as the one it wraps
+
+    @functools.wraps(function)
+    def elsewhere(*args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = lender.run_function(lambda: function(*args, **kwargs))
+        return result
+
+    return elsewhere
