@@ -7,12 +7,13 @@ which says what the other has already. Nothing here opens a socket or a file.
 from .capture import Captured, capture
 from .changes import Baseline, Changed, changes
 from .handles import Handle
+from .meanwhile import Meanwhile, depart
 from .needs import Needs, needs
 from .report import Stayed
 from .restore import Applied, apply, restore
 from .table import Table
 
 __all__ = [
-    "Applied", "Baseline", "Captured", "Changed", "Handle", "Needs", "Stayed", "Table",
-    "apply", "capture", "changes", "needs", "restore",
+    "Applied", "Baseline", "Captured", "Changed", "Handle", "Meanwhile", "Needs", "Stayed", "Table",
+    "apply", "capture", "changes", "depart", "needs", "restore",
 ]  # fmt: skip

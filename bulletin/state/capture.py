@@ -30,6 +30,7 @@ class Captured:
     survey: Survey = field(repr=False)
     parcel: Parcel = field(repr=False)
     known: modules.Known = field(repr=False)
+    _is_committed: bool = field(default=False, repr=False)
 
     @property
     def table(self) -> Table:
@@ -37,9 +38,11 @@ class Captured:
         return self.survey.table
 
     def commit(self) -> None:
-        """The executor has it."""
-        self.survey.commit(self.parcel)
-        self.table.modules = self.known
+        """The executor has it. Said twice, it means the same."""
+        if not self._is_committed:
+            self._is_committed = True
+            self.survey.commit(self.parcel)
+            self.table.modules = self.known
 
 
 def capture(

@@ -20,6 +20,7 @@ from .handles import IN_NOTEBOOK, ON_WORKER
 from .inplace import fill_dict, fill_list
 from .interrupts import Interrupts
 from .landing import Landing
+from .meanwhile import Aside, Meanwhile, lay_aside
 from .memory import Region
 from .parcel import Buffer, Damaged, Memory, Parcel, Stream
 from .report import Stayed, kind_of
@@ -38,6 +39,8 @@ class Applied:
     deleted: tuple[str, ...]
     extra: dict[str, Any]
     stayed: list[Stayed]
+    #: Values of names that were not bound: the notebook had changed them meanwhile.
+    aside: dict[str, Any]
 
 
 def restore(
@@ -99,7 +102,9 @@ def restore(
     return baseline
 
 
-def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured) -> Applied:
+def apply(
+    parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured, meanwhile: Meanwhile | None = None
+) -> Applied:
     """Take what a cell changed into the notebook: all of it, or nothing.
 
     Parameters
@@ -108,6 +113,10 @@ def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured)
         What `changes` made, and the notebook's namespace.
     sent
         What `capture` gave for this cell. Its table is in step with the executor's afterwards, or empty.
+    meanwhile
+        What `depart` gave, where the notebook went on while the cell ran. Values that both have changed are then laid
+        aside, and so is the value of a name that the notebook has bound since. Settings, the environment and random
+        states stay the notebook's own.
 
     Raises
     ------
@@ -118,17 +127,23 @@ def apply(parts: Sequence[Buffer], namespace: dict[str, Any], *, sent: Captured)
     """
     try:
         with Interrupts() as interrupts, _undisturbed():
-            return _land(parts, namespace, sent, interrupts)
+            return _land(parts, namespace, sent, interrupts, meanwhile)
     except BaseException:  # also where the stop button was pressed too late to undo anything
         sent.table.clear()
         raise
 
 
-def _land(parts: Sequence[Buffer], namespace: dict[str, Any], sent: Captured, interrupts: Interrupts) -> Applied:
+def _land(
+    parts: Sequence[Buffer],
+    namespace: dict[str, Any],
+    sent: Captured,
+    interrupts: Interrupts,
+    meanwhile: Meanwhile | None,
+) -> Applied:
     table = sent.table
     arrival = _Arrival(namespace, table, ON_WORKER)
     try:
-        parcel = _take_in(parts, sent, arrival, interrupts)
+        parcel = _take_in(parts, sent, arrival, interrupts, meanwhile)
     except BaseException as problem:
         failed = arrival.undo()
         drawn = {kind: found for kind, found in sent.parcel.tail["ambient"].items() if kind in _DRAWN}
@@ -138,7 +153,10 @@ def _land(parts: Sequence[Buffer], namespace: dict[str, Any], sent: Captured, in
             raise
         raise CannotReturn(arrival.at, _said(problem, failed)) from problem
     arrival.write_memory()
-    arrival.delete(parcel.tail["deleted"])
+    deleted = [name for name in parcel.tail["deleted"] if not arrival.is_aside(name)]
+    arrival.delete(deleted)
+    if meanwhile is not None:
+        parcel.tail["ambient"] = {}
     unsettled = _settle(parcel, arrival.told, table)
     try:
         interrupts.release()
@@ -148,10 +166,16 @@ def _land(parts: Sequence[Buffer], namespace: dict[str, Any], sent: Captured, in
     finally:
         interrupts.hold()
     stayed = [*parcel.tail["stayed"], *unsettled]
-    return Applied(tuple(arrival.bound), tuple(parcel.tail["deleted"]), arrival.extra, stayed)
+    return Applied(tuple(arrival.bound), tuple(deleted), arrival.extra, stayed, arrival.laid_aside)
 
 
-def _take_in(parts: Sequence[Buffer], sent: Captured, arrival: "_Arrival", interrupts: Interrupts) -> Parcel:
+def _take_in(
+    parts: Sequence[Buffer],
+    sent: Captured,
+    arrival: "_Arrival",
+    interrupts: Interrupts,
+    meanwhile: Meanwhile | None,
+) -> Parcel:
     """All that can fail, and can be undone. Interrupts are held in the end, whatever the end is."""
     try:
         interrupts.release()
@@ -159,6 +183,8 @@ def _take_in(parts: Sequence[Buffer], sent: Captured, arrival: "_Arrival", inter
         parcel = Parcel.unpack(parts)
         if parcel.base != sent.table.version:
             raise Damaged(f"it builds upon state {parcel.base} of this notebook, which is at {sent.table.version}")
+        if meanwhile is not None:
+            arrival.aside = lay_aside(parcel, arrival.namespace, sent, meanwhile)
         arrival.read(parcel)
         arrival.commit()
         interrupts.hold()
@@ -247,6 +273,16 @@ class _Arrival:
         self.at = ""  # the name whose value is being read
         self.bound: dict[str, None] = {}
         self.extra: dict[str, Any] = {}
+        self.aside: Aside | None = None
+
+    @property
+    def laid_aside(self) -> dict[str, Any]:
+        """What was not bound."""
+        return {} if self.aside is None else self.aside.values
+
+    def is_aside(self, name: str) -> bool:
+        """Whether the name is the notebook's own by now."""
+        return self.aside is not None and self.aside.takes(name, self.namespace)
 
     def read(self, parcel: Parcel) -> None:
         """Load everything. Known memory is written by `write_memory` only."""
@@ -266,6 +302,8 @@ class _Arrival:
             self._take(stream, self._load(stream), bound)
         for bound, oid in parts:
             self._bind_all(bound, self.table.objects[oid])
+        if self.aside is not None:
+            self.aside.collect(self.table.objects)
         self.at = ""
 
     def _take(self, stream: Stream, value: Any, bound: list[str]) -> None:
@@ -340,6 +378,9 @@ class _Arrival:
     def _bind(self, name: str, value: Any) -> None:
         """IPython holds on to the containers of its history, so those are filled and not replaced."""
         own = self.namespace.get(name)
+        if self.aside is not None and self.is_aside(name):
+            self.aside.values[name] = value
+            return
         if name in names.HISTORY and isinstance(own, dict) and isinstance(value, dict):
             self.landing.undoable(fill_dict, own, list(dict.items(own)))
             own.update(value)
