@@ -8,6 +8,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── StayedBehind          a value was touched that is on the other side and cannot travel
 │   ├── BadOption             an option of %%gpu is not understood
 │   ├── CannotOffload         a block or a function cannot run anywhere but where it stands
+│   ├── SomeFailed            of the elements of gpu.map, some failed
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
 │   ├── NoPool                there is no pool to send the cell to
@@ -160,6 +161,32 @@ class CannotOffload(BulletinError):
 
     def __str__(self) -> str:
         return f"{self.problem} Nothing of it was run. {self.remedy}"
+
+
+class SomeFailed(BulletinError):
+    """Some elements of `gpu.map` failed. `results` has all values in order, and the errors in their places."""
+
+    code = "some-failed"
+
+    def __init__(self, results: list[object], failed: dict[int, BaseException]) -> None:
+        super().__init__(results, failed)
+        self.results, self.failed = results, failed
+
+    def __str__(self) -> str:
+        number, first = next(iter(self.failed.items()))
+        said = f"{type(first).__name__}: {first}".removesuffix(".").removesuffix(": ")
+        if len(self.failed) == len(self.results):
+            return f"All {len(self.results)} elements failed; number {number} with {said}."
+        return (
+            f"{len(self.failed)} of {len(self.results)} elements failed; at first number {number}, with {said}. "
+            "The others are done: `.results` of this error has all of them in order, and gpu.map(…, errors='return') "
+            "returns them so."
+        )
+
+    def _render_traceback_(self) -> list[str]:
+        """The first failure as it was there, then the sentence."""
+        shown = getattr(next(iter(self.failed.values())), "_render_traceback_", list)
+        return [*shown(), *super()._render_traceback_()]
 
 
 class NotAllowed(BulletinError):

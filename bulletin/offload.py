@@ -7,14 +7,23 @@ nobody: there a block is a block and a function is a function. The object travel
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
-from bulletin.errors import CannotOffload, name_kind
+from bulletin.errors import CannotOffload, SomeFailed, name_kind
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one element: its value, or its error."""
+
+    value: object = None
+    error: BaseException | None = None
 
 
 class Taker(Protocol):
@@ -32,6 +41,15 @@ class Taker(Protocol):
 
         Raises a BulletinError where the pool cannot run it.
         """
+
+    def map(
+        self,
+        function: Callable[[Any], object],
+        items: Sequence[object],
+        options: Mapping[str, object],
+        parallel: int | None,
+    ) -> list[Outcome]:
+        """Run it for each item, on several places at once: what came of each, in order."""
 
     def ran_here(self) -> None:
         """A block was entered where nobody could take it out of its place: say so, once."""
@@ -101,6 +119,48 @@ class Gpu:
         served = taker()
         return function() if served is None else served.run(function, self._options, is_block=False)
 
+    def map(
+        self,
+        function: Callable[[Any], R],
+        items: Iterable[Any],
+        *,
+        parallel: int | None = None,
+        errors: Literal["raise", "return"] = "raise",
+    ) -> list[R | BaseException]:
+        """`[function(item) for item in items]`, on as many places of the pool as it gives at once.
+
+        Each element works on copies: what it changes in the notebook's variables stays there. One that fails does not
+        stop the others.
+
+        Parameters
+        ----------
+        function, items
+            Both travel as the variables of a cell do.
+        parallel
+            How many places to ask for; None is as many as the pool has, and no more than elements.
+        errors
+            "return" puts an error in the place of the element that failed.
+
+        Raises
+        ------
+        SomeFailed
+            When all have ended and some have failed; it has the results of the others.
+        """
+        if errors not in {"raise", "return"}:
+            raise ValueError(f"errors is {errors!r}; it can be 'raise' or 'return'")
+        elements, served = list(items), taker()
+        if not elements:
+            return []
+        if served is None:
+            outcomes = [_tried(function, item) for item in elements]
+        else:
+            outcomes = served.map(function, elements, self._options, parallel)
+        results: list[Any] = [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
+        failed = {number: outcome.error for number, outcome in enumerate(outcomes) if outcome.error is not None}
+        if failed and errors == "raise":
+            raise SomeFailed(results, failed)
+        return results
+
     def __enter__(self) -> Self:
         if (served := taker()) is not None:  # the block stands in a module: only the notebook's own cells are rewritten
             served.ran_here()
@@ -123,6 +183,13 @@ class Gpu:
 
 
 gpu = Gpu()
+
+
+def _tried(function: Callable[[Any], object], item: object) -> Outcome:
+    try:
+        return Outcome(function(item))
+    except Exception as error:  # noqa: BLE001 - the user's function: it is given back, or raised, when all have ended
+        return Outcome(error=error)
 
 
 def _offloaded(function: Callable[P, R], lender: Gpu) -> Callable[P, R]:

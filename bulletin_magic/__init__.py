@@ -15,7 +15,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     magics = BulletinMagics(shell)
     shell.register_magics(magics)
     shell.magics_manager.register_alias("GPU", "gpu", "cell")
-    Work(shell, magics.call).serve()
+    Work(shell, magics).serve()
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
 
@@ -14,9 +14,11 @@ from traitlets import Bool
 
 from bulletin import state
 from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
-from bulletin.ids import CellId, RequestId
+from bulletin.ids import CellId, KernelId, RequestId
+from bulletin.offload import Outcome
 from bulletin.state import modules
 from bulletin_magic import discovery, glance
+from bulletin_magic.background import Background, Backgrounds
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.completion import complete
@@ -30,6 +32,7 @@ from bulletin_magic.outputs import cell_number
 from bulletin_magic.plan import describe_plan, describe_wait
 from bulletin_magic.receipts import describe_place, receipt
 from bulletin_magic.shared import SharedState
+from bulletin_magic.spread import Spread, Task, names_of
 from bulletin_magic.status import describe_pool
 
 _HOLDS_NONE = "This notebook holds no GPU."
@@ -52,6 +55,7 @@ class BulletinMagics(Magics):
         self._link: Link | None = None
         self._is_busy, self._pid = False, os.getpid()
         self._shared = SharedState()
+        self._backgrounds = Backgrounds(shell, self._connect_apart)
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
@@ -62,7 +66,7 @@ class BulletinMagics(Magics):
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
-    def cell(self, line: str, cell: str) -> None:
+    def cell(self, line: str, cell: str) -> Background | list[object] | None:
         """Run this cell on a GPU of the pool, as if it ran here.
 
         The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
@@ -82,20 +86,55 @@ class BulletinMagics(Magics):
             --project NAME      which of your projects pays
             --label TEXT        a name for the cell in lists and reports
             --environment ID    one of the pool's environments
+            --background NAME   run it while the notebook goes on; NAME.result() waits for it (QoS batch)
+            --each NAME         run it once for each element of NAME, on several places; the values of its last line
             --plan              run nothing; show what would be sent, how much of it is new, and what stays here
 
         `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
         `with gpu:` above it; for a function, `@gpu`.
         """
-        wish, is_plan = parse(line)
+        options = parse(line)
+        wish = options.wish
         if not cell.strip():
             show_note(self._shell, "The cell is empty: nothing was run.")
-            return
-        if is_plan:
+            return None
+        if options.is_plan:
             self._plan(cell, wish)
-            return
+            return None
+        if options.is_background:
+            started = self._backgrounds.start(cell, options.name, wish)
+            return None if options.name else started
+        if options.each:
+            return self._each(cell, options.each, wish)
         answer, captured, input_error = self._run(cell, wish)
         self._land(answer, captured, input_error)
+        return None
+
+    def _each(self, cell: str, name: str, wish: Wish) -> list[object]:
+        """Run the cell for each element of a variable: its last line's values, and errors in their places."""
+        if name not in self._shell.user_ns:
+            raise BadOption(f"The option --each of %%gpu: there is no variable {name!r}.")
+        try:
+            elements = list(self._shell.user_ns[name])
+        except TypeError:
+            raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
+        tasks = [Task(cell, names_of(element), None) for element in elements]
+        outcomes = self.spread(tasks, wish, f"%%gpu --each {name}", None)
+        failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
+        if failed:
+            number, first = failed[0]
+            text = f"{len(failed)} of {len(outcomes)} elements failed; at first number {number}: {type(first).__name__}"
+            show_note(self._shell, f"{text}: {first}. The errors stand in their places.")
+        return [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
+
+    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+        """Run tasks on places of their own; what came of each, in order."""
+        if not tasks:
+            return []
+        if parallel is None:
+            looked = self._look()
+            parallel = len(looked.picture.slots) if isinstance(looked, Pictured) else 1
+        return Spread(self._shell, self._connect_apart, wish, words).run(tasks, max(1, parallel))
 
     def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
@@ -171,7 +210,7 @@ class BulletinMagics(Magics):
             self._stop()
         elif verb == "connect" and rest:
             place_named = discovery.from_file(Path(rest).expanduser())
-            self.close()
+            self._leave()
             self._place = place_named
             show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {place_named.words}.")
         else:
@@ -184,6 +223,12 @@ class BulletinMagics(Magics):
 
     def close(self) -> None:
         """Give the session back and leave the pool."""
+        if self._pid == os.getpid():
+            self._backgrounds.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Give back what cells of this notebook hold; background cells go on."""
         if self._link is not None and self._pid == os.getpid():
             self._link.close()
             self._link = None
@@ -269,6 +314,17 @@ class BulletinMagics(Magics):
             line.clear()
             self._is_busy = False
 
+    def _connect_apart(self, name: str) -> Link:
+        """A link of its own to this notebook's pool, for work beside its cells."""
+        self._check_free()
+        line = StatusLine(self._shell)
+        try:
+            self._connect(line)  # so that a pool of one's own is started, or found again
+        finally:
+            line.clear()
+        assert self._place is not None, "it has just been connected to"
+        return Link(self._place.connection, KernelId(f"{self._kernel}-{name}"), self._place.words)
+
     def _connect(self, line: StatusLine) -> Link:
         """The link that is there, or one to the pool that is found. A pool of one's own may have gone to sleep."""
 
@@ -284,7 +340,7 @@ class BulletinMagics(Magics):
             place = discovery.find(os.environ, say)
         if link is not None and link.is_usable and place == self._place:
             return link
-        self.close()
+        self._leave()
         self._place = place
         self._link = Link(place.connection, self._kernel, place.words)
         return self._link

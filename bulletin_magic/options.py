@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from bulletin.errors import BadOption
@@ -47,8 +48,20 @@ OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--label": ("label", _text),
     "--environment": ("environment", lambda text: EnvironmentId(_text(text))),
 }
+
+
+def _name(text: str) -> str:
+    if not text.isidentifier() or iskeyword(text):
+        raise ValueError(f"{text!r} cannot be the name of a variable.")
+    return text
+
+
 #: Each option that takes no value, and what it does.
 FLAGS = {"--plan": "shows what would be sent, and runs nothing"}
+#: Runs the cell while the notebook goes on. A name may follow.
+BACKGROUND = "--background"
+#: Runs the cell once for each element of a variable.
+EACH = "--each"
 
 
 class Options(NamedTuple):
@@ -57,6 +70,12 @@ class Options(NamedTuple):
     wish: Wish
     #: Only say what would be sent.
     is_plan: bool = False
+    #: Run while the notebook goes on.
+    is_background: bool = False
+    #: The variable that the background cell is then known by.
+    name: str | None = None
+    #: The variable for each of whose elements the cell is run.
+    each: str | None = None
 
 
 def parse(line: str) -> Options:
@@ -73,6 +92,7 @@ def parse(line: str) -> Options:
         raise BadOption("A quotation mark in the options of %%gpu is not closed.") from None
     fields: dict[str, Any] = {}
     flags: set[str] = set()
+    own_name = each = None
     while words:
         name, has_value, value = words.pop(0).partition("=")
         if name in FLAGS:
@@ -80,20 +100,38 @@ def parse(line: str) -> Options:
                 raise BadOption(f"The option {name} of %%gpu takes no value.")
             flags.add(name)
             continue
-        if name not in OPTIONS:
+        if name == BACKGROUND:
+            flags.add(name)
+            if not has_value and words and not words[0].startswith("-"):
+                value = words.pop(0)
+            own_name = _read(name, _name, value) if value or has_value else None
+            continue
+        if name not in OPTIONS and name != EACH:
             raise BadOption(_not_an_option(name))
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise BadOption(f"The option {name} of %%gpu needs a value.")
             value = words.pop(0)
+        if name == EACH:
+            each = _read(name, _name, value)
+            continue
         field, read = OPTIONS[name]
-        try:
-            fields[field] = read(value)
-        except ValueError as error:
-            raise BadOption(f"The option {name} of %%gpu: {_sentence(str(error))}") from None
+        fields[field] = _read(name, read, value)
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
-    return Options(Wish(**fields), is_plan="--plan" in flags)
+    is_background = BACKGROUND in flags
+    if is_background and each:
+        raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
+    if is_background or each:
+        fields.setdefault("qos", "batch")
+    return Options(Wish(**fields), "--plan" in flags, is_background, own_name, each)
+
+
+def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise BadOption(f"The option {name} of %%gpu: {_sentence(str(error))}") from None
 
 
 def wish_of(options: Mapping[str, object]) -> Wish:
@@ -106,8 +144,8 @@ def wish_of(options: Mapping[str, object]) -> Wish:
     """
     words = [f"--{name.replace('_', '-')}" for name in options]
     for word in words:
-        if word in FLAGS:
-            raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, which {FLAGS[word]}.")
+        if word in {*FLAGS, BACKGROUND, EACH}:
+            raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu alone.")
     return parse(
         " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
     ).wish
@@ -116,7 +154,7 @@ def wish_of(options: Mapping[str, object]) -> Wish:
 def _not_an_option(name: str) -> str:
     if not name.startswith("-"):
         return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
-    known = (*OPTIONS, *FLAGS)
+    known = (*OPTIONS, *FLAGS, BACKGROUND, EACH)
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known)}."
     return f"%%gpu has no option {name!r}.{meant}"

@@ -5,15 +5,15 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import offload, state
 from bulletin.errors import CannotSend
-from bulletin.offload import Gpu, gpu
+from bulletin.offload import Gpu, Outcome, gpu
 from bulletin.state.names import CALL, OUTCOME
 from bulletin_magic.blocks import outline
 from bulletin_magic.display import show_note
@@ -21,19 +21,28 @@ from bulletin_magic.facts import Wish
 from bulletin_magic.glance import may_be
 from bulletin_magic.options import wish_of
 from bulletin_magic.outcome import RemoteTraceback
+from bulletin_magic.spread import Task
 
 _HERE = "`with gpu:` in a module runs here, without a GPU. Put it into a cell, or @gpu above the function that has it."
 _OURS = ("bulletin.", "bulletin_magic.")
 _ARGUMENT = re.compile(r"args\[\d+\]|kwargs\['\w+'\]")
-#: Runs a line of source as a cell, and may be told what is wrong with what would stay behind.
-Call = Callable[[str, Wish, Callable[[state.Captured], None]], None]
+
+
+class Runner(Protocol):
+    """What runs cells of ours."""
+
+    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+        """Run a line of source as a cell. `check` may raise because of what would stay behind."""
+
+    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+        """Run tasks on places of their own; what came of each, in order."""
 
 
 class Work:
     """Takes the work of this notebook, and rewrites its cells so that blocks can be taken."""
 
-    def __init__(self, shell: InteractiveShell, call: Call) -> None:
-        self._shell, self._call = shell, call
+    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
+        self._shell, self._runner = shell, runner
         self._has_said = self._may_be = False
         self._pid = os.getpid()
 
@@ -77,7 +86,7 @@ class Work:
 
         namespace[CALL] = work
         try:
-            self._call(f"{OUTCOME} = {waits}{CALL}()", wish_of(options), check)
+            self._runner.call(f"{OUTCOME} = {waits}{CALL}()", wish_of(options), check)
             return namespace.get(OUTCOME)
         except BaseException as error:
             failed: Any = error
@@ -89,11 +98,28 @@ class Work:
             namespace.pop(CALL, None)
             namespace.pop(OUTCOME, None)
 
+    def map(
+        self,
+        function: Callable[[Any], object],
+        items: Sequence[object],
+        options: Mapping[str, object],
+        parallel: int | None,
+    ) -> list[Outcome]:
+        """Run it for each item; see `offload.Taker`."""
+        wish = wish_of({"qos": "batch", **options})
+        source = f"{OUTCOME} = {CALL}()"
+        tasks = [Task(source, {CALL: _bound(function, item)}, OUTCOME) for item in items]
+        return self._runner.spread(tasks, wish, "gpu.map", parallel)
+
     def ran_here(self) -> None:
         """Say once that a block was not taken."""
         if not self._has_said:
             self._has_said = True
             show_note(self._shell, _HERE)
+
+
+def _bound(function: Callable[[Any], object], item: object) -> Callable[[], object]:
+    return lambda: function(item)
 
 
 class _WholeTraceback(RemoteTraceback):

@@ -50,6 +50,8 @@ class Aside:
     #: Numbers of what is made anew, beside what the notebook has.
     detached: set[int] = field(default_factory=set)
     values: dict[str, Any] = field(default_factory=dict)
+    #: The notebook's names for what the cell changed in place.
+    changed: list[str] = field(default_factory=list)
 
     def takes(self, name: str, namespace: Mapping[str, Any]) -> bool:
         """Whether the value of this name is laid aside."""
@@ -79,6 +81,9 @@ def lay_aside(parcel: Parcel, namespace: dict[str, Any], sent: Captured, meanwhi
     aside.names = {
         name: oid for name, value in meanwhile.before.items() if (oid := table.oid_of(value)) in aside.detached
     }
+    aside.changed = [
+        name for name, value in meanwhile.before.items() if table.oid_of(value) in coming and name not in aside.names
+    ]
     aside.names |= {name: oid for name, oid in parcel.bound.items() if oid in aside.detached}
     for oid in aside.detached:
         value = table.objects.pop(oid, None)

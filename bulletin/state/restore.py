@@ -39,8 +39,9 @@ class Applied:
     deleted: tuple[str, ...]
     extra: dict[str, Any]
     stayed: list[Stayed]
-    #: Values of names that were not bound: the notebook had changed them meanwhile.
+    #: With `meanwhile`: values of names that the notebook keeps as they are, and names of values that changed in place.
     aside: dict[str, Any]
+    changed: tuple[str, ...]
 
 
 def restore(
@@ -166,7 +167,7 @@ def _land(
     finally:
         interrupts.hold()
     stayed = [*parcel.tail["stayed"], *unsettled]
-    return Applied(tuple(arrival.bound), tuple(deleted), arrival.extra, stayed, arrival.laid_aside)
+    return Applied(tuple(arrival.bound), tuple(deleted), arrival.extra, stayed, *arrival.besides)
 
 
 def _take_in(
@@ -276,9 +277,9 @@ class _Arrival:
         self.aside: Aside | None = None
 
     @property
-    def laid_aside(self) -> dict[str, Any]:
-        """What was not bound."""
-        return {} if self.aside is None else self.aside.values
+    def besides(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """What was not bound, and the names of what changed in place."""
+        return ({}, ()) if self.aside is None else (self.aside.values, tuple(self.aside.changed))
 
     def is_aside(self, name: str) -> bool:
         """Whether the name is the notebook's own by now."""

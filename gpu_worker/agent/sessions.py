@@ -32,6 +32,8 @@ _UNREAD_LIMIT = 4 * bulk.RING
 _STATUS_WAIT_S = 2.0
 #: A cell that is over sooner is not told before it is done.
 _BEGAN_S = 0.03
+#: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
+_AGAIN_S = (0.05, 1.0)
 
 
 class Cell:
@@ -296,7 +298,16 @@ class Session:
         """Interrupt; end the executor if no Python code has noticed within the grace."""
         if self.executor is not None:
             self.executor.interrupt()
+        cell.alarms.append(asyncio.get_running_loop().call_later(_AGAIN_S[0], self._interrupt_again, cell, _AGAIN_S[0]))
         cell.alarms.append(asyncio.get_running_loop().call_later(grace_ms / 1000, self._escalate, cell, end))
+
+    def _interrupt_again(self, cell: Cell, after_s: float) -> None:
+        """An executor that has not taken the cell in yet does not hear it: until a cell is there, it means nothing."""
+        if self.cell is not cell or cell.has_noticed or self.executor is None:
+            return
+        self.executor.interrupt()
+        after_s = min(2 * after_s, _AGAIN_S[1])
+        cell.alarms.append(asyncio.get_running_loop().call_later(after_s, self._interrupt_again, cell, after_s))
 
     def _escalate(self, cell: Cell, end: End) -> None:
         if self.cell is cell and (end is End.WALLTIME or not cell.has_noticed):

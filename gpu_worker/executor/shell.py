@@ -25,7 +25,7 @@ from bulletin.state.names import CALL
 from bulletin.wire.messages import Asked, ErrorText
 from gpu_worker.executor.relay import Relay
 
-_OURS = ("gpu_worker.", "bulletin.")
+_OURS = ("gpu_worker.", "bulletin.", "bulletin_magic.")
 #: As ipykernel has it: programs that the cell starts show colours, and page nothing.
 _TERMINAL = {
     "TERM": "xterm-color",

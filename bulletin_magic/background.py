@@ -1,0 +1,219 @@
+"""`%%gpu --background`: a cell that runs while the notebook goes on, and what the notebook knows of it."""
+
+import threading
+from collections.abc import Callable
+from secrets import token_hex
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin import state
+from bulletin.errors import CannotReturn
+from bulletin.ids import CellId, RequestId
+from bulletin.units import show_duration
+from bulletin_magic.apart import Answer, Apart, LiveLine
+from bulletin_magic.display import show_note
+from bulletin_magic.facts import CellAsked, Finished, Wish
+from bulletin_magic.link import Link
+from bulletin_magic.outcome import describe_stayed, error_to_raise
+from bulletin_magic.outputs import cell_number
+
+
+class Background:
+    """A cell of this notebook that runs on the pool meanwhile.
+
+    Its variables come into the notebook before the next cell that is run after it has ended, or with `result()`. What
+    the notebook itself has changed meanwhile stays as it is there; what the cell made of it is in `vars`.
+    """
+
+    def __init__(self, name: str | None, number: int, link: Link, shell: InteractiveShell) -> None:
+        self._name = name or f"background {number}"
+        self._is_named = name is not None
+        self._shell, self._line = shell, LiveLine(shell)
+        self._apart = Apart(self._name, link, shell, self._say, self._take)
+        self._sent: state.Captured | None = None
+        self._meanwhile: state.Meanwhile | None = None
+        self._text = f"{self._name}: on its way"
+        self._answer: Answer | None = None
+        self._is_over = threading.Event()
+        self._has_landed = False
+        self._vars: dict[str, Any] = {}
+        self._value: object = None
+        self._error: BaseException | None = None
+
+    # --- what a user does with it
+
+    @property
+    def status(self) -> str:
+        """One line about where it is."""
+        return self._text
+
+    @property
+    def vars(self) -> dict[str, Any]:
+        """The variables that the cell bound or changed, by name. Waits for its end, as `result` does."""
+        self._wait(None)
+        self._land()
+        return dict(self._vars)
+
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self._is_over.is_set()
+
+    def result(self, timeout_s: float | None = None) -> object:
+        """Wait for the end; the value of the cell's last line. Its variables are then in the notebook.
+
+        The stop button ends the waiting and not the cell: `cancel` does that.
+
+        Raises
+        ------
+        TimeoutError
+            If it has not ended after so many seconds.
+        BaseException
+            What the cell raised, or why it was lost.
+        """
+        self._wait(timeout_s)
+        self._land()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def cancel(self) -> None:
+        """Stop the cell: an interrupt; called again, the end of its process."""
+        if not self.done():
+            self._apart.cancel()
+
+    def __repr__(self) -> str:
+        return self.status
+
+    # --- what the notebook does
+
+    def start(self, asked: CellAsked, sent: state.Captured, meanwhile: state.Meanwhile) -> None:
+        """Send it."""
+        self._sent, self._meanwhile = sent, meanwhile
+        self._apart.ask(asked)
+        self._apart.close()
+        self._apart.start()
+
+    def land_if_done(self) -> None:
+        """Before another cell runs: bring its variables, and say what came of it."""
+        if self.done() and not self._has_landed:
+            self._land()
+            if self._error is not None:
+                again = f" {self._name}.result() raises it." if self._is_named else ""
+                show_note(self._shell, f"{self._name} failed: {_said(self._error)}.{again}")
+
+    def close(self) -> None:
+        """The kernel ends, and the cell with it."""
+        self._apart.leave()
+
+    def _wait(self, timeout_s: float | None) -> None:
+        if not self._is_over.wait(timeout_s):
+            raise TimeoutError(f"{self._name} has not ended after {timeout_s} s: {self.status}")
+
+    def _say(self, text: str) -> None:
+        self._text = f"{self._name}: {text}"
+        self._line.say(self._text)
+
+    def _take(self, _: Apart, answer: Answer) -> None:
+        """In the other thread: it has ended."""
+        self._answer = answer
+        if isinstance(answer, Finished):
+            ran = f"ran {show_duration(answer.ended.ran_ms)}{self._apart.at}"
+            error = answer.ended.error
+            if answer.ended.outcome == "returned":
+                self._say(f"✓ {ran}. Its variables come with the next cell.")
+            else:
+                self._say(f"✗ {error.name if error else answer.ended.outcome}, {ran}")
+        else:
+            self._say(f"✗ {answer}")
+        self._is_over.set()
+
+    def _land(self) -> None:
+        if self._has_landed:
+            return
+        self._has_landed = True
+        answer = self._answer
+        if isinstance(answer, BaseException):
+            self._error = answer
+            return
+        assert isinstance(answer, Finished), "it was for any lease"
+        if not answer.parts:
+            self._error = error_to_raise(answer, None)
+            return
+        assert self._sent is not None, "it was sent before it could answer"
+        namespace = self._shell.user_ns
+        try:
+            applied = state.apply(answer.parts, namespace, sent=self._sent, meanwhile=self._meanwhile)
+        except CannotReturn as error:
+            self._error = error
+            return
+        finally:
+            self._sent = self._meanwhile = self._answer = None  # all that they keep alive
+        mine = {name: namespace[name] for name in (*applied.changed, *applied.bound) if name in namespace}
+        self._vars = mine | applied.aside
+        self._value = applied.extra.get("result")
+        for path, kind in dict.fromkeys((stayed.path, stayed.kind) for stayed in applied.stayed if stayed.name != "_"):
+            show_note(self._shell, describe_stayed(path, kind))
+        if applied.aside:
+            show_note(self._shell, self._describe_aside(sorted(applied.aside)))
+        if answer.ended.outcome != "returned":
+            self._error = error_to_raise(answer, applied.extra.get("error"))
+
+    def _describe_aside(self, changed: list[str]) -> str:
+        """What the notebook had changed meanwhile."""
+        listed = ", ".join(changed[:-1]) + (" and " if changed[:-1] else "") + changed[-1]
+        was, stays = ("was", "stays") if len(changed) == 1 else ("were", "stay")
+        where = f"{self._name}.vars[{changed[0]!r}]" if self._is_named else "the .vars of what that cell returned"
+        return (
+            f"{listed} {was} changed in the notebook while {self._name} ran, and {stays} as the notebook has it. "
+            f"What {self._name} made of it is in {where}."
+        )
+
+
+class Backgrounds:
+    """All background cells of a notebook."""
+
+    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link]) -> None:
+        """`connect` opens a link of its own to the pool, under this name."""
+        self._shell, self._connect = shell, connect
+        self._cells: list[Background] = []
+        self._number = 0
+        shell.events.register("pre_run_cell", lambda _: self.land())
+
+    def start(self, source: str, name: str | None, wish: Wish) -> Background:
+        """Send a cell with the variables as they are now; raises as a cell does that cannot be sent."""
+        namespace = self._shell.user_ns
+        captured = state.capture(namespace, state.needs(source, namespace), table=state.Table())
+        self._number += 1
+        cell = Background(name, self._number, self._connect(f"background-{self._number}"), self._shell)
+        meanwhile = state.depart(namespace, captured)
+        asked = CellAsked(
+            cell=CellId(token_hex(16)),
+            request=RequestId(token_hex(16)),
+            source=source,
+            number=cell_number(self._shell),
+            parts=tuple(captured.parts),
+            wish=wish,
+        )
+        cell.start(asked, captured, meanwhile)
+        self._cells.append(cell)
+        if name is not None:
+            namespace[name] = cell
+        return cell
+
+    def land(self) -> None:
+        """Bring the variables of those that have ended, in the order in which they were begun."""
+        for cell in self._cells:
+            cell.land_if_done()
+        self._cells = [cell for cell in self._cells if not cell.done()]
+
+    def close(self) -> None:
+        """The kernel ends."""
+        for cell in self._cells:
+            cell.close()
+        self._cells.clear()
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).removesuffix(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
