@@ -69,7 +69,10 @@ def commands() -> str:
         if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("_") and "Application" not in trait
     ]
     parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
-    parts.append("\n## Options of simulate\n\n`bulletin simulate TRACE` plays a file; `--json` prints JSON.\n\n")
+    parts.append(
+        "\n## Options of simulate\n\n`bulletin simulate TRACE` plays a file; `--json` prints JSON. "
+        "With `--journal`, `--check` judges each step.\n\n"
+    )
     parts.append("| option | default | |\n| --- | --- | --- |\n")
     traits = cli.SimulateCommand.class_own_traits(config=True)
     for alias, name in cli.SimulateCommand.aliases.items():

@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     walltime_grace_ms: int
     max_walltime_ms: dict[str, int]
     quota_file: Path | None
+    journal_file: Path | None
     parcel_limit_bytes: int
     hub_scope: str
 
@@ -115,6 +116,12 @@ class Pool(Configurable):
         help="Projects and classes of service, in TOML or YAML. Read again when it changes; one with errors changes "
         "nothing. Empty: every group is a project with an equal share. Example: /etc/bulletin/quotas.toml",
     ).tag(config=True)
+    journal_file = Unicode(
+        "",
+        help="Append all that the scheduler is told to this file, for `bulletin simulate --journal FILE`. The names of "
+        "users, projects and sessions are in it; its mode is 0600. It grows by some MB a day. Empty: no journal. "
+        "Example: /srv/bulletin/journal.jsonl",
+    ).tag(config=True)
     parcel_limit = Float(64.0, min=0.001, help="What one cell may send or return at most, in GB.").tag(config=True)
     hub_scope = Unicode(
         "access:services!service=bulletin", help="The hub scope that a user's token must have to use the pool."
@@ -160,6 +167,7 @@ class Pool(Configurable):
             walltime_grace_ms=round(self.walltime_grace * 1000),
             max_walltime_ms={name: round(seconds * 1000) for name, seconds in self.max_walltime.items()},
             quota_file=Path(self.quota_file).expanduser().absolute() if self.quota_file else None,
+            journal_file=Path(self.journal_file).expanduser().absolute() if self.journal_file else None,
             parcel_limit_bytes=round(self.parcel_limit * 10**9),
             hub_scope=self.hub_scope,
         )

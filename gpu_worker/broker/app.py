@@ -22,6 +22,7 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import picture
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
@@ -59,7 +60,8 @@ class Broker:
         self._policy = Policy(settings)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
-        self.leases = Leases(scheduler, self.now_ms, self.kernels.tell, self.agents.tell)
+        self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
+        self.leases = Leases(scheduler, self.now_ms, self.kernels.tell, self.agents.tell, self._journal)
         self.kernels.leases = self.agents.leases = self.leases
 
     @staticmethod
@@ -109,6 +111,8 @@ class Broker:
                 monitor.close()
             self._context.destroy(linger=200)
             self.ledger.close()
+            if self._journal is not None:
+                self._journal.close()
 
     def _announce(self) -> None:
         """Let kernels come: there is a slot for them, or there may be none for long."""

@@ -11,6 +11,7 @@ from bulletin.wire import keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.journal import Journal
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -52,9 +53,14 @@ class Leases:
     """Owns the scheduler, the wishes that wait and the deals that hold."""
 
     def __init__(
-        self, scheduler: Scheduler, now_ms: Callable[[], int], tell: TellSession, tell_agent: TellAgent
+        self,
+        scheduler: Scheduler,
+        now_ms: Callable[[], int],
+        tell: TellSession,
+        tell_agent: TellAgent,
+        journal: Journal | None = None,
     ) -> None:
-        self.scheduler, self._now_ms = scheduler, now_ms
+        self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
         self._tell, self._tell_agent = tell, tell_agent
         self.wishes: dict[RequestId, Wish] = {}
         self.deals: dict[LeaseId, Deal] = {}
@@ -65,7 +71,10 @@ class Leases:
     async def step(self, event: events.Event) -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact."""
         async with self._stepping:
-            for action in self.scheduler.step(event, self._now_ms()):
+            now_ms = self._now_ms()
+            if self._journal is not None:  # first, so that a step that fails is in it
+                self._journal.note(event, now_ms)
+            for action in self.scheduler.step(event, now_ms):
                 await self._perform(action)
 
     @property

@@ -9,9 +9,10 @@ from traitlets import Bool, Float, Int, Unicode
 from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
-from bulletin.errors import BadConfig
+from bulletin.errors import BadConfig, InvariantBroken
 from gpu_worker import traces
-from gpu_worker.simulator import text
+from gpu_worker.scheduler import journal
+from gpu_worker.simulator import replay, text
 from gpu_worker.simulator.nodes import Delays
 from gpu_worker.simulator.report import Report, read_settings, simulate, smallest
 from gpu_worker.simulator.world import divide
@@ -52,6 +53,14 @@ class SimulateCommand(Application):
     figure = Unicode("", help="Draw the report into this SVG file; needs matplotlib. Example: week.svg").tag(
         config=True
     )
+    journal = Unicode(
+        "",
+        help="Play a pool's journal (Pool.journal_file) again instead, and print what was decided. "
+        "Example: journal.jsonl",
+    ).tag(config=True)
+    is_checked = Bool(
+        False, help="With --journal: compute every promise of the scheduler afresh after each event. Slow."
+    ).tag(config=True)
     as_json = Bool(False, help="Print the report as JSON.").tag(config=True)
     aliases = {
         "generate": "SimulateCommand.generate",
@@ -67,14 +76,20 @@ class SimulateCommand(Application):
         "evict-delay": "SimulateCommand.evict_delay",
         "save-trace": "SimulateCommand.save_trace",
         "figure": "SimulateCommand.figure",
+        "journal": "SimulateCommand.journal",
     }
     flags = {
         "json": ({"SimulateCommand": {"as_json": True}}, "Print the report as JSON."),
+        "check": (
+            {"SimulateCommand": {"is_checked": True}},
+            "With --journal: judge each step. Exit status 1 is a promise that did not hold.",
+        ),
     }
     examples = (
         "bulletin simulate --generate course --seed 1 --gpus 60 --nodes 8\n"
         "bulletin simulate week.jsonl --gpus 40 --config now.toml --compare then.toml\n"
-        "bulletin simulate --generate course --seed 1 --gpus 200 --at-once 0.9"
+        "bulletin simulate --generate course --seed 1 --gpus 200 --at-once 0.9\n"
+        "bulletin simulate --journal journal.jsonl --check"
     )
 
     @catch_config_error
@@ -84,6 +99,9 @@ class SimulateCommand(Application):
 
     def start(self) -> None:
         """Simulate and print."""
+        if self.journal:
+            self._replay(Path(self.journal))
+            return
         if self.nodes > self.gpus:
             raise BadConfig(f"{self.gpus} GPUs are not enough for {self.nodes} nodes. Give fewer nodes with --nodes.")
         trace = self._trace()
@@ -110,6 +128,26 @@ class SimulateCommand(Application):
         made = f", seed {origin.seed}, {origin.people} people, version {origin.version}" if origin.version else ""
         lines = [f"{origin.made_by}{made}: {len(trace.notebooks)} notebooks; a simulation, in {took_s:.1f} s", ""]
         sys.stdout.write("\n".join(lines + text.pages(names, reports)) + "\n")
+
+    def _replay(self, path: Path) -> None:
+        """Print each decision, then what they come to."""
+        if self.generate or self.ledger or self.extra_args:
+            raise BadConfig("Give --journal alone, or one trace: a file, --generate WORKLOAD or --ledger URL.")
+        totals = replay.Totals()
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise BadConfig(f"The journal {path} cannot be read: {error.strerror}.") from None
+        with file:
+            try:
+                lines = journal.decode(file, str(path))
+                for decision in replay.decisions(lines, totals, is_checked=self.is_checked):
+                    sys.stdout.write(replay.show(decision) + "\n")
+            except InvariantBroken as broken:
+                sys.stderr.write(f"{path}, {broken}\n")
+                self.status = 1
+                return
+        sys.stdout.write("\n".join(["", *replay.summary(totals, is_checked=self.is_checked)]) + "\n")
 
     def _trace(self) -> traces.Trace:
         ways = [bool(self.generate), bool(self.ledger), bool(self.extra_args)]

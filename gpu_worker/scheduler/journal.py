@@ -1,0 +1,102 @@
+"""What a scheduler was told, as JSON lines, so that it can be told the same again. Replay is exact.
+
+A journal is one or more lives of a scheduler. Each begins with its settings; then come the events with their times, as
+they were handed to `step`. A digest of all that the scheduler answered may stand at the end of a life.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from bulletin.errors import BadConfig
+from gpu_worker.scheduler.actions import Action
+from gpu_worker.scheduler.events import Event
+from gpu_worker.scheduler.projects import Settings
+
+FORMAT = 1
+
+
+class Began(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """A scheduler with these settings began, and knew nothing else."""
+
+    format: int = FORMAT
+    settings: Settings
+
+
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """It was told a fact."""
+
+    at_ms: int  #: in the time of `step`
+    event: Event
+
+
+class Answered(msgspec.Struct, frozen=True, tag=True):
+    """What it answered in this life until now."""
+
+    digest: str
+
+
+Line = Began | Told | Answered
+
+
+class Digest:
+    """A fingerprint of all actions, step by step: the same for two schedulers that decided the same."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, actions: Sequence[Action]) -> None:
+        """Take in the answer to one event."""
+        self._hash.update(msgspec.json.encode(actions) + b"\n")
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
+
+
+def encode(line: Line) -> bytes:
+    """One line with its end."""
+    return msgspec.json.encode(line) + b"\n"
+
+
+def decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, Line]]:
+    """The lines of a journal, each with its number from 1.
+
+    A line may be torn where whoever wrote it was stopped: the last one, or the last one of a life. It is left out.
+
+    Parameters
+    ----------
+    lines
+        With their ends, as a binary file yields them.
+    name
+        Of the journal, for people.
+
+    Raises
+    ------
+    BadConfig
+        With the first other line that is not of a journal, or whose format this version does not read.
+    """
+    decoder = msgspec.json.Decoder(Line)
+    bad: BadConfig | None = None
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            line = decoder.decode(text)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if bad is not None:
+                raise bad from None
+            bad = BadConfig(f"The journal {name} cannot be read at line {number}: {error}.")
+            if not text.endswith(b"\n"):
+                return
+            continue
+        if isinstance(line, Began) and line.format != FORMAT:
+            raise BadConfig(
+                f"The journal {name} has format {line.format} from line {number} on, and this Bulletin reads {FORMAT}."
+            )
+        if bad is not None and not isinstance(line, Began):
+            raise bad
+        bad = None
+        yield number, line
+    if bad is not None:
+        raise bad
