@@ -11,7 +11,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Holder
-from gpu_worker.scheduler.reclaim import Plan, takeable
+from gpu_worker.scheduler.reclaim import Plan, may_take, takeable
 from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
 
 #: Above every need and every node.
@@ -52,7 +52,7 @@ class Line:
             while (found := accounts.next(self._lane, self._below)) is not None:
                 request = state.pending[found[1].id]
                 yield request
-                if request.id in state.pending and request.need < self._below:
+                if request.id in state.pending and self._below > 1:
                     accounts.leave(request.project, request.entry)
                     accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
                     aside.append(request)
@@ -168,7 +168,7 @@ def _reclaim(state: State, request: Request, below: int, missing: Callable[[Node
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
     lane, now_ms = request.lane, state.accounts.now_ms
     best: tuple[int, int, Place] | None = None
-    if not any(account.covers(request.entry.shape.cost) for account in state.accounts.of(request.project).path):
+    if not may_take(state.accounts.of(request.project), request.entry.shape.cost):
         return None
     for node in state.nodes.values():
         if not request.need <= node.lanes[lane].capacity < below:

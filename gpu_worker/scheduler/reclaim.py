@@ -26,6 +26,11 @@ class Branch(msgspec.Struct, frozen=True):
         inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
         return self.account.guaranteed - inside
 
+    def covers(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee."""
+        inside = self.account.children.values() if self.is_members else ()
+        return self.account.used - sum(child.used for child in inside) + cost <= self.guaranteed
+
     @property
     def kept(self) -> int:
         """What it uses and was not asked to give back."""
@@ -39,6 +44,11 @@ def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
     while mine and others and mine[0].account is others[0].account and mine[0].is_members == others[0].is_members:
         del mine[0], others[0]
     return mine, others
+
+
+def may_take(account: Account, cost: int) -> bool:
+    """Whether a guarantee on its path covers so much more: only then there may be somebody to take it from."""
+    return any(branch.covers(cost) for branch in _downwards(account))
 
 
 def _downwards(account: Account) -> list[Branch]:
@@ -59,7 +69,7 @@ class Plan:
         if not self._cost or not victim.cost:
             return False
         mine, others = parting(self._account, self._state.accounts.of(victim.project))
-        if not mine or not others or mine[0].account.used + self._cost > mine[0].guaranteed + self._elsewhere(mine[0]):
+        if not mine or not others or not mine[0].covers(self._cost):
             return False
         if any(self._kept(branch) - victim.cost <= branch.guaranteed - GPU_MILLI for branch in others):
             return False
@@ -67,11 +77,6 @@ class Plan:
             name = branch.account.project.id
             self._taken[name] = self._taken.get(name, 0) + victim.cost
         return True
-
-    @staticmethod
-    def _elsewhere(branch: Branch) -> int:
-        """What a branch of users does not use itself of what its account uses."""
-        return sum(child.used for child in branch.account.children.values()) if branch.is_members else 0
 
     def _kept(self, branch: Branch) -> int:
         return branch.kept - self._taken.get(branch.account.project.id, 0)

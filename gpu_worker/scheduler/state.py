@@ -4,7 +4,7 @@ A *lane* is the kind of slot that a request would use. GPUs and MIG slices are o
 for GPUs uses CPU slots only in a pool that has shown no GPU since it started.
 """
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
 
 Lane = Literal["gpu", "cpu"]
+Value = TypeVar("Value")
 LANES: tuple[Lane, ...] = ("gpu", "cpu")
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
@@ -305,7 +306,7 @@ class State:
             holder.held += sign * amount
             if lease.phase is Phase.HOT:
                 if sign > 0:
-                    holder.hot[lease.id] = amount
+                    self._insert_hot(holder.hot, lease, amount)
                 else:
                     del holder.hot[lease.id]
             if lease.phase in LEAVING:
@@ -326,12 +327,20 @@ class State:
             case Phase.HOT:
                 counts.hot += slots
                 if sign > 0:
-                    counts.hot_leases[lease.id] = None
+                    self._insert_hot(counts.hot_leases, lease, None)
                 else:
                     del counts.hot_leases[lease.id]
             case phase if phase in LEAVING:
                 counts.leaving += slots
         self._note_room(node, lease.lane)
+
+    def _insert_hot(self, hot: dict[LeaseId, Value], lease: Lease, value: Value) -> None:
+        """Put a hot lease where it belongs. That is last, unless it was hot before and is counted again."""
+        newest = next(reversed(hot), None)
+        hot[lease.id] = value
+        if newest is not None and self.leases[newest].used > lease.used:
+            for one in sorted(hot, key=lambda one: self.leases[one].used):
+                hot[one] = hot.pop(one)
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]

@@ -44,14 +44,16 @@ class Bench:
         self.scheduler, self.referee = Scheduler(settings), Referee(settings)
         self.journal: list[tuple[ev.Event, int, list[Action]]] = []
         self.now_ms = 0
+        self.latest_ms = 0  # a clock that was set back stands still
 
     def say(self, event: ev.Event) -> list[Action]:
         actions = self.scheduler.step(event, self.now_ms)
         self.journal.append((event, self.now_ms, actions))
+        self.latest_ms = max(self.latest_ms, self.now_ms)
         check(self.scheduler.state)
-        self.referee.see(event, actions, self.now_ms)
+        self.referee.see(event, actions, self.latest_ms)
         for request in self.scheduler.state.pending:
-            assert waiting(self.scheduler.state, request, self.now_ms) is not None
+            assert waiting(self.scheduler.state, request, self.latest_ms) is not None
         return actions
 
     def replay(self) -> None:

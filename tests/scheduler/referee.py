@@ -73,6 +73,7 @@ class Referee:
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
     backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
     now_ms: int = 0
+    has_granted: bool = False  # in this step
 
     # Books
 
@@ -299,6 +300,7 @@ class Referee:
                     self.see_end(action, due)
         assert not due, f"these things had to be said and were not: {due}"
         evicted = [a.lease for a in actions if isinstance(a, act.Evict) and a.lease in hot_before]
+        self.has_granted = any(isinstance(action, act.Grant) for action in actions)
         self.after(now_ms, evicted, hot_before)
 
     def note(self, event: ev.Event, now_ms: int) -> set[tuple[str, str]]:
@@ -516,7 +518,12 @@ class Referee:
         return is_preemptible and now_ms >= lease.begun_ms + qos.min_runtime_ms
 
     def may_take(self, wish: Wish, lease: Tenancy) -> bool:
-        """Whether the wish's side is within its guarantee, and the lease's side above it at each level."""
+        """Whether the wish's side is within its guarantee, and the lease's side above it at each level.
+
+        A guarantee is of GPUs: what costs nothing takes nothing, and is not taken.
+        """
+        if not self.cost(wish.event) or not self.cost_of(lease):
+            return False
         mine, theirs = self.levels(wish.event.project), self.levels(lease.project)
         while mine and theirs and mine[0] == theirs[0]:
             mine, theirs = mine[1:], theirs[1:]
@@ -578,7 +585,9 @@ class Referee:
             first = next(((w, need) for w, need in waiting if need <= self.capacity(agent, lane)), None)
             if first is not None:
                 name, need = first[0].event.request, first[1]
-                assert self.free(agent, lane) < need, f"{name} is next on {agent}, fits its free slots, and waits"
+                # Who runs since this step may have put others forward: they are served with the next event.
+                is_idle = self.free(agent, lane) >= need and not self.has_granted
+                assert not is_idle, f"{name} is next on {agent}, fits its free slots, and waits"
         head = next(
             ((w, need) for w, need in waiting if any(need <= self.capacity(agent, lane) for agent in agents)), None
         )
@@ -588,7 +597,7 @@ class Referee:
             could = any(leaving[a] + self.in_state(a, lane, "hot") >= need for a in agents)
             does = any(leaving[a] >= need for a in agents)
             assert does or not could, f"hot sessions could make room for {head[0].event.request}, and nobody was asked"
-            if need == 1 and not does:
+            if need == 1 and not does and head[0] is waiting[0][0]:  # who is ahead counts as served
                 for name, lease in self.leases.items():
                     is_there = lease.state == "busy" and self.nodes[lease.agent].get(lease.slots[0]) == lane
                     able = is_there and self.is_old(lease, now_ms) and self.may_take(head[0], lease)
@@ -603,15 +612,20 @@ class Referee:
             lane_evicted = [
                 n for n in evicted if lane in {self.nodes[self.leases[n].agent][s] for s in self.leases[n].slots}
             ]
-            own = [n for n in lane_evicted if self.asks(n)]
+            own = [n for n in lane_evicted if self.is_for_its_own(n)]
             if one_each and lane_evicted != own:
                 assert room <= len(waiting) + len(own), f"{room} slots are being freed for {len(waiting)} requests"
 
     def asks(self, name: str) -> bool:
         return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
 
+    def is_for_its_own(self, name: str) -> bool:
+        """Whether its own session, a limit or a budget made it go, and not who waits for slots."""
+        lease = self.leases[name]
+        return self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease)
+
     def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
-        if self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease):
+        if self.is_for_its_own(name):
             return
         agent = lease.agent
         room = self.free(agent, lane) + self.in_state(agent, lane, *LEAVING) - len(lease.slots)
@@ -621,5 +635,7 @@ class Referee:
         )
         for other, since in hot_before.items():
             twin = self.leases.get(other)
-            if twin and twin.agent == agent and len(twin.slots) == len(lease.slots) and twin.state == "hot":
-                assert since > hot_before[name], f"{name} was evicted, although {other} was used longer ago"
+            is_alike = twin and twin.agent == agent and len(twin.slots) == len(lease.slots)
+            if is_alike and twin.state == "hot" and {self.nodes[agent][slot] for slot in twin.slots} == {lane}:
+                # Those of one report are of one age.
+                assert since >= hot_before[name], f"{name} was evicted, although {other} was used longer ago"

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bulletin.ids import ProjectId
+from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant
 from gpu_worker.scheduler.projects import Budget, Project, QoS
@@ -91,6 +91,32 @@ def test_a_hot_session_counts_for_the_limit_and_makes_room_for_its_own_project()
     pool.end("lab.ann:1")
     assert evicted(pool.ask("lab.bob", project="lab")) == ["lab.ann:1"]
     assert granted(pool.free("lab.ann:1")) == ["lab.bob:1"]
+    pool.replay()
+
+
+def test_the_hot_session_that_was_used_the_longest_ago_goes_first_also_after_its_agent_came_back() -> None:
+    pool = Quotas(project("lab", limit_milli=2000))
+    pool.join("a", slots(1))
+    pool.busy("lab.ann")
+    pool.end("lab.ann:1")
+    pool.join("b", slots(2))
+    pool.busy("lab.bob")
+    pool.end("lab.bob:1")
+    lease = pool.scheduler.state.leases[LeaseId("lab.ann:1")]
+    report = ev.Held(lease.id, lease.session, lease.user, lease.project, lease.qos, lease.slots, None, MINUTE, 0)
+    pool.join("a", slots(1), report)
+    assert evicted(pool.ask("lab.cem", project="lab")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_a_cell_for_four_is_not_kept_waiting_by_the_limit_that_cells_for_one_of_its_project_would_fill() -> None:
+    pool = Quotas(project("lab", limit_milli=4000))
+    pool.join("a", slots(4))
+    pool.join("b", slots(1))
+    pool.busy("guests.eve", gpus=2)
+    assert pool.wants("lab.ann", gpus=4) == []
+    assert pool.wants("lab.bob") == []
+    assert pool.order(["guests.eve:1", "lab.ann:1"]) == ["lab.ann:1", "lab.bob:1"]
     pool.replay()
 
 

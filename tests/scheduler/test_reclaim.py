@@ -174,3 +174,12 @@ def test_users_of_one_project_take_nothing_from_each_other() -> None:
     pool.later(20 * MINUTE)
     assert reclaimed(pool.ask("lab.ann", project="lab")) == {}
     pool.replay()
+
+
+def test_the_users_of_a_project_take_back_what_a_part_of_it_borrows_although_all_of_it_is_above_its_guarantee() -> None:
+    pool = Quotas(project("school", guaranteed_milli=1000), project("physics", "school"))
+    pool.join("a", slots(2))
+    pool.busy("physics.eve", "physics.tom")
+    pool.later(5 * MINUTE)
+    assert len(reclaimed(pool.ask("school.ann", project="school"))) == 1
+    pool.replay()
