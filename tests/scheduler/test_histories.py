@@ -1,5 +1,8 @@
 """Random histories of a small pool: honest agents, links that lose and repeat, and a referee who judges each step."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -8,7 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse, Why
+from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Budget, Project
+from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, slots
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
@@ -36,6 +41,7 @@ class Pool(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.bench = Bench(self.settings)
+        self.told: list[Told] = []
         self.tenants: dict[str, dict[LeaseId, ev.Held]] = {agent: {} for agent in self.nodes}  # what agents hold
         self.up: set[str] = set()
         self.asked: dict[LeaseId, None] = {}  # evictions on their way
@@ -46,7 +52,20 @@ class Pool(RuleBasedStateMachine):
         self.number = 0
 
     def say(self, event: ev.Event) -> None:
-        self.perform(self.bench.say(event))
+        self.told.append(Told(self.bench.now_ms, event))
+        with self.kept_if_it_fails():
+            actions = self.bench.say(event)
+        self.perform(actions)
+
+    @contextmanager
+    def kept_if_it_fails(self) -> Iterator[None]:
+        """What failed is in a file, to be judged again. The last one written is the smallest."""
+        try:
+            yield
+        except Exception as error:
+            path = saved.write(saved.FAILED / f"{type(self).__name__}.jsonl", self.settings, self.told)
+            error.add_note(f"The history is kept in {path}; in {saved.KEPT.name}/ it will be judged in every test run.")
+            raise
 
     def perform(self, actions: list[Action]) -> None:
         for action in actions:
@@ -237,7 +256,8 @@ class Pool(RuleBasedStateMachine):
     def teardown(self) -> None:
         """The world calms down: everything that waits and fits is served, and the replay is exact."""
         self.finish()
-        self.bench.replay()
+        with self.kept_if_it_fails():
+            self.bench.replay()
 
     def finish(self) -> None:
         for agent, offered in self.nodes.items():
@@ -263,7 +283,8 @@ class Pool(RuleBasedStateMachine):
                 self.say(ev.LeaseEnded(lease_id))
             self.bench.now_ms = max(self.bench.now_ms, self.bench.scheduler.deadline() or 0)
             self.say(ev.Tick())
-        assert not self.waiting, f"starved: {list(self.waiting)}"
+        with self.kept_if_it_fails():
+            assert not self.waiting, f"starved: {list(self.waiting)}"
 
 
 class ManyProjects(Pool):
