@@ -4,6 +4,7 @@
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, then the tests; ARGS go to pytest
     python3 make.py check            lint, types and imports only
+    python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
     python3 make.py help             this text
 
@@ -284,6 +285,12 @@ def test(arguments: list[str]) -> None:
     do(PYTHON, "-m", "pytest", *arguments)
 
 
+def mutants(arguments: list[str]) -> None:
+    """The scheduler's tests against bugs that were put in: names of mutants, or all."""
+    install("test")
+    do(PYTHON, "-m", "tests.mutants.check", *arguments)
+
+
 def lock(arguments: list[str]) -> None:
     """Pin what the extras of pyproject.toml need, on every platform and Python that we support."""
     make_venv()
@@ -299,7 +306,8 @@ def help_(_: list[str]) -> None:
     print(__doc__)
 
 
-COMMANDS = {"run": run, "test": test, "check": check, "lock": lock, "help": help_, "--help": help_, "-h": help_}
+COMMANDS = {"run": run, "test": test, "check": check, "mutants": mutants, "lock": lock}
+COMMANDS |= dict.fromkeys(("help", "--help", "-h"), help_)
 
 
 def main(words: list[str]) -> int:
