@@ -12,7 +12,7 @@ from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
-from gpu_worker.scheduler.reclaim import may_take
+from gpu_worker.scheduler.reclaim import is_covered
 from gpu_worker.scheduler.shares import HOUR_MS
 from gpu_worker.scheduler.state import Lane, Node, Request, State, lane_of
 
@@ -39,9 +39,9 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
-    is_covered = may_take(state.accounts.of(request.project), request.entry.shape.cost)
+    in_quota = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
     return Waiting(
-        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, now_ms), in_quota=is_covered
+        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, now_ms), in_quota=in_quota
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Holder
-from gpu_worker.scheduler.reclaim import Plan, may_take, takeable
+from gpu_worker.scheduler.reclaim import Plan, is_covered, takeable
 from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
 
 #: Above every need and every node.
@@ -168,7 +168,7 @@ def _reclaim(state: State, request: Request, below: int, missing: Callable[[Node
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
     lane, now_ms = request.lane, state.accounts.now_ms
     best: tuple[int, int, Place] | None = None
-    if not may_take(state.accounts.of(request.project), request.entry.shape.cost):
+    if not is_covered(state.accounts.of(request.project), request.entry.shape.cost):
         return None
     for node in state.nodes.values():
         if not request.need <= node.lanes[lane].capacity < below:

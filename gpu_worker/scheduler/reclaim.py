@@ -28,8 +28,8 @@ class Branch(msgspec.Struct, frozen=True):
 
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
-        inside = self.account.children.values() if self.is_members else ()
-        return self.account.used - sum(child.used for child in inside) + cost <= self.guaranteed
+        inside = sum(child.used for child in self.account.children.values()) if self.is_members else 0
+        return self.account.used - inside + cost <= self.guaranteed
 
     @property
     def kept(self) -> int:
@@ -38,17 +38,17 @@ class Branch(msgspec.Struct, frozen=True):
         return self.account.used - self.account.going - sum(child.used - child.going for child in inside)
 
 
+def is_covered(account: Account, cost: int) -> bool:
+    """Whether the users of a project, it, or one that it is in, would be within its guarantee with so much more."""
+    return any(branch.covers(cost) for branch in _downwards(account))
+
+
 def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
     """Below the last account that both are in: the branches of each, from the outside in; none of the same account."""
     mine, others = _downwards(one), _downwards(other)
     while mine and others and mine[0].account is others[0].account and mine[0].is_members == others[0].is_members:
         del mine[0], others[0]
     return mine, others
-
-
-def may_take(account: Account, cost: int) -> bool:
-    """Whether a guarantee on its path covers so much more: only then there may be somebody to take it from."""
-    return any(branch.covers(cost) for branch in _downwards(account))
 
 
 def _downwards(account: Account) -> list[Branch]:

@@ -167,6 +167,16 @@ def test_inside_a_project_its_parts_take_back_from_each_other_only() -> None:
     pool.replay()
 
 
+def test_a_projects_own_users_take_back_what_a_project_inside_it_borrowed_of_them() -> None:
+    pool = Quotas(project("school", guaranteed_milli=2000), project("maths", "school", guaranteed_milli=1000))
+    pool.join("a", slots(3))
+    pool.busy("lab.ann", "maths.eve", "maths.tom")
+    pool.later(5 * MINUTE)
+    assert len(reclaimed(pool.ask("school.bob", project="school"))) == 1
+    assert pool.why("school.bob/1").in_quota
+    pool.replay()
+
+
 def test_users_of_one_project_take_nothing_from_each_other() -> None:
     pool = Quotas(project("lab", guaranteed_milli=2000))
     pool.join("a", slots(1))
