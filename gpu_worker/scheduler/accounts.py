@@ -7,11 +7,13 @@ begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Literal
 
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
 from gpu_worker.scheduler.shares import Used
@@ -21,6 +23,10 @@ from gpu_worker.scheduler.shares import Used
 Key = tuple[int, int, int, int]
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
+#: Whoever is due for so long, in tens of seconds, stands behind nobody for their credits: four hours.
+_PATIENCE = 1440
+#: Of a borrower's rank, how far it goes with its credits, which come last there.
+_CREDITS = 4
 #: The smaller one is next.
 Rank = tuple[int, ...]
 
@@ -80,6 +86,9 @@ class Account(Holder, kw_only=True):
     #: It was reclaimed from: until when it may not borrow again, and how often in a row.
     borrows_from_ms: int = 0
     reclaims: int = 0
+    #: It among its siblings, and its own users among the projects inside it.
+    trader: Trader
+    members: Trader
 
     @property
     def limit(self) -> int | None:
@@ -147,29 +156,47 @@ class Accounts:
         self.top: dict[ProjectId, Account] = {}
         self.by_id: dict[ProjectId, Account] = {}
         self.budgeted: list[Account] = []
+        self.market = Market()  #: of those at the top
         by_id = {project.id: project for project in projects}
         promised = guarantees(by_id.values())
 
         def add(project: Project) -> Account:
             if project.id not in self.by_id:
                 parent = None if project.parent is None else add(by_id[project.parent])
-                self._add(Account(project=project, parent=parent, guaranteed=promised[project.id]))
+                self._add(project, parent, promised[project.id])
             return self.by_id[project.id]
 
         for project in by_id.values():
             add(project)
+        for account in self.by_id.values():
+            if account.children:
+                inside = sum(child.guaranteed for child in account.children.values())
+                account.members.change(inside - account.guaranteed, 0)
+            self._trade(account, 0)
 
-    def _add(self, account: Account) -> None:
-        siblings = self.top if account.parent is None else account.parent.children
-        siblings[account.project.id] = self.by_id[account.project.id] = account
+    def _add(self, project: Project, parent: Account | None, guaranteed: int) -> None:
+        market = self.market if parent is None else parent.members.market
+        account = Account(
+            project=project,
+            parent=parent,
+            guaranteed=guaranteed,
+            trader=Trader(market, project.weight),
+            members=Trader(Market()),
+        )
+        siblings = self.top if parent is None else parent.children
+        siblings[project.id] = self.by_id[project.id] = account
         if account.project.budget is not None:
             self.budgeted.append(account)
 
     def inherit(self, before: "Accounts") -> None:
         """What was used and spent stays known, where there still is such a project."""
         self.now_ms, self.began_ms = before.now_ms, before.began_ms
+        for market in [self.market, *(account.members.market for account in self.by_id.values())]:
+            market.counted_ms = self.now_ms
         for old in before.by_id.values():
             account = self.of(old.project.id)
+            account.trader.inherit(old.trader.at(self.now_ms))
+            account.members.inherit(old.members.at(self.now_ms))
             account.history = old.history
             for user in old.users.values():
                 self.user_of(old.project.id, user.name).history = user.history
@@ -184,7 +211,7 @@ class Accounts:
     def of(self, project: ProjectId) -> Account:
         """The account of a project."""
         if project not in self.by_id:
-            self._add(Account(project=Project(id=project), parent=None, guaranteed=0))
+            self._add(Project(id=project), None, 0)
         return self.by_id[project]
 
     def user_of(self, project: ProjectId, name: UserName) -> User:
@@ -215,6 +242,8 @@ class Accounts:
             account.count(self.now_ms)
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
+        if cost:
+            self._trade(self.of(project), sign * cost)
         self._rank_user(project, name, qos)
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
@@ -223,6 +252,24 @@ class Accounts:
         self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
             account.history.add(amount, age_ms)
+
+    # --- credits
+
+    def credits(self, project: ProjectId) -> Credits:
+        """What a project ever earned and spent among its siblings."""
+        return self.of(project).trader.at(self.now_ms).credits
+
+    def has(self, capacity: int) -> None:
+        """The pool has so much now: what of it nobody is guaranteed costs no credits."""
+        self.market.count(self.now_ms)
+        self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
+
+    def _trade(self, account: Account, more: int) -> None:
+        """The users of the project use so much more, or less below 0."""
+        if account.children:
+            account.members.change(account.members.surplus + more, self.now_ms)
+        for at in account.path:
+            at.trader.change(at.used - at.guaranteed, self.now_ms)
 
     # --- lines
 
@@ -314,16 +361,23 @@ class Accounts:
         self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, lane: str, below: int
     ) -> tuple[Account, Entry] | None:
         """The next among siblings, and among the users of the project that they are in."""
-        best, best_rank = own, None if own is None else rank_of_members(*own)
+        ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
         for account in accounts:
             if not any(shape.lane == lane and shape.need < below for shape in account.waiting):
                 continue
             found = self._next_in(account, lane, below)
             if found is not None:
-                rank = rank_among(account, found[1])
-                if best_rank is None or rank < best_rank:
-                    best, best_rank = found, rank
-        return best
+                ranked.append((rank_among(account, found[1], self.now_ms), found))
+        if not ranked:
+            return None
+        best, first = min(ranked, key=itemgetter(0))
+        if best[0]:  # all borrow: who is late has the most credits of those who are alike before credits count
+            late = self.now_ms // 10_000 - _PATIENCE
+            *before, most = best[:_CREDITS]
+            for rank, found in ranked:
+                if found[1].key[1] <= late and rank[: _CREDITS - 1] == tuple(before):
+                    best, first = min((best, first), ((*before, most, *rank[_CREDITS:]), found), key=itemgetter(0))
+        return first
 
     def _next_user(self, account: Account, lane: str, below: int) -> tuple[Account, Entry] | None:
         best: tuple[Rank, UserName] | None = None
@@ -351,21 +405,22 @@ class Accounts:
         return True
 
 
-def rank_among(account: Account, entry: Entry) -> Rank:
+def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:
     """Where a request stands among those of the projects beside this one: in quota first.
 
-    Then by priority, then by how much of its guarantee or, by weight, of the surplus a project would have, then by what
-    it used in the past, then the shortest and the earliest.
+    Then by priority, then by credits for its weight, then by how much of its guarantee or, by weight, of the surplus a
+    project would have, then by what it used in the past, then the shortest and the earliest.
     """
     project, cost = account.project, entry.shape.cost
     used, past = account.used + cost, account.history.amount // project.weight
     rest = (past, *entry.key[1:])
     if account.covers(cost):
-        return (0, entry.key[0], 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
-    return (1, entry.key[0], -project.priority, (used - account.guaranteed) * 1000 // project.weight, *rest)
+        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
+    standing, surplus = account.trader.at(now_ms).standing, (used - account.guaranteed) * 1000 // project.weight
+    return (1, entry.key[0], -project.priority, -standing, surplus, *rest)
 
 
-def rank_of_members(account: Account, entry: Entry) -> Rank:
+def rank_of_members(account: Account, entry: Entry, now_ms: int) -> Rank:
     """The same for the users of a project that has others inside: they share what those leave of its guarantee."""
     inside = account.children.values()
     used = account.used - sum(child.used for child in inside) + entry.shape.cost
@@ -373,5 +428,6 @@ def rank_of_members(account: Account, entry: Entry) -> Rank:
     past = account.history.amount - sum(child.history.amount for child in inside)
     rest = (past, *entry.key[1:])
     if used <= guaranteed:
-        return (0, entry.key[0], 0, used * 1_000_000 // max(1, guaranteed), *rest)
-    return (1, entry.key[0], 0, (used - max(0, guaranteed)) * 1000, *rest)
+        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, guaranteed), *rest)
+    standing = account.members.at(now_ms).standing
+    return (1, entry.key[0], 0, -standing, (used - max(0, guaranteed)) * 1000, *rest)

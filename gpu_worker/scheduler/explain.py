@@ -9,10 +9,11 @@ import msgspec
 from bulletin.ids import RequestId
 from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
-from gpu_worker.scheduler.reclaim import is_covered
+from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
 from gpu_worker.scheduler.shares import HOUR_MS
 from gpu_worker.scheduler.state import Lane, Node, Request, State, lane_of
 
@@ -78,7 +79,8 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     else:
         reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    return "; ".join(part for part in (_quota(state, request), reason, before) if part) or "it is being looked at"
+    parts = (_quota(state, request), _credits(state, request), reason, before)
+    return "; ".join(part for part in parts if part) or "it is being looked at"
 
 
 def _limit(state: State, request: Request) -> str | None:
@@ -121,6 +123,31 @@ def _quota(state: State, request: Request) -> str:
         return ""
     amount = _of(account.used, account.guaranteed, on_cpu=request.lane == "cpu", word="guaranteed ")
     return f"project {account.project.id!r} uses {amount}"
+
+
+def _credits(state: State, request: Request) -> str:
+    """That whoever is next comes first for their credits, where both borrow and are alike in all that counts more."""
+    accounts = state.accounts
+    first = next((state.pending[one] for one in standings(state, request.lane)), request)
+    mine, others = parting(accounts.of(request.project), accounts.of(first.project))
+    if not mine or not others:
+        return ""
+    trader, priority = _trader(state, mine[0])
+    other, its_priority = _trader(state, others[0])
+    is_borrowed = trader.surplus + request.entry.shape.cost > 0 and other.surplus + first.entry.shape.cost > 0
+    is_alike = (request.entry.key[0], priority) == (first.entry.key[0], its_priority)
+    if not is_borrowed or not is_alike or trader.standing >= other.standing:
+        return ""
+    hours = f"{trader.balance // (STEP // 10) / 100:.1f}".removesuffix(".0")
+    word = f"GPU-hour{'' if hours in ('1', '-1') else 's'}"
+    return f"project {mine[0].account.project.id!r} has {hours} {word} of credits, and who has more comes first"
+
+
+def _trader(state: State, branch: Branch) -> tuple[Trader, int]:
+    """Who trades on that side, with the priority of the project."""
+    if branch.is_members:
+        return branch.account.members.at(state.accounts.now_ms), 0
+    return branch.account.trader.at(state.accounts.now_ms), branch.account.project.priority
 
 
 def _of(used: int, total: int, *, on_cpu: bool, word: str = "") -> str:

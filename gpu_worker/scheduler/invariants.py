@@ -4,6 +4,7 @@ from collections import Counter
 
 from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts import Account, Holder, Shape
+from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.state import LANES, LEAVING, USING, Lease, State, lane_of
 
@@ -137,9 +138,25 @@ def _check_accounts(state: State) -> None:
             own = [one for one in leases if one.project == name and one.user == user.name]
             _check_holder(f"user {user.name} in {name}", user, own)
         _check_heads(state, account)
+        if account.children:
+            _check_market(
+                name, account.members.market, [account.members, *(one.trader for one in account.children.values())]
+            )
+            rest = account.guaranteed - sum(child.guaranteed for child in account.children.values())
+            use = sum(one.cost for one in leases if one.project == name and one.phase in USING)
+            _same(f"surplus of the users of {name}", account.members.surplus, use - rest)
+        _same(f"surplus of {name}", account.trader.surplus, account.used - account.guaranteed)
+    _check_market("the pool", state.accounts.market, [one.trader for one in state.accounts.top.values()])
+    promised = sum(account.guaranteed for account in state.accounts.top.values())
+    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.capacity - promised))
     for (user_name, qos), holder in state.accounts.runs.items():
         own = [one for one in leases if one.user == user_name and one.qos == qos]
         _check_holder(f"{qos} of {user_name}", holder, own, is_counted=True)
+
+
+def _check_market(name: str, market: Market, traders: list[Trader]) -> None:
+    _same(f"idle in {name}", market.idle, sum(max(0, -one.surplus) for one in traders))
+    _same(f"borrowed in {name}", market.borrowed, sum(max(0, one.surplus) for one in traders))
 
 
 def _check_holder(what: str, holder: Holder, leases: list[Lease], *, is_counted: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""How GPUs are divided: water-filling, whole GPUs, decayed use and credits. Arithmetic only, exact in whole numbers."""
+"""How GPUs are divided: water-filling, whole GPUs and decayed use. Arithmetic only, exact in whole numbers."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -108,26 +108,3 @@ class Used(msgspec.Struct):
 def _weight(now_ms: int) -> int:
     weeks, hours = divmod(now_ms // HOUR_MS, 168)
     return _GROWTH[hours] << weeks
-
-
-def lent(idle: Sequence[int], borrowed: int) -> list[Fraction]:
-    """How much of what each project is guaranteed and does not use is in fact used by others: in proportion.
-
-    Karma (Vuppalapati et al., OSDI 2023, section 3) gives credits for what is donated and taken: nothing for idleness
-    alone.
-
-    Parameters
-    ----------
-    idle
-        Length P: of each project's guarantee, what it does not use, in thousandths of a GPU.
-    borrowed
-        What all projects together use above their guarantees.
-
-    Returns
-    -------
-    list of Fraction
-        Length P. The sum is the smaller of the two.
-    """
-    total = sum(idle)
-    taken = min(total, borrowed)
-    return [Fraction(part * taken, total) if total else Fraction(0) for part in idle]

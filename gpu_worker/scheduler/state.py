@@ -140,6 +140,7 @@ class State:
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
         self.accounts = Accounts(settings.projects, settings.qos)
         self.accounts.inherit(before)
+        self._note_capacity()
         for request in queued:
             self.accounts.enter(request.project, request.entry)
         for lease in leases:
@@ -178,6 +179,7 @@ class State:
                 request.entry = msgspec.structs.replace(request.entry, shape=shape)
                 if request.standing is Standing.QUEUED:
                     self.accounts.enter(request.project, request.entry)
+        self._note_capacity()
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""
@@ -189,7 +191,16 @@ class State:
         for lane in LANES:
             self.roomy[lane].pop(agent, None)
             self.warm[lane].pop(agent, None)
+        self._note_capacity()
         return leases
+
+    @property
+    def capacity(self) -> int:
+        """What the connected nodes offer, in thousandths of a GPU."""
+        return sum(self.cost_of(lane, node.lanes[lane].capacity) for node in self.nodes.values() for lane in LANES)
+
+    def _note_capacity(self) -> None:
+        self.accounts.has(self.capacity)
 
     def free_slots(self, node: Node, lane: Lane, number: int) -> tuple[SlotId, ...]:
         """The first free slots of a lane, in the node's own order."""

@@ -10,6 +10,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import Project, Settings
+from tests.scheduler.credit_book import LATE, CreditBook
 
 LEAVING = ("leaving", "ending", "reclaiming")
 HOLDING = ("granted", "busy", "hot", *LEAVING)
@@ -72,6 +73,7 @@ class Referee:
     )  # who -> amounts, each with its time
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
     backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
+    credits: CreditBook = field(default_factory=CreditBook)
     now_ms: int = 0
     has_granted: bool = False  # in this step
 
@@ -227,6 +229,10 @@ class Referee:
             else:
                 best = min(members, key=lambda wish: self.rank_of_user(wish, used))
                 ranked.append((self.rank_of_members(best, used), best))
+        head = min(rank for rank, _ in ranked)
+        for number, (rank, wish) in enumerate(ranked):
+            if head[0] == 1 and rank[:3] == head[:3] and self.now_ms // 10_000 - wish.due >= LATE:
+                ranked[number] = ((*head[:4], *rank[4:]), wish)  # long due: behind nobody for their credits
         return min(ranked, key=lambda one: one[0])[1]
 
     def rank_of_user(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
@@ -239,8 +245,9 @@ class Referee:
         would = used.get(("project", name), 0) + self.cost(wish.event)
         rest = (int(self.use_before(("project", name)) / project.weight), wish.due, wish.walltime_ms, wish.order[1])
         if would <= promised:
-            return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
-        return 1, wish.order[0], -project.priority, Fraction(would - promised, project.weight), *rest
+            return 0, wish.order[0], 0, 0, Fraction(would, max(1, promised)), *rest
+        credit = self.credits.steps(self, ("project", name))
+        return 1, wish.order[0], -project.priority, -credit, Fraction(would - promised, project.weight), *rest
 
     def rank_of_members(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
         """The users of a project stand beside the projects inside it, with what those leave of its guarantee."""
@@ -252,8 +259,8 @@ class Referee:
         past = self.use_before(("project", name)) - sum(self.use_before(("project", one)) for one in inside)
         rest = (int(past), wish.due, wish.walltime_ms, wish.order[1])
         if would <= promised:
-            return 0, wish.order[0], 0, Fraction(would, max(1, promised)), *rest
-        return 1, wish.order[0], 0, Fraction(would - promised), *rest
+            return 0, wish.order[0], 0, 0, Fraction(would, max(1, promised)), *rest
+        return 1, wish.order[0], 0, -self.credits.steps(self, ("members", name)), Fraction(would - promised), *rest
 
     def count_budgets(self, now_ms: int) -> None:
         """What running cells have used of budgets up to now: afresh in each period."""
@@ -308,6 +315,7 @@ class Referee:
         due: set[tuple[str, str]] = set()
         self.count += 1
         self.count_budgets(now_ms)
+        self.credits.count(self, now_ms)
         self.now_ms = now_ms
         match event:
             case ev.AgentJoined():
@@ -356,6 +364,7 @@ class Referee:
                     if qos is None or (asked_ms or 0) > qos.walltime_ms or not self.could_be_allowed(wish):
                         due.add(("refuse", name))
                 self.spent = {name: spent for name, spent in self.spent.items() if self.project(name).budget}
+                self.credits.forget(self)
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_worker.scheduler.shares import HOUR_MS, Claim, Used, divide, lent, whole
+from gpu_worker.scheduler.shares import HOUR_MS, Claim, Used, divide, whole
 
 CLAIMS = st.lists(
     st.builds(Claim, st.integers(0, 8000), st.integers(0, 20_000), st.integers(1, 9), st.integers(0, 2)),
@@ -106,17 +106,3 @@ def test_old_use_never_grows(times: list[int]) -> None:
     used.add(10**12, times[0])
     left = [used.at(time) for time in times]
     assert left == sorted(left, reverse=True)
-
-
-def test_credits_are_for_what_others_use_and_for_nothing_else() -> None:
-    assert lent([2000, 6000], 4000) == [1000, 3000]
-    assert lent([2000, 6000], 0) == [0, 0]
-    assert lent([1000], 9000) == [1000]
-    assert lent([], 5) == []
-
-
-@given(st.lists(st.integers(0, 9000), min_size=1, max_size=6), st.integers(0, 30_000), st.data())
-def test_two_accounts_earn_what_one_does(idle: list[int], borrowed: int, data: st.DataObject) -> None:
-    part = data.draw(st.integers(0, idle[0]))
-    together = lent(idle, borrowed)[0]
-    assert sum(lent([part, idle[0] - part, *idle[1:]], borrowed)[:2]) == together

@@ -1,0 +1,104 @@
+"""Credits: what a project earns while others use what it is guaranteed, and spends while it uses what others are.
+
+After Karma (Vuppalapati et al., OSDI 2023, section 3). Siblings trade: of what all of them together leave of their
+guarantees, as much as others in fact use is *lent*. Each one that leaves some earns its part of that, and each one that
+uses more than its guarantee spends its part: what one earns others spend. Nothing is earned by idleness alone, and what
+nobody is guaranteed costs nobody anything.
+"""
+
+from math import lcm
+
+import msgspec
+
+from gpu_worker.scheduler.projects import GPU_MILLI
+from gpu_worker.scheduler.shares import HOUR_MS
+
+#: Sums are in so many parts of a thousandth of a GPU for a millisecond. What is divided among up to 24 comes out whole;
+#: else a part is lost now and then, of five billion.
+PARTS = lcm(*range(1, 25))
+#: Credits that differ by less than a step, a tenth of a GPU-hour for each unit of weight, are alike.
+STEP = HOUR_MS * GPU_MILLI * PARTS // 10
+#: Steps that count at most, for and against: four GPU-hours.
+MOST_STEPS = 40
+
+
+class Credits(msgspec.Struct, frozen=True):
+    """What a project ever earned and spent: GPUs times milliseconds, rounded down."""
+
+    earned: int
+    spent: int
+
+
+class Market(msgspec.Struct, eq=False):
+    """Where siblings trade. Two running sums say what everybody's part is, so that a change costs no walk."""
+
+    unpromised: int = 0  #: what there is beyond all guarantees: used first, and for nothing
+    idle: int = 0  #: what all leave of their guarantees
+    borrowed: int = 0  #: what all use above theirs
+    earning: int = 0  #: what each idle thousandth of a GPU earned so far, in parts
+    spending: int = 0  #: what each borrowed one cost
+    counted_ms: int = 0
+
+    def count(self, now_ms: int) -> None:
+        """Bring the sums up to this time. Needed before anything changes."""
+        lent = min(self.idle, self.borrowed - self.unpromised)  # what of the idle guarantees is in fact used by others
+        if lent > 0:
+            passed_ms = now_ms - self.counted_ms
+            self.earning += passed_ms * PARTS * lent // self.idle
+            self.spending += passed_ms * PARTS * lent // self.borrowed
+        self.counted_ms = now_ms
+
+
+class Trader(msgspec.Struct, eq=False):
+    """A project among its siblings, or the users of the project that they are in."""
+
+    market: Market
+    weight: int = 1
+    surplus: int = 0  #: what it uses above its guarantee; below 0 it leaves some
+    earned: int = 0  #: all that it ever earned, in parts
+    spent: int = 0
+    balance: int = 0  #: what counts of it in the order: never above the most, nor as far below 0
+    standing: int = 0  #: the balance in steps, for its weight: -40 to 40; less than a step is none
+    earning_at: int = 0  #: its market's sums when they were last counted for it
+    spending_at: int = 0
+
+    @property
+    def credits(self) -> Credits:
+        """What it earned and spent as far as it was counted: see `at`."""
+        return Credits(self.earned // (PARTS * GPU_MILLI), self.spent // (PARTS * GPU_MILLI))
+
+    def at(self, now_ms: int) -> "Trader":
+        """Itself, counted up to this time. Between two changes of its own it only earns, or only spends."""
+        market = self.market
+        if market.counted_ms != now_ms:
+            market.count(now_ms)
+        if self.earning_at != market.earning or self.spending_at != market.spending:
+            if self.surplus < 0:
+                earned = -self.surplus * (market.earning - self.earning_at)
+                self.earned += earned
+                self.pay(earned)
+            elif self.surplus > 0:
+                spent = self.surplus * (market.spending - self.spending_at)
+                self.spent += spent
+                self.pay(-spent)
+            self.earning_at, self.spending_at = market.earning, market.spending
+        return self
+
+    def change(self, surplus: int, now_ms: int) -> None:
+        """From now on it uses so much above its guarantee or, below 0, leaves so much of it."""
+        before = self.at(now_ms).surplus
+        self.market.idle += max(0, -surplus) - max(0, -before)
+        self.market.borrowed += max(0, surplus) - max(0, before)
+        self.surplus = surplus
+
+    def pay(self, amount: int) -> None:
+        """Add so much to the balance; what is above the most is forgotten."""
+        most = MOST_STEPS * STEP * self.weight
+        self.balance = max(-most, min(most, self.balance + amount))
+        steps = abs(self.balance) // (STEP * self.weight)
+        self.standing = steps if self.balance >= 0 else -steps
+
+    def inherit(self, before: "Trader") -> None:
+        """Go on from there, with another weight."""
+        self.earned, self.spent, self.balance = before.earned, before.spent, before.balance
+        self.pay(0)

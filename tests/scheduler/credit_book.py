@@ -1,0 +1,64 @@
+"""The referee's books of credits: in fractions, over all projects, at every event. Knows the promise, not the code."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.scheduler.referee import Referee
+
+#: ("project", its name), or ("members", the name of the project that they are in).
+Who = tuple[str, str]
+STEP = 6 * 60_000 * 1000
+LATE = 4 * 360
+
+
+@dataclass
+class CreditBook:
+    earned: dict[Who, Fraction] = field(default_factory=dict)  # thousandths of a GPU, times milliseconds
+    spent: dict[Who, Fraction] = field(default_factory=dict)
+    balance: dict[Who, Fraction] = field(default_factory=dict)  # what counts of it
+
+    def count(self, referee: "Referee", now_ms: int) -> None:
+        """What was traded since the event before this one, while nothing changed."""
+        used = referee.amounts("granted", "busy", "reclaiming")
+        names = {key[1] for key in used if key[0] == "project"} | {one.id for one in referee.settings.projects}
+        parents = {referee.project(name).parent for name in names}
+        for parent in parents:
+            surplus: dict[Who, int] = {}
+            for name in names:
+                if referee.project(name).parent == parent:
+                    surplus["project", name] = used.get(("project", name), 0) - referee.guaranteed(name)
+            free = 0
+            if parent is None:
+                offered = (referee.worth(lane, 1) for slots in referee.nodes.values() for lane in slots.values())
+                free = max(0, sum(offered) - sum(referee.guaranteed(who[1]) for who in surplus))
+            else:
+                rest = used.get(("project", parent), 0) - referee.guaranteed(parent) - sum(surplus.values())
+                surplus["members", parent] = rest
+            self.trade(referee, surplus, free, now_ms - referee.now_ms)
+
+    def trade(self, referee: "Referee", surplus: dict[Who, int], free: int, passed_ms: int) -> None:
+        idle = sum(-one for one in surplus.values() if one < 0)
+        borrowed = sum(one for one in surplus.values() if one > 0)
+        lent = max(0, min(idle, borrowed - free))
+        for who, one in surplus.items():
+            if lent and one:
+                part = abs(one) * Fraction(lent * passed_ms, idle if one < 0 else borrowed)
+                book = self.earned if one < 0 else self.spent
+                book[who] = book.get(who, Fraction(0)) + part
+                self.balance[who] = self.balance.get(who, Fraction(0)) + (part if one < 0 else -part)
+        self.forget(referee)
+
+    def forget(self, referee: "Referee") -> None:
+        """What is above four GPU-hours for its weight, or as far below none, is not counted on."""
+        for who in self.balance:
+            most = 40 * STEP * self.weight(referee, who)
+            self.balance[who] = max(Fraction(-most), min(Fraction(most), self.balance[who]))
+
+    def weight(self, referee: "Referee", who: Who) -> int:
+        return referee.project(who[1]).weight if who[0] == "project" else 1
+
+    def steps(self, referee: "Referee", who: Who) -> int:
+        """Tenths of a GPU-hour for its weight; part of one counts for nothing."""
+        return int(self.balance.get(who, Fraction(0)) / (STEP * self.weight(referee, who)))
