@@ -14,6 +14,7 @@ import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler.credits import Credits, Market, Trader
+from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
 from gpu_worker.scheduler.shares import Used
@@ -89,6 +90,8 @@ class Account(Holder, kw_only=True):
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
     members: Trader
+    kept: int = 0  #: of its guarantee, what is unused and not lent
+    kept_inside: int = 0  #: by the projects inside it, together
 
     @property
     def limit(self) -> int | None:
@@ -157,8 +160,10 @@ class Accounts:
         self.by_id: dict[ProjectId, Account] = {}
         self.budgeted: list[Account] = []
         self.market = Market()  #: of those at the top
+        self.capacity = self.in_use = self.kept_inside = 0  #: of the pool; and what all at the top keep together
         by_id = {project.id: project for project in projects}
         promised = guarantees(by_id.values())
+        self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:
             if project.id not in self.by_id:
@@ -261,11 +266,15 @@ class Accounts:
 
     def has(self, capacity: int) -> None:
         """The pool has so much now: what of it nobody is guaranteed costs no credits."""
+        self.capacity = capacity
         self.market.count(self.now_ms)
         self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
 
     def _trade(self, account: Account, more: int) -> None:
         """The users of the project use so much more, or less below 0."""
+        self.in_use += more
+        if self.has_lenders:
+            note_use(self, account)
         if account.children:
             account.members.change(account.members.surplus + more, self.now_ms)
         for at in account.path:
@@ -402,7 +411,7 @@ class Accounts:
                 return False
             if must_be_covered and at.must_cover and not at.covers(shape.cost):
                 return False
-        return True
+        return not (self.has_lenders and shape.cost and kept_from(self, account, shape.cost))
 
 
 def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:

@@ -10,6 +10,7 @@ from bulletin.ids import RequestId
 from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.credits import STEP, Trader
+from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
@@ -111,6 +112,10 @@ def _limit(state: State, request: Request) -> str | None:
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
         cells = "a cell of yours runs" if runs.used == 1 else f"{runs.used} cells of yours run"
         return f"{cells} in QoS {qos.name!r}, which is all that it allows"
+    kept = kept_from(accounts, account, cost) if cost else 0
+    if kept:
+        is_one = kept == GPU_MILLI
+        return f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'} kept for projects that lend no more"
     if not accounts.is_allowed(account, request.entry.shape):
         return f"QoS {qos.name!r} never borrows, and the guarantee of project {account.project.id!r} is in use"
     return None

@@ -145,8 +145,14 @@ def _check_accounts(state: State) -> None:
             rest = account.guaranteed - sum(child.guaranteed for child in account.children.values())
             use = sum(one.cost for one in leases if one.project == name and one.phase in USING)
             _same(f"surplus of the users of {name}", account.members.surplus, use - rest)
+        limit = account.project.lending_limit_milli
+        keeps = 0 if limit is None else max(0, account.guaranteed - account.used - limit)
+        _same(f"kept inside {name}", account.kept_inside, sum(child.kept for child in account.children.values()))
+        _same(f"kept by {name}", account.kept, max(keeps, account.kept_inside))
         _same(f"surplus of {name}", account.trader.surplus, account.used - account.guaranteed)
     _check_market("the pool", state.accounts.market, [one.trader for one in state.accounts.top.values()])
+    _same("kept by all", state.accounts.kept_inside, sum(one.kept for one in state.accounts.top.values()))
+    _same("in use", state.accounts.in_use, sum(one.used for one in state.accounts.top.values()))
     promised = sum(account.guaranteed for account in state.accounts.top.values())
     _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.capacity - promised))
     for (user_name, qos), holder in state.accounts.runs.items():

@@ -11,6 +11,7 @@ from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 from tests.scheduler.credit_book import LATE, CreditBook
+from tests.scheduler.lending_book import leaves_what_is_kept
 
 LEAVING = ("leaving", "ending", "reclaiming")
 HOLDING = ("granted", "busy", "hot", *LEAVING)
@@ -118,7 +119,7 @@ class Referee:
         order: list[Wish] = []
         used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
         while waiting:
-            allowed = [wish for wish in waiting if self.is_allowed(wish, used)]
+            allowed = [wish for wish in waiting if self.may_run(wish, used)]
             if not allowed:
                 break
             order.append(self.first(allowed, used, 0))
@@ -198,6 +199,9 @@ class Referee:
             return False
         must = [name for name in names if self.guaranteed(name) or name == names[0]]
         return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
+
+    def may_run(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
+        return self.is_allowed(wish, used) and leaves_what_is_kept(self, wish, used)
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, and nothing was spent."""
@@ -563,7 +567,7 @@ class Referee:
         used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
         return any(
             set(self.who(lease)) & set(self.who(wish.event))
-            and self.is_allowed(wish, used)
+            and self.may_run(wish, used)
             and not self.is_below_limits(wish, held)
             for wish in self.wishes.values()
         )

@@ -284,12 +284,18 @@ LENDERS = (
     project("physics", "school", weight=2),
 )
 FEWER = (project("lab", guaranteed_milli=1000), project("physics"), project("maths", priority=1))
+KEEPERS = (
+    project("lab", guaranteed_milli=2000, lending_limit_milli=500),
+    project("school", guaranteed_milli=2000, lending_limit_milli=1500),
+    project("maths", "school", guaranteed_milli=1000, lending_limit_milli=0),
+    project("physics", "school"),
+)
 SESSIONS = [f"{name}.{user}" for name in ("lab", "school", "maths", "physics", "guests", "club") for user in "abc"]
 MOVES = st.one_of(
     st.sampled_from(SESSIONS),
     st.sampled_from(SESSIONS),
     st.sampled_from((10_000, 2 * MINUTE, 20 * MINUTE, HOUR, 5 * HOUR)),
-    st.sampled_from((LENDERS, FEWER)),
+    st.sampled_from((LENDERS, FEWER, KEEPERS)),
     st.booleans(),
 )
 

@@ -22,7 +22,7 @@ CPU_NODES = {"a": slots(1, "cpu"), "b": slots(2, "cpu")}
 
 #: Everything that projects can have, on few GPUs; `stray` is not configured.
 PROJECTS = (
-    Project(id=ProjectId("lab"), guaranteed_milli=2000, limit_milli=4000, weight=3),
+    Project(id=ProjectId("lab"), guaranteed_milli=2000, limit_milli=4000, weight=3, lending_limit_milli=3000),
     Project(id=ProjectId("school"), guaranteed_milli=2500, user_limit_milli=2000),
     Project(id=ProjectId("maths"), parent=ProjectId("school"), guaranteed_milli=1000, can_borrow=False),
     Project(id=ProjectId("physics"), parent=ProjectId("school"), limit_milli=2000, weight=2, priority=1),
