@@ -21,6 +21,7 @@ from gpu_worker.scheduler.actions import (
     WalltimeTooLong,
     Why,
 )
+from gpu_worker.scheduler.ages import Age, Wanted
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -124,9 +125,12 @@ class Scheduler:
         qos = state.qos[event.qos]
         lane = state.lane_for(event.gpus)
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
-        due = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms) // _DUE_TO_MS
-        key = (-qos.priority, due, walltime_ms, state.next_seq())
         need = max(1, event.gpus)
+        age = state.ages.take(event.session, Wanted(event.user, event.project, event.qos, need), self._now_ms)
+        if age is None:
+            due_ms = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms)
+            age = Age(due_ms // _DUE_TO_MS, state.next_seq())
+        key = (-qos.priority, age.due, walltime_ms, age.seq)
         shape = Shape(lane, need, state.cost_of(lane, need), event.qos)
         request = Request(
             id=event.request,
@@ -226,6 +230,9 @@ class Scheduler:
             return
         if lease.phase is Phase.BUSY:  # the end of the cell before it was lost
             self.state.move(lease, Phase.HOT, self._now_ms)
+            lease.age = None
+        if lease.age is None:  # a hot session's own
+            lease.age = Age(self._now_ms // _DUE_TO_MS, self.state.next_seq())
         self.state.move(lease, Phase.BUSY, self._now_ms, cell)
 
     def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> None:
@@ -234,6 +241,9 @@ class Scheduler:
             return
         if lease.phase is Phase.GRANTED:  # the start of the cell was lost
             self.state.move(lease, Phase.BUSY, self._now_ms, cell)
+        if lease.cell == cell:
+            lease.age = None
+            self.state.ages.drop(lease.session)
         if lease.phase is Phase.BUSY and lease.cell == cell:
             self.state.move(lease, Phase.HOT, self._now_ms)
         elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time; its agent frees the slots
@@ -308,6 +318,7 @@ class Scheduler:
             since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms,
             cost=state.cost_of(lane, len(slots)),
             cell=held.cell,
+            age=was.age if was is not None else None,
             used=was.used if was is not None and was.used else state.next_seq(),
         )
         if phase is Phase.ENDING:
@@ -377,6 +388,7 @@ class Scheduler:
             phase=Phase.GRANTED,
             since_ms=self._now_ms,
             cost=self.state.cost_of(request.lane, len(slots)),
+            age=Age(request.entry.key[1], request.entry.key[3]),
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
@@ -389,6 +401,9 @@ class Scheduler:
             self.state.set_alarm(lease, alarm_ms)
             return Reclaim(lease.id, 0)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
+        if lease.age is not None:
+            wanted = Wanted(lease.user, lease.project, lease.qos, len(lease.slots))
+            self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
         account = self.state.accounts.of(lease.project)
         account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
         return Reclaim(lease.id, grace_ms)

@@ -10,6 +10,7 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.accounts import Accounts, Entry
+from gpu_worker.scheduler.ages import Age, Ages
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
@@ -62,6 +63,7 @@ class Lease(msgspec.Struct):
     cost: int  #: thousandths of a GPU
     counted_ms: int = 0  #: until when what it used is in the history of its project
     cell: CellId | None = None
+    age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
 
 
@@ -113,6 +115,7 @@ class State:
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with free or leaving slots
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases
         self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
+        self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.standings: dict[Lane, dict[RequestId, int]] = {}  #: by who asked since the last step: places in line
         self._seq = 0

@@ -10,6 +10,7 @@ from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import Project, Settings
+from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import LATE, CreditBook
 from tests.scheduler.lending_book import leaves_what_is_kept
 
@@ -58,6 +59,7 @@ class Tenancy:
     asked_ms: int = 0
     grant: act.Grant | None = None
     begun_ms: int = 0
+    age: tuple[int, int] | None = None  # when it was due, and its number
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Referee:
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
     backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
     credits: CreditBook = field(default_factory=CreditBook)
+    ages: AgeBook = field(default_factory=AgeBook)
     now_ms: int = 0
     has_granted: bool = False  # in this step
 
@@ -349,6 +352,7 @@ class Referee:
                     self.leases[name].begun_ms = now_ms - h.running_ms
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
+                        self.leases[name].age = was.age
                         self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
                 for request, wish in self.wishes.items():
                     if self.never_fits(wish.event.gpus):
@@ -378,9 +382,12 @@ class Referee:
                     self.note_use(lease)
                     if lease.state == "reclaiming":
                         return due
+                    self.ages.started(lease, now_ms, self.count)
                     lease.state, lease.cell, lease.begun_ms = "busy", event.cell, now_ms
             case ev.CellEnded():
                 lease = self.leases.get(event.lease)
+                if lease:
+                    self.ages.ended(lease, event.cell)
                 if lease and lease.state == "reclaiming" and lease.cell == event.cell:
                     self.note_use(lease)
                     lease.state, lease.asked_ms = "leaving", now_ms
@@ -422,8 +429,9 @@ class Referee:
             if wish.event.session not in {lease.session for lease in self.leases.values()}
         )
         due = (self.now_ms + min(10 * 60_000, used_ms // 60) + number * self.settings.apart_ms) // 10_000
+        due, number = self.ages.asked(event, self.now_ms) or (due, self.count)
         walltime_ms = event.walltime_ms or qos.walltime_ms
-        self.wishes[event.request] = Wish(event, (-qos.priority, self.count), walltime_ms, due)
+        self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due)
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, gpus: int) -> bool:
@@ -463,7 +471,7 @@ class Referee:
         self.ended.add(grant.request)
         self.leases[grant.lease] = Tenancy(
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
-            grant.request, grant=grant,
+            grant.request, grant=grant, age=(wish.due, wish.order[1]),
         )  # fmt: skip
 
     def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
@@ -520,6 +528,7 @@ class Referee:
         ]
         assert any(self.may_take(wish, lease) for wish in owners), f"{reclaim} for nobody who is guaranteed it"
         lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
+        self.ages.reclaimed(lease, now_ms)
         free_from, number = self.backoff.get(lease.project, (0, 0))
         number = number + 1 if now_ms < free_from + self.settings.longest_wait_ms else 1
         wait_ms = min(self.settings.longest_wait_ms, self.settings.borrow_again_ms * 2 ** (number - 1))

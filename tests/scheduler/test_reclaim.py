@@ -2,10 +2,10 @@
 
 import msgspec
 
-from bulletin.ids import LeaseId
+from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler.actions import Action, Reclaim
 from gpu_worker.scheduler.projects import Preemption, Project
-from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, slots
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, slots
 from tests.scheduler.test_quotas import Quotas, project
 
 
@@ -192,4 +192,112 @@ def test_the_users_of_a_project_take_back_what_a_part_of_it_borrows_although_all
     pool.busy("physics.eve", "physics.tom")
     pool.later(5 * MINUTE)
     assert len(reclaimed(pool.ask("school.ann", project="school"))) == 1
+    pool.replay()
+
+
+def taken() -> Quotas:
+    """One GPU, guaranteed to the lab and used by it; tom of the guests had it before, and kim asked after him."""
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.busy("guests.tom")
+    pool.later(5 * MINUTE)
+    assert pool.ask("guests.kim", project="guests", user="kim") == []
+    assert list(reclaimed(pool.ask("lab.ann", project="lab"))) == ["guests.tom:1"]
+    return pool
+
+
+def test_who_was_reclaimed_stands_where_it_stood_when_it_asks_again() -> None:
+    pool = taken()
+    assert pool.wants("guests.tom", n=2) == []  # before its lease has ended, or after: the kernel does not know
+    assert granted(pool.free("guests.tom:1")) == ["lab.ann:1"]
+    pool.later(MINUTE)
+    assert granted(pool.free("lab.ann:1")) == ["guests.tom:2"]
+    pool.start("guests.tom:2")
+    pool.later(5 * MINUTE)
+    pool.ask("lab.ann", n=2, project="lab")
+    pool.free("guests.tom:2")
+    pool.later(59 * MINUTE)
+    assert pool.wants("guests.tom", n=3) == []
+    assert granted(pool.free("lab.ann:2")) == ["guests.tom:3"]
+    pool.replay()
+
+
+def test_a_cell_that_ended_within_the_grace_leaves_no_place_to_the_next_one() -> None:
+    pool = taken()
+    pool.end("guests.tom:1")
+    pool.wants("guests.tom", n=2)
+    pool.free("guests.tom:1")
+    pool.later(MINUTE)
+    assert granted(pool.free("lab.ann:1")) == ["guests.kim:1"]
+    pool.replay()
+
+
+def test_who_asks_for_more_than_was_reclaimed_asks_anew() -> None:
+    pool = taken()
+    pool.wants("guests.tom", n=2, qos="batch")
+    pool.wants("guests.tom", n=3)
+    pool.free("guests.tom:1")
+    pool.later(MINUTE)
+    assert granted(pool.free("lab.ann:1")) == ["guests.kim:1"]
+    pool.replay()
+
+
+def test_the_place_of_a_reclaimed_cell_is_kept_for_an_hour() -> None:
+    pool = taken()
+    pool.free("guests.tom:1")
+    pool.later(60 * MINUTE)
+    pool.wants("guests.tom", n=2)
+    assert granted(pool.free("lab.ann:1")) == ["guests.kim:1"]
+    pool.replay()
+
+
+def test_a_hot_sessions_cell_that_was_reclaimed_stands_where_it_began() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.run("guests.tom", project="guests", user="tom")
+    pool.later(5 * MINUTE)
+    pool.start("guests.tom:1", "c2")
+    pool.later(20_000)
+    pool.wants("guests.kim")
+    pool.later(5 * MINUTE)
+    assert list(reclaimed(pool.ask("lab.ann", project="lab"))) == ["guests.tom:1"]
+    pool.wants("guests.tom", n=2)
+    pool.free("guests.tom:1")
+    pool.later(MINUTE)
+    assert granted(pool.free("lab.ann:1")) == ["guests.tom:2"]
+    pool.replay()
+
+
+def test_a_hot_sessions_later_cell_has_not_the_age_of_its_first() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.join("b", slots(2))
+    pool.lose("b")
+    pool.run("guests.tom", project="guests", user="tom")
+    pool.later(5 * MINUTE)
+    pool.wants("guests.sue", gpus=2)
+    pool.later(MINUTE)
+    pool.start("guests.tom:1", "c2")
+    pool.later(5 * MINUTE)
+    assert list(reclaimed(pool.ask("lab.ann", project="lab"))) == ["guests.tom:1"]
+    pool.free("guests.tom:1")
+    pool.wants("guests.tom", n=2)
+    pool.later(MINUTE)
+    assert granted(pool.join("b", slots(2))) == ["guests.sue:1"]
+    pool.replay()
+
+
+def test_an_agent_that_comes_back_changes_nobodys_place() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.busy("guests.tom")
+    pool.later(5 * MINUTE)
+    pool.wants("guests.kim")
+    told = held("guests.tom", cell="c1", running_ms=5 * MINUTE)
+    pool.join("a", slots(1), msgspec.structs.replace(told, user=UserName("tom"), project=ProjectId("guests")))
+    assert list(reclaimed(pool.ask("lab.ann", project="lab"))) == ["guests.tom:1"]
+    pool.wants("guests.tom", n=2)
+    pool.free("guests.tom:1")
+    pool.later(MINUTE)
+    assert granted(pool.free("lab.ann:1")) == ["guests.tom:2"]
     pool.replay()

@@ -1,0 +1,47 @@
+"""How long those have waited whose cells were reclaimed: who asks for the same again stands where it stood."""
+
+import msgspec
+
+from bulletin.ids import ProjectId, SessionId, UserName
+
+#: For how long it is known.
+_KEPT_MS = 3_600_000
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a cell was granted. Who asks for something else asks anew."""
+
+    user: UserName
+    project: ProjectId
+    qos: str
+    need: int
+
+
+class Age(msgspec.Struct, frozen=True):
+    """Where a request stands among equals."""
+
+    due: int  #: in tens of seconds
+    seq: int
+
+
+class Ages:
+    """The ages of reclaimed cells, by session, each until it is asked for."""
+
+    def __init__(self) -> None:
+        self._kept: dict[SessionId, tuple[Wanted, Age, int]] = {}  # the oldest first
+
+    def keep(self, session: SessionId, wanted: Wanted, age: Age, now_ms: int) -> None:
+        """Its cell is reclaimed now."""
+        self._kept.pop(session, None)
+        for old in [old for old, (_, _, since_ms) in self._kept.items() if since_ms + _KEPT_MS <= now_ms]:
+            del self._kept[old]
+        self._kept[session] = wanted, age, now_ms
+
+    def take(self, session: SessionId, wanted: Wanted, now_ms: int) -> Age | None:
+        """The age of what was reclaimed, if that is what the session asks for. From now on it is known no more."""
+        before, age, since_ms = self._kept.pop(session, (None, None, 0))
+        return age if before == wanted and now_ms < since_ms + _KEPT_MS else None
+
+    def drop(self, session: SessionId) -> None:
+        """Its cell ended after all."""
+        self._kept.pop(session, None)
