@@ -62,6 +62,7 @@ class Scheduler:
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.standings.clear()
+        self.state.touched.clear()
         self.state.reclaimable_ms = None
         actions = self._note(event)
         actions += self._overdue()

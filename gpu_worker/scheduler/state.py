@@ -117,6 +117,7 @@ class State:
         self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
+        self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.standings: dict[Lane, dict[RequestId, int]] = {}  #: by who asked since the last step: places in line
         self._seq = 0
 
@@ -316,6 +317,7 @@ class State:
 
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""
+        self.touched[lease.id] = None
         for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
             holder.held += sign * amount
             if lease.phase is Phase.HOT:
