@@ -5,7 +5,7 @@ from enum import Enum
 from typing import assert_never
 
 from bulletin.errors import IllegalMove
-from bulletin.ids import CellId, RequestId
+from bulletin.ids import RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import Receiver, Sender, describe
 from bulletin.wire.frames import Blob
@@ -131,7 +131,6 @@ class Trip:
         """Its lease was reclaimed while it ran: it needs another, and is another run of the cell."""
         self.reclaims += 1
         self.again()
-        self.cell = CellId(f"{self.asked.cell}-{self.reclaims + 1}")
         self.seen = self._acknowledged = 0
         self._seen_due_ms = self._ended = self._receiver = None
         self._is_asking = False

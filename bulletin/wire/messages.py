@@ -229,7 +229,7 @@ class SlotOffer(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
 
 
-class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
+class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A lease as its agent still holds it, told to a broker that may have forgotten."""
 
     lease: LeaseId
@@ -242,6 +242,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int
     cell: CellId | None = None
     running_ms: int = 0
+    #: How long the agent has had the lease.
+    held_ms: int = 0
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):
@@ -305,10 +307,11 @@ class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
 
 
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
-    """A cell runs on this lease."""
+    """A cell runs on this lease, and has run for so long."""
 
     lease: LeaseId
     cell: CellId
+    running_ms: int = 0
 
 
 class CellUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -342,9 +345,10 @@ class CellDone(Message, frozen=True, kw_only=True, tag="cell-done"):
 
 
 class Recorded(Message, frozen=True, kw_only=True, tag="recorded"):
-    """The ledger has the cell."""
+    """The ledger has the run of the cell in that lease."""
 
     cell: CellId
+    lease: LeaseId | None = None
 
 
 class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):

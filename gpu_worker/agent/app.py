@@ -48,7 +48,10 @@ class Agent:
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
         self.sessions: dict[LeaseId, Session] = {}
         self.routes: dict[bytes, Session] = {}
-        self.unrecorded: dict[CellId, tuple[wire.CellDone, int]] = {}  #: said again until the ledger has them
+        #: Runs of cells that are over, and when they ended; said again until the ledger has them.
+        self.unrecorded: dict[tuple[LeaseId, CellId], tuple[wire.CellDone, int]] = {}
+        self._is_known = False
+        self._unsaid: list[wire.Message] = []  #: for a broker that does not know this agent yet, in order
         self.malformed = 0
         self._broker_heard_ms = now_ms()
         self._file = settings.folder / "agent.json"
@@ -158,8 +161,7 @@ class Agent:
             case wire.Unknown():
                 await self._register()
             case wire.Registered():
-                for done, ended_ms in self.unrecorded.values():
-                    await self._send_broker(_aged(done, ended_ms))
+                await self._say_unsaid()
             case wire.Prepare():
                 await self._prepare(message)
             case wire.Evict():
@@ -167,13 +169,17 @@ class Agent:
             case wire.Reclaim():
                 await self._reclaim(message)
             case wire.Recorded():
-                self.unrecorded.pop(message.cell, None)
+                if message.lease is not None:
+                    self.unrecorded.pop((message.lease, message.cell), None)
             case wire.Refused():
                 raise SystemExit(f"bulletin agent: the broker refused this agent. {message.sentence}")
             case wire.Pong() | wire.Malformed():
                 pass
 
     async def _register(self) -> None:
+        """Introduce this agent. What happens from now on the broker hears after it has heard what it has missed."""
+        if self._is_known or not self._unsaid:
+            self._is_known, self._unsaid = False, [done for done, _ in self.unrecorded.values()]
         await self._send_broker(
             wire.Register(
                 protocol=wire.PROTOCOL,
@@ -189,8 +195,23 @@ class Agent:
 
     async def _tell_broker(self, message: wire.Message) -> None:
         if isinstance(message, wire.CellDone):
-            self.unrecorded[message.cell] = (message, now_ms())
-        await self._send_broker(message)
+            self.unrecorded[message.lease, message.cell] = (message, now_ms())
+        if self._is_known or isinstance(message, wire.Ping):
+            await self._send_broker(message)
+        else:
+            self._unsaid.append(message)
+
+    async def _say_unsaid(self) -> None:
+        """The broker knows this agent: all that it could not be told, in order, then what comes meanwhile."""
+        while self._unsaid:
+            message = self._unsaid.pop(0)
+            if isinstance(message, wire.CellDone):
+                done, ended_ms = self.unrecorded.get((message.lease, message.cell), (None, 0))
+                if done is not None:
+                    await self._send_broker(_aged(done, ended_ms))
+            else:
+                await self._send_broker(message)
+        self._is_known = True
 
     async def _send_broker(self, message: wire.Message) -> None:
         await self._broker.send_multipart(frames.pack(message))
@@ -247,7 +268,7 @@ class Agent:
             await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
         elif session.cell is not None and not message.force:
             session.is_wanted = True
-            await self._tell_broker(wire.CellBegan(lease=message.lease, cell=session.cell.id))
+            await self._tell_broker(session.began(session.cell))
         else:
             session.finish_soon(End.EVICTED)
 

@@ -74,7 +74,7 @@ class Session:
         self.prepare, self._settings, self._inventory = prepare, settings, inventory
         self._to_kernel, self._to_broker = to_kernel, to_broker
         self.route: bytes | None = None  #: the connection that showed the ticket last
-        self.heard_ms = now_ms()
+        self._began_ms = self.heard_ms = now_ms()
         self.cell: Cell | None = None
         self.last: Cell | None = None  #: the cell before, until its kernel has all of it
         self.executor: Executor | None = None
@@ -106,7 +106,12 @@ class Session:
             walltime_ms=prepare.walltime_ms,
             cell=cell.id if cell else None,
             running_ms=now_ms() - cell.began_ms if cell else 0,
+            held_ms=now_ms() - self._began_ms,
         )
+
+    def began(self, cell: Cell) -> wire.CellBegan:
+        """That a cell runs, for the broker."""
+        return wire.CellBegan(lease=self.prepare.lease, cell=cell.id, running_ms=now_ms() - cell.began_ms)
 
     # --- the executor's side
 
@@ -272,7 +277,7 @@ class Session:
         cell.tasks.append(asyncio.create_task(self._say_began(cell)))
 
     async def _say_began(self, cell: Cell) -> None:
-        await self._to_broker(wire.CellBegan(lease=self.prepare.lease, cell=cell.id))
+        await self._to_broker(self.began(cell))
 
     def _to_executor(self, message: wire.Message, blobs: Sequence[Blob]) -> None:
         if self._writer is None or self._writer.is_closing():

@@ -1,30 +1,21 @@
-"""The agents that talk to the broker: their nodes, their reports, and the ledger that keeps what cells cost."""
+"""The agents that talk to the broker: who they are, what they report, where they are reached."""
 
-import asyncio
 import secrets
-import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 import structlog
-from sqlalchemy.exc import DataError
 
-from bulletin.errors import LedgerAway, VersionMismatch
+from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
-from gpu_worker.broker import translate
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
-from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
-#: Cells that end within this time are written together. Their agents keep them until they are written.
-_GATHER_S = 0.1
-_BATCH = 500
-#: How long to wait before a ledger that did not answer is asked again.
-_LEDGER_AWAY_S = 1.0
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -45,16 +36,14 @@ class Agents:
         self,
         send: Send,
         secret: str,
-        ledger: Ledger,
         kernels: Kernels,
         now_ms: Callable[[], int],
         registered: Callable[[], None],
     ) -> None:
-        self._send, self._secret, self._ledger, self._kernels, self._now_ms = send, secret, ledger, kernels, now_ms
+        self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
         self._registered = registered
         self.known: dict[AgentId, Agent] = {}
         self._by_route: dict[bytes, AgentId] = {}
-        self._unwritten: asyncio.Queue[tuple[bytes, CellRecord]] = asyncio.Queue()
         self.refused = 0
         self.leases: Leases  #: set by the broker: agents and leases know each other
         self._log = structlog.get_logger("broker")
@@ -83,11 +72,10 @@ class Agents:
             case wire.Prepared():
                 await self.leases.prepared(message.lease)
             case wire.CellBegan():
-                await self.leases.step(events.CellStarted(message.lease, message.cell))
+                await self.leases.step(events.CellStarted(message.lease, message.cell, message.running_ms))
             case wire.CellDone():
-                row = translate.record(message, agent.message, time.time_ns() // 1_000_000)
-                self._unwritten.put_nowait((route, row))
-                await self.leases.step(events.CellEnded(message.lease, message.cell))
+                recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
+                await self.leases.done(message, agent.message, recorded)
             case wire.LeaseOver():
                 await self.leases.over(message)
 
@@ -103,39 +91,6 @@ class Agents:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)
                 await self.leases.lost(agent_id)
-
-    async def write(self) -> None:
-        """Write finished cells to the ledger, all that have come meanwhile at once; their agents then hear of it."""
-        while True:
-            batch = [await self._unwritten.get()]
-            await asyncio.sleep(_GATHER_S)
-            while not self._unwritten.empty() and len(batch) < _BATCH:
-                batch.append(self._unwritten.get_nowait())
-            rows = [row for _, row in batch]
-            for row in await self._record_in_time(rows):
-                self._log.info("cell", cell=row.cell, lease=row.lease, user=row.user, outcome=row.outcome)
-            for route, row in batch:
-                await self._send(route, wire.Recorded(cell=row.cell))
-
-    async def _record_in_time(self, rows: list[CellRecord]) -> list[CellRecord]:
-        """Write rows, as soon as the ledger answers. Should this broker end before, the agents still have them."""
-        while True:
-            try:
-                return await asyncio.to_thread(self._record, rows)
-            except LedgerAway as error:
-                self._log.warning("cells wait for the ledger", cells=len(rows), problem=str(error))
-                await asyncio.sleep(_LEDGER_AWAY_S)
-
-    def _record(self, rows: list[CellRecord]) -> list[CellRecord]:
-        """Write rows; one that the database will not have is logged in full, and harms no other."""
-        now_ms = time.time_ns() // 1_000_000
-        try:
-            return self._ledger.record_cells(rows, now_ms)
-        except (DataError, OverflowError, ValueError) as error:
-            if len(rows) > 1:
-                return [row for one in rows for row in self._record([one])]
-            self._log.error("the ledger refuses a cell", row=msgspec.to_builtins(rows[0]), problem=str(error))
-            return []
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         problem = ""

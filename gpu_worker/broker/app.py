@@ -26,7 +26,9 @@ from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy
+from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Settings
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
@@ -36,6 +38,8 @@ _TICK_S = 1.0
 _KERNEL_LIMIT = 64 * 1024
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
+#: For how long a session may come back of which the broker has heard nothing: no walltime is longer.
+_REMEMBERED_MS = 30 * 86_400_000
 #: What the time of day was when the steady clock was 0.
 _STARTED_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 Said = TypeVar("Said")
@@ -56,12 +60,17 @@ class Broker:
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         identity = Identity(files.token, hub, settings.hub_scope)
         self.kernels = Kernels(self._to_kernel, identity, self.now_ms, lambda person: picture.draw(self, person))
-        self.agents = Agents(self._to_agent, files.agent_secret, ledger, self.kernels, self.now_ms, self._announce)
+        self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce)
+        self.writer = Writer(ledger, self.now_ms)
         self._policy = Policy(settings)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
+        given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
+        metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
         self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
-        self.leases = Leases(scheduler, self.now_ms, self.kernels.tell, self.agents.tell, self._journal)
+        self.leases = Leases(
+            scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
+        )
         self.kernels.leases = self.agents.leases = self.leases
 
     @staticmethod
@@ -94,7 +103,7 @@ class Broker:
         tasks = [
             asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),
             asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
-            asyncio.create_task(self.agents.write()),
+            asyncio.create_task(self.writer.run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),
@@ -110,6 +119,7 @@ class Broker:
             for monitor in self._monitors:
                 monitor.close()
             self._context.destroy(linger=200)
+            self.writer.close()
             self.ledger.close()
             if self._journal is not None:
                 self._journal.close()

@@ -12,6 +12,8 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.journal import Journal
+from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -55,12 +57,15 @@ class Leases:
     def __init__(
         self,
         scheduler: Scheduler,
+        metering: Metering,
+        writer: Writer,
         now_ms: Callable[[], int],
         tell: TellSession,
         tell_agent: TellAgent,
         journal: Journal | None = None,
     ) -> None:
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
+        self._metering, self._writer = metering, writer
         self._tell, self._tell_agent = tell, tell_agent
         self.wishes: dict[RequestId, Wish] = {}
         self.deals: dict[LeaseId, Deal] = {}
@@ -68,13 +73,23 @@ class Leases:
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
 
-    async def step(self, event: events.Event) -> None:
-        """Let the scheduler note a fact, and do what it says, in its order and before the next fact."""
+    async def step(self, event: events.Event, why: str = "") -> None:
+        """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
+
+        `why` says for the ledger why a lease ended, where the event is its end.
+        """
         async with self._stepping:
             now_ms = self._now_ms()
             if self._journal is not None:  # first, so that a step that fails is in it
                 self._journal.note(event, now_ms)
-            for action in self.scheduler.step(event, now_ms):
+            if isinstance(event, events.AgentJoined):
+                self._metering.reported({held.lease: held.held_ms for held in event.held})
+            said = self.scheduler.step(event, now_ms)
+            ends = {action.lease: action.why.value for action in said if isinstance(action, actions.EndLease)}
+            if isinstance(event, events.LeaseEnded):
+                ends[event.lease] = why
+            self._writer.keep(self._metering.stepped(ends, now_ms))
+            for action in said:
                 await self._perform(action)
 
     @property
@@ -138,13 +153,24 @@ class Leases:
         if deal is not None and deal.granted is not None:
             await self._tell(deal.session, deal.granted)
 
+    async def done(self, message: wire.CellDone, node: wire.Register, written: Then) -> None:
+        """A cell is over. When the ledger has it, do `written`."""
+        now_ms = self._now_ms()
+        record = translate.record(message, node, now_ms)
+        told = self._metering.done(record, max(0, message.ended_ago_ms), now_ms)
+        if told is None:
+            self._writer.keep_stray(record, written)
+        else:
+            self._writer.keep(told, written)
+        await self.step(events.CellEnded(message.lease, message.cell))
+
     async def over(self, message: wire.LeaseOver) -> None:
         """The slots are free again."""
         deal = self.deals.pop(message.lease, None)
         if deal is not None and message.code == "cannot-start":
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
             await self._tell(deal.session, revoked)
-        await self.step(events.LeaseEnded(message.lease))
+        await self.step(events.LeaseEnded(message.lease), message.code)
         await self.tell_queue(everybody=False)
 
     # --- what the scheduler asks for

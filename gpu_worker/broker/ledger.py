@@ -4,13 +4,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import msgspec
 from sqlalchemy import RowMapping, Select, func, insert, select
 
-from bulletin.ids import ProjectId
+from bulletin.ids import CellId, LeaseId, ProjectId
 from gpu_worker.broker import audit, rows, usage
 from gpu_worker.broker.database import Database
-from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, LeaseRecord, Record, check
+from gpu_worker.broker.records import (
+    UNSURE,
+    CellRecord,
+    ConfigChange,
+    CreditRecord,
+    LeaseRecord,
+    OpenLease,
+    Record,
+    check,
+    first_name,
+    name_again,
+)
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 from gpu_worker.broker.usage import By, Usage
 from gpu_worker.scheduler.periods import Period
@@ -19,13 +29,6 @@ __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
 
 #: How many rows of a long answer are in memory at once.
 _CHUNK = 200
-
-
-class OpenLease(msgspec.Struct, frozen=True):
-    """A lease whose end the ledger has not heard of, and until when it knows what the lease did."""
-
-    lease: LeaseRecord
-    accounted_until_ms: int
 
 
 class Ledger:
@@ -64,6 +67,7 @@ class Ledger:
             return []
         new: list[Record] = []
         with self._database.writing() as connection:
+            wanted = rows.count_runs(connection, wanted)
             for (
                 kind,
                 write,
@@ -138,11 +142,49 @@ class Ledger:
         until = select(func.max(lease_spans.c.ended_at_ms)).where(lease_spans.c.lease == leases.c.lease)
         query = select(leases, until.scalar_subquery().label("until_ms")).where(leases.c.ended_at_ms.is_(None))
         query = query.order_by(leases.c.granted_at_ms, leases.c.lease)
+        open_leases = select(leases.c.lease).where(leases.c.ended_at_ms.is_(None))
+        ended: dict[str, list[CellId]] = {}
         with self._database.reading() as connection:
             found = [
                 (rows.to_record(row, LeaseRecord), row["until_ms"]) for row in connection.execute(query).mappings()
             ]
-        return [OpenLease(lease, max(lease.granted_at_ms, until_ms or 0)) for lease, until_ms in found]
+            first_ms = min((lease.granted_at_ms for lease, _ in found), default=0)
+            inside = select(cells.c.lease, cells.c.cell).where(cells.c.lease.in_(open_leases))
+            for row in connection.execute(inside.where(cells.c.ended_at_ms >= first_ms)) if found else ():
+                ended.setdefault(row.lease, []).append(CellId(row.cell))
+        return [
+            OpenLease(lease, max(lease.granted_at_ms, until_ms or 0), tuple(ended.get(lease.lease, ())))
+            for lease, until_ms in found
+        ]
+
+    def given_up(self, since_ms: int) -> list[OpenLease]:
+        """Leases that ended since then and whose agents never said so, oldest first, with cells that ended with them.
+
+        Who comes back with one finds its time until then accounted.
+        """
+        ends_with = (cells.c.lease == leases.c.lease) & (cells.c.ended_at_ms == leases.c.ended_at_ms)
+        query = select(leases, cells.c.cell).select_from(leases.outerjoin(cells, ends_with))
+        query = query.where(leases.c.why.in_(sorted(UNSURE)), leases.c.ended_at_ms >= since_ms)
+        found: dict[str, OpenLease] = {}
+        with self._database.reading() as connection:
+            for row in connection.execute(query.order_by(leases.c.ended_at_ms, leases.c.lease)).mappings():
+                lease = rows.to_record(row, LeaseRecord)
+                before = found[lease.lease].cells if lease.lease in found else ()
+                own = () if row["cell"] is None else (CellId(row["cell"]),)
+                found[lease.lease] = OpenLease(lease, lease.ended_at_ms or 0, before + own)
+        return list(found.values())
+
+    def ended_ms(self, lease: LeaseId) -> int:
+        """When a lease ended last, under whatever names it went on; 0 where it never did."""
+        name = rows.clean(first_name(lease))
+        is_it = (leases.c.lease == name) | leases.c.lease.startswith(name_again(LeaseId(name), ""), autoescape=True)
+        with self._database.reading() as connection:
+            return connection.scalar(select(func.max(leases.c.ended_at_ms)).where(is_it)) or 0
+
+    def has_run(self, cell: CellId, lease: LeaseId) -> bool:
+        """Whether it has the run of this cell in this lease, under whatever name the lease went on."""
+        with self._database.reading() as connection:
+            return rows.attempts(connection, [cell]).get((rows.clean(cell), first_name(lease))) is not None
 
     def balances(self, until_ms: int | None = None) -> dict[ProjectId, int]:
         """The credits of each project that ever had any, in GPU-milliseconds, from what came before `until_ms`."""

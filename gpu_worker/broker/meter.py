@@ -1,5 +1,7 @@
 """What one lease does, cut into cells and hot time without a gap: the lines that the ledger gets of it. Pure."""
 
+from typing import Any
+
 import msgspec
 
 from bulletin.ids import CellId
@@ -10,64 +12,96 @@ class Meter:
     """Owns the time of one lease. All times are of one clock, in milliseconds; one that runs backwards stands still.
 
     Every millisecond from grant to end is in exactly one cell or in hot time, so that what the lease held is what its
-    records hold, summed. Who asks a lease back from a restart goes on from where the ledger stopped (`OpenLease`).
+    records hold, summed. Hot time is told with what ends it: a cell that nobody heard of may yet be found in it. Who
+    asks a lease back from a restart goes on from where the ledger stopped (`OpenLease`).
     """
 
     def __init__(self, lease: LeaseRecord, accounted_until_ms: int | None = None) -> None:
         self.lease = lease
-        self._until_ms = lease.granted_at_ms if accounted_until_ms is None else accounted_until_ms
-        self._cell: CellId | None = None
+        self.cell: CellId | None = None  #: the one that runs
+        self._until_ms = lease.granted_at_ms if accounted_until_ms is None else accounted_until_ms  #: all is told
+        self._now_ms = self._until_ms
+        self._began_ms = 0
         self._is_in_quota = True
         self._spans: list[Span] = []
 
-    def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int) -> list[HotRecord]:
-        """A cell began: the hot time before it, if there was any. The cell that still runs has to end first."""
-        assert self._cell is None, "a session runs one cell at a time"
-        hot = self._hot(at_ms)
-        self._cell, self._is_in_quota, self._spans = cell, is_in_quota, []
-        return hot
+    def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int) -> None:
+        """A cell began. One that still ran has ended, nobody knows when: `earlier` finds its time, or it was hot."""
+        self.cell, self._is_in_quota, self._spans = cell, is_in_quota, []
+        self._began_ms = self._now_ms = max(self._until_ms, at_ms)
 
     def turn(self, *, is_in_quota: bool, at_ms: int) -> None:
         """From now on the cell is in quota, or borrowed. Where no cell runs, or nothing changes, nothing happens."""
-        if self._cell is not None and is_in_quota != self._is_in_quota:
+        if self.cell is not None and is_in_quota != self._is_in_quota:
             self._cut(at_ms)
             self._is_in_quota = is_in_quota
 
-    def end(self, record: CellRecord, at_ms: int, *, is_refunded: bool = False) -> CellRecord:
-        """The cell ended: its record with the times of this meter. Refunded is all that it held until now.
+    def end(self, record: CellRecord, at_ms: int, *, is_refunded: bool = False) -> list[HotRecord | CellRecord]:
+        """The cell that runs ended: the hot time before it, and its record with the times of this meter.
 
-        A cell whose beginning was not heard of held nothing: that time was hot, and nobody pays for it.
+        Refunded is all that it held until now.
         """
-        started_at_ms = self._spans[0].started_at_ms if self._spans else self._until_ms
-        if self._cell == record.cell:
-            self._cut(at_ms)
-        spans = tuple(self._spans)
-        held_ms = sum(span.length_ms for span in spans)
-        self._cell, self._spans = None, []
-        return msgspec.structs.replace(
-            record,
-            started_at_ms=started_at_ms,
-            ended_at_ms=self._until_ms,
-            held_ms=held_ms,
-            ran_ms=min(record.ran_ms, held_ms),
-            spans=spans,
-            refunded_ms=held_ms if is_refunded else 0,
-        )
+        assert self.cell == record.cell, "it is the one that runs"
+        self._cut(at_ms)
+        hot = self._hot(self._began_ms)
+        cell = self._fill(record, self._began_ms, tuple(self._spans), is_refunded=is_refunded)
+        self._until_ms, self.cell, self._spans = self._now_ms, None, []
+        return [*hot, cell]
 
-    def close(self, why: str, at_ms: int) -> list[HotRecord | LeaseRecord]:
-        """The lease ended: its last hot time, and its end. A cell that still runs has to end first."""
-        assert self._cell is None, "the cell ends before its lease"
-        hot = self._hot(at_ms)
+    def earlier(
+        self, record: CellRecord, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool, is_refunded: bool = False
+    ) -> list[HotRecord | CellRecord]:
+        """A cell that ended, and whose beginning nobody heard of: it takes its part of the time not yet told.
+
+        That is before the cell that runs. Cells of this kind must come in the order in which they ran.
+        """
+        first_ms = max(self._until_ms, started_at_ms)
+        last_ms = max(first_ms, ended_at_ms)
+        if self.cell is not None:
+            first_ms, last_ms = min(first_ms, self._began_ms), min(last_ms, self._began_ms)
+        hot = self._hot(first_ms)
+        spans = (Span(first_ms, last_ms, is_in_quota),) if first_ms < last_ms else ()
+        self._until_ms, self._now_ms = last_ms, max(self._now_ms, last_ms)
+        return [*hot, self._fill(record, first_ms, spans, is_refunded=is_refunded)]
+
+    def free(self, record: CellRecord) -> CellRecord:
+        """A cell that nobody is charged for: its time is hot."""
+        return self._fill(record, self._until_ms, (), is_refunded=False)
+
+    def close(self, why: str, at_ms: int | None = None) -> list[HotRecord | LeaseRecord]:
+        """The lease ended: its last hot time, and its end. A cell that still runs has to end first.
+
+        Without a time, nobody knows when: what is told is all that there was.
+        """
+        assert self.cell is None, "the cell ends before its lease"
+        hot = self._hot(self._until_ms if at_ms is None else at_ms)
         return [*hot, msgspec.structs.replace(self.lease, ended_at_ms=self._until_ms, why=why)]
 
     def _hot(self, at_ms: int) -> list[HotRecord]:
         started_at_ms, self._until_ms = self._until_ms, max(self._until_ms, at_ms)
         if started_at_ms == self._until_ms:
             return []
-        holder = {name: getattr(self.lease, name) for name in Holder.__struct_fields__}
-        return [HotRecord(**holder, started_at_ms=started_at_ms, ended_at_ms=self._until_ms)]
+        return [HotRecord(**self._holder(), started_at_ms=started_at_ms, ended_at_ms=self._until_ms)]
 
     def _cut(self, at_ms: int) -> None:
-        started_at_ms, self._until_ms = self._until_ms, max(self._until_ms, at_ms)
-        if started_at_ms != self._until_ms:
-            self._spans.append(Span(started_at_ms, self._until_ms, self._is_in_quota))
+        started_at_ms, self._now_ms = self._now_ms, max(self._now_ms, at_ms)
+        if started_at_ms != self._now_ms:
+            self._spans.append(Span(started_at_ms, self._now_ms, self._is_in_quota))
+
+    def _holder(self) -> dict[str, Any]:
+        return {name: getattr(self.lease, name) for name in Holder.__struct_fields__}
+
+    def _fill(
+        self, record: CellRecord, started_at_ms: int, spans: tuple[Span, ...], *, is_refunded: bool
+    ) -> CellRecord:
+        held_ms = sum(span.length_ms for span in spans)
+        return msgspec.structs.replace(
+            record,
+            **self._holder(),
+            started_at_ms=started_at_ms,
+            ended_at_ms=spans[-1].ended_at_ms if spans else started_at_ms,
+            held_ms=held_ms,
+            ran_ms=min(record.ran_ms, held_ms),
+            spans=spans,
+            refunded_ms=held_ms if is_refunded else 0,
+        )

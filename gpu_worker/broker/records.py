@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.actions import Why
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ class CellRecord(Holder, frozen=True, kw_only=True):
     """One run of a cell that has ended, as it is accounted. What was requeued has a row for each attempt."""
 
     cell: CellId
-    attempt: int = 1  #: counts the runs of one cell
+    attempt: int = 1  #: counts the runs of one cell; 0: the ledger counts, one run in each lease
     gpus: int  #: how many it asked for
     started_at_ms: int
     ended_at_ms: int
@@ -99,6 +100,14 @@ class LeaseRecord(Holder, frozen=True, kw_only=True):
     why: str = ""  #: why it ended
 
 
+class OpenLease(msgspec.Struct, frozen=True):
+    """A lease whose end the ledger has not heard of, and until when it knows what the lease did."""
+
+    lease: LeaseRecord
+    accounted_until_ms: int
+    cells: tuple[CellId, ...] = ()  #: those that ended in it
+
+
 class CreditRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One earning or spending of a project."""
 
@@ -135,6 +144,22 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
 Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | Happening
 
 
+#: Why leases ended of whose end nobody has heard: the agent may still be there, and say more.
+UNSURE = frozenset({Why.NODE_LOST.value, Why.NOT_HELD.value})
+#: Between the name of a lease and what tells it from the same one earlier.
+_AGAIN = "~"
+
+
+def name_again(lease: LeaseId, what: str) -> LeaseId:
+    """A name for a lease that the ledger has, or may have, as one that ended: it goes on as another one."""
+    return LeaseId(f"{first_name(lease)}{_AGAIN}{what}"[:256])
+
+
+def first_name(lease: LeaseId) -> LeaseId:
+    """The name under which broker and agent know a lease."""
+    return LeaseId(lease.partition(_AGAIN)[0])
+
+
 def check(record: Record) -> None:
     """Hold a record to what its fields promise.
 
@@ -156,7 +181,7 @@ def check(record: Record) -> None:
 
 def _check_cell(record: CellRecord) -> None:
     name = f"cell {record.cell!r}, attempt {record.attempt}"
-    if record.attempt < 1:
+    if record.attempt < 0:
         raise ValueError(f"{name}: attempts count from 1")
     if record.held_ms < 0:
         raise ValueError(f"{name} was held for {record.held_ms} ms")

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, assert_never
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Table, insert
+from sqlalchemy import Connection, RowMapping, Table, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bulletin.ids import CellId
 from gpu_worker.broker.records import (
     CellRecord,
     ConfigChange,
@@ -16,6 +17,7 @@ from gpu_worker.broker.records import (
     HotRecord,
     LeaseRecord,
     Record,
+    first_name,
 )
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 
@@ -88,6 +90,34 @@ WRITERS: dict[type[Record], Callable[[Connection, list[Any]], Sequence[Record]]]
     ConfigChange: _write_changes,
     Happening: _write_happenings,
 }
+
+
+def count_runs(connection: Connection, records: Sequence[Record]) -> list[Record]:
+    """The records, with the attempts that the ledger is to count: one for each lease that the cell ran in."""
+    uncounted = [record.cell for record in records if isinstance(record, CellRecord) and not record.attempt]
+    known = attempts(connection, uncounted)
+    last: dict[str, int] = {}
+    for (cell, _), attempt in known.items():
+        last[cell] = max(last.get(cell, 0), attempt)
+    counted: list[Record] = []
+    for record in records:
+        if isinstance(record, CellRecord) and not record.attempt:
+            run = clean(record.cell), first_name(record.lease)
+            if run not in known:
+                known[run] = last[run[0]] = last.get(run[0], 0) + 1
+            counted.append(msgspec.structs.replace(record, attempt=known[run]))
+        else:
+            counted.append(record)
+    return counted
+
+
+def attempts(connection: Connection, names: Sequence[CellId]) -> dict[tuple[str, str], int]:
+    """The runs of these cells that are there: by the cell and the lease's first name, which attempt it was."""
+    if not names:
+        return {}
+    wanted = sorted({clean(cell) for cell in names})
+    query = select(cells.c.cell, cells.c.lease, cells.c.attempt).where(cells.c.cell.in_(wanted))
+    return {(row.cell, first_name(row.lease)): row.attempt for row in connection.execute(query)}
 
 
 def name(record: Record) -> tuple[str | int, ...]:

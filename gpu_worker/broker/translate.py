@@ -23,6 +23,7 @@ def joined(message: wire.Register) -> events.AgentJoined:
                 cell=held.cell,
                 walltime_ms=held.walltime_ms,
                 running_ms=held.running_ms,
+                held_ms=held.held_ms,
             )
             for held in message.held
         ),
@@ -75,7 +76,7 @@ def refused(request: RequestId, reason: actions.Reason) -> wire.Refused:
 
 
 def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:
-    """A finished cell as a row of the ledger. `now_ms` is UTC since the epoch."""
+    """A finished cell by its agent's word; `now_ms` is the broker's clock. Which attempt it was, the ledger counts."""
     usage = message.usage
     kinds = {offer.slot: offer.kind for offer in node.slots}
     on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
@@ -90,6 +91,7 @@ def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellReco
         node=node.node,
         slots=message.slots,
         kind="gpu" if on_gpu else "cpu",
+        attempt=0,
         gpus=len(message.slots) if on_gpu else 0,
         started_at_ms=ended_at_ms - usage.held_ms,
         ended_at_ms=ended_at_ms,

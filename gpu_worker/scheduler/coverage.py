@@ -38,10 +38,15 @@ class Coverage:
 
     def is_in_quota(self, state: State, lease: Lease) -> bool:
         """Whether a lease is covered; of one that is not in use, whether it would be if a cell began now."""
-        account = state.accounts.of(lease.project)
         if lease.id in self._uses:
-            return lease.id not in self._borrowed.get(_top(account).project.id, ())
-        return not lease.cost or any(at.covers(lease.cost) for at in account.path)
+            top = _top(state.accounts.of(lease.project))
+            return lease.id not in self._borrowed.get(top.project.id, ())
+        return self.would_cover(state, lease.project, lease.cost)
+
+    @staticmethod
+    def would_cover(state: State, project: ProjectId, cost: int) -> bool:
+        """Whether so much more, in thousandths of a GPU, would be in quota."""
+        return not cost or any(at.covers(cost) for at in state.accounts.of(project).path)
 
     def follow(self, state: State) -> dict[LeaseId, bool]:
         """Take in what the last step changed: leases in use that are in quota from now on (True), or borrowed.

@@ -29,6 +29,7 @@ class Held(msgspec.Struct, frozen=True):
     cell: CellId | None  #: None where no cell runs: the session is hot
     walltime_ms: int
     running_ms: int  #: how long the cell has run by the agent's clock
+    held_ms: int = 0  #: how long the agent has had the lease
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -70,6 +71,7 @@ class CellStarted(msgspec.Struct, frozen=True, tag=True):
 
     lease: LeaseId
     cell: CellId
+    running_ms: int = 0  #: for how long it has run by now
 
 
 class CellEnded(msgspec.Struct, frozen=True, tag=True):

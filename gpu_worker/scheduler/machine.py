@@ -95,7 +95,7 @@ class Scheduler:
             case RequestWithdrawn():
                 return self._withdraw(event)
             case CellStarted():
-                self._cell_started(event.lease, event.cell)
+                self._cell_started(event)
             case CellEnded():
                 self._cell_ended(event.lease, event.cell)
             case LeaseEnded():
@@ -225,16 +225,17 @@ class Scheduler:
             return [self._evict(state.leases[state.granted[event.request]])]
         return []
 
-    def _cell_started(self, lease_id: LeaseId, cell: CellId) -> None:
-        lease = self.state.leases.get(lease_id)
-        if lease is None or lease.phase in {Phase.ENDING, Phase.RECLAIMING} or lease.cell == cell:
+    def _cell_started(self, event: CellStarted) -> None:
+        lease = self.state.leases.get(event.lease)
+        if lease is None or lease.phase in {Phase.ENDING, Phase.RECLAIMING} or lease.cell == event.cell:
             return
+        began_ms = max(lease.since_ms, self._now_ms - event.running_ms)
         if lease.phase is Phase.BUSY:  # the end of the cell before it was lost
             self.state.move(lease, Phase.HOT, self._now_ms)
             lease.age = None
         if lease.age is None:  # a hot session's own
             lease.age = Age(self._now_ms // _DUE_TO_MS, self.state.next_seq())
-        self.state.move(lease, Phase.BUSY, self._now_ms, cell)
+        self.state.move(lease, Phase.BUSY, began_ms, event.cell)
 
     def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> None:
         lease = self.state.leases.get(lease_id)

@@ -17,7 +17,16 @@ from sqlalchemy.exc import DBAPIError
 
 from bulletin.errors import BadConfig
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, Happening, HotRecord, LeaseRecord, Span
+from gpu_worker.broker.records import (
+    CellRecord,
+    ConfigChange,
+    CreditRecord,
+    Happening,
+    HotRecord,
+    LeaseRecord,
+    OpenLease,
+    Span,
+)
 
 
 def record(cell: str, **changes: object) -> CellRecord:
@@ -138,6 +147,25 @@ def test_a_cell_is_in_quota_and_borrowed_by_its_spans_to_the_millisecond(ledger:
     assert list(ledger.audit()) == []
 
 
+def test_the_ledger_counts_attempts_one_for_each_lease_that_a_cell_ran_in(ledger: Ledger) -> None:
+    runs = [record("c1", attempt=0, lease=lease) for lease in ("l1", "l2", "l1", "l1~5")]
+    assert [(one.lease, one.attempt) for one in ledger.record_cells(runs[:1], at_ms=0)] == [("l1", 1)]  # type: ignore[attr-defined]
+    assert [(one.lease, one.attempt) for one in ledger.record_cells(runs, at_ms=0)] == [("l2", 2)]  # type: ignore[attr-defined]
+    assert ledger.has_run(runs[3].cell, runs[3].lease)
+    assert not ledger.has_run(runs[3].cell, record("c1", lease="l3").lease)
+
+
+def test_what_the_ledger_knows_of_open_leases_and_of_those_given_up(ledger: Ledger) -> None:
+    lost = msgspec.structs.replace(LEASE, ended_at_ms=4_000, why="node-lost")
+    other = msgspec.structs.replace(LEASE, lease="m", granted_at_ms=1_000)
+    ledger.record([lost, other], at_ms=0)
+    ledger.record_cells([record("c1", attempt=0), record("c2", attempt=0, lease="m")], at_ms=0)
+    assert ledger.open_leases() == [OpenLease(other, 4_000, ("c2",))]  # type: ignore[arg-type]
+    assert ledger.given_up(since_ms=4_000) == [OpenLease(lost, 4_000, ("c1",))]  # type: ignore[arg-type]
+    assert ledger.given_up(since_ms=4_001) == []
+    assert [ledger.ended_ms(name) for name in ("l", "l~1", "m", "k")] == [4_000, 4_000, 0, 0]  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -147,7 +175,7 @@ def test_a_cell_is_in_quota_and_borrowed_by_its_spans_to_the_millisecond(ledger:
         {"spans": ()},
         {"refunded_ms": 2_991},
         {"refunded_ms": -1},
-        {"attempt": 0},
+        {"attempt": -1},
         {"held_ms": -1},
     ],
 )

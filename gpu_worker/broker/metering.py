@@ -1,0 +1,208 @@
+"""The meters of all leases: what the scheduler does and what agents report, as records for the ledger. Pure.
+
+A lease is metered from its grant until its slots are free again, by the broker's clock. What its agent says of a cell
+(how long its code ran, how it ended) comes with the cell's end; agents say it again until it is written.
+
+Agents outlive brokers, and may be thought lost and come back. What became of a lease is then not known at once: its
+tab stays open for a while, for the cells that its agent may still report. Whoever comes back later than that finds
+the lease ended in the ledger, and goes on under another name (`records.name_again`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from bulletin.ids import CellId, LeaseId
+from gpu_worker.broker.meter import Meter
+from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, OpenLease, Record, first_name, name_again
+from gpu_worker.scheduler.actions import Why
+from gpu_worker.scheduler.coverage import Coverage
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.state import Lease, State
+
+#: For how long the cells of a lease that is over may still be reported.
+PATIENCE_MS = 30_000
+
+
+class _Tab(msgspec.Struct):
+    """A lease that is metered."""
+
+    meter: Meter
+    cells: set[CellId]  #: those that have ended in it
+    over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
+    why: str = ""
+    closes_ms: int | None = None  #: it is over, and closed then; None while it holds
+
+
+class Metering:
+    """Follows one scheduler. What it returns is to be written in that order."""
+
+    def __init__(
+        self, state: State, open_leases: Iterable[OpenLease], given_up: Iterable[OpenLease], now_ms: int
+    ) -> None:
+        """`open_leases` and `given_up` are what the ledger knows of the time before this broker."""
+        self._state, self._coverage = state, Coverage()
+        self._given_up = {first_name(one.lease.lease): one for one in given_up}
+        self._held_ms: dict[LeaseId, int] = {}
+        self._tabs: dict[LeaseId, _Tab] = {}
+        self._closing: dict[LeaseId, None] = {}
+        for one in open_leases:
+            name = first_name(one.lease.lease)
+            meter = Meter(one.lease, one.accounted_until_ms)
+            self._tabs[name] = _Tab(meter, set(one.cells), None, Why.NOT_HELD.value, now_ms + PATIENCE_MS)
+            self._closing[name] = None
+
+    def reported(self, held_ms: Mapping[LeaseId, int]) -> None:
+        """An agent is about to join with these leases, which it has had for so long."""
+        self._held_ms = dict(held_ms)
+
+    def stepped(self, why: Mapping[LeaseId, str], now_ms: int) -> list[Record]:
+        """What the scheduler's last step comes to. Must be called after every one; `why` names ends of leases."""
+        told: list[Record] = []
+        turned = self._coverage.follow(self._state)
+        for name in self._state.touched:
+            lease, tab = self._state.leases.get(name), self._tabs.get(name)
+            if lease is not None:
+                told += self._holds(lease, tab, now_ms)
+            elif tab is not None and tab.closes_ms is None:
+                told += self._over(name, tab, why.get(name, ""), now_ms)
+        self._held_ms = {}
+        for name, is_in_quota in turned.items():
+            if name in self._tabs:
+                self._tabs[name].meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
+        for name in [name for name in self._closing if (self._tabs[name].closes_ms or 0) <= now_ms]:
+            told += self._close(name, self._tabs[name])
+        return told
+
+    def done(self, record: CellRecord, ended_ago_ms: int, now_ms: int) -> list[Record] | None:
+        """A cell is over, by its agent's word, for the first time or again. Of cells of one lease the earlier first.
+
+        None where the lease is not known, or was closed: the ledger may have the cell or not (`stray`).
+        """
+        tab = self._tabs.get(record.lease)
+        if tab is None:
+            return None
+        if record.cell in tab.cells:
+            return []
+        tab.cells.add(record.cell)
+        at_ms = now_ms - ended_ago_ms
+        if tab.over_ms is not None:
+            at_ms = min(at_ms, tab.over_ms)
+        lease, is_refunded = self._state.leases.get(record.lease), record.outcome == "reclaimed"
+        told: list[Record] = []
+        if lease is not None and lease.phase is Phase.ENDING:
+            told.append(tab.meter.free(record))  # its session has long gone on elsewhere
+        elif tab.meter.cell == record.cell:
+            told += tab.meter.end(record, at_ms, is_refunded=is_refunded)
+        else:
+            told += tab.meter.earlier(
+                record,
+                at_ms - record.held_ms,
+                at_ms,
+                is_in_quota=self._would_cover(lease, tab.meter.lease),
+                is_refunded=is_refunded,
+            )
+        if tab.closes_ms is not None and tab.meter.cell is None and tab.why not in UNSURE:
+            told += self._close(record.lease, tab)
+        return told
+
+    def _holds(self, lease: Lease, tab: _Tab | None, now_ms: int) -> Iterator[Record]:
+        if tab is None:
+            tab = self._open(lease, now_ms)
+            yield tab.meter.lease
+        tab.over_ms = tab.closes_ms = None  # it may have been given up, and is here again
+        self._closing.pop(lease.id, None)
+        meter = tab.meter
+        if lease.phase is Phase.ENDING:
+            if meter.cell is not None:
+                tab.cells.add(meter.cell)
+                yield from meter.end(_lost(meter, meter.cell, Why.NODE_LOST.value), now_ms)
+        elif lease.cell is not None and lease.cell not in tab.cells:
+            is_in_quota = self._coverage.is_in_quota(self._state, lease)
+            if lease.cell != meter.cell:
+                meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
+            meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
+
+    def _open(self, lease: Lease, now_ms: int) -> _Tab:
+        name, granted_at_ms, cells = lease.id, now_ms, set[CellId]()
+        if lease.id in self._held_ms:  # learned from its agent
+            granted_at_ms = min(lease.since_ms, now_ms - self._held_ms[lease.id])
+            before = self._given_up.pop(lease.id, None)
+            if before is not None:
+                granted_at_ms, cells = max(granted_at_ms, before.accounted_until_ms), set(before.cells)
+            name = name_again(lease.id, str(now_ms))
+        record = LeaseRecord(
+            lease=name,
+            session=lease.session,
+            user=lease.user,
+            project=lease.project,
+            qos=lease.qos,
+            node=self._state.nodes[lease.agent].name,
+            slots=lease.slots,
+            kind=lease.lane,
+            granted_at_ms=granted_at_ms,
+        )
+        tab = self._tabs[lease.id] = _Tab(Meter(record), cells)
+        return tab
+
+    def _over(self, name: LeaseId, tab: _Tab, why: str, now_ms: int) -> list[Record]:
+        tab.over_ms, tab.why, tab.closes_ms = now_ms, why, now_ms + PATIENCE_MS
+        if tab.meter.cell is None and why not in UNSURE:
+            return self._close(name, tab)
+        self._closing[name] = None
+        return []
+
+    def _close(self, name: LeaseId, tab: _Tab) -> list[Record]:
+        told: list[Record] = []
+        if tab.meter.cell is not None:
+            assert tab.over_ms is not None, "what runs was heard of by this broker, and so was its end"
+            tab.cells.add(tab.meter.cell)
+            told += tab.meter.end(_lost(tab.meter, tab.meter.cell, tab.why), tab.over_ms)
+        told += tab.meter.close(tab.why, tab.over_ms)
+        if tab.why in UNSURE:
+            end = told[-1]
+            assert isinstance(end, LeaseRecord)
+            self._given_up[name] = OpenLease(end, end.ended_at_ms or 0, tuple(tab.cells))
+        del self._tabs[name]
+        self._closing.pop(name, None)
+        return told
+
+    def _would_cover(self, lease: Lease | None, record: LeaseRecord) -> bool:
+        if lease is not None:
+            return self._coverage.is_in_quota(self._state, lease)
+        cost = self._state.cost_of(record.kind, len(record.slots))
+        return self._coverage.would_cover(self._state, record.project, cost)
+
+
+def stray(record: CellRecord, after_ms: int) -> list[Record]:
+    """A cell of a lease that nobody knows, and that the ledger does not have: as a lease of its own.
+
+    Until `after_ms` the ledger knows what the lease did.
+    """
+    name = name_again(record.lease, record.cell)
+    lease = LeaseRecord(**_holder(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
+    meter = Meter(lease)
+    meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms)
+    cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome == "reclaimed")
+    return [lease, *cell, *meter.close(Why.NOT_HELD.value)]
+
+
+def _lost(meter: Meter, cell: CellId, outcome: str) -> CellRecord:
+    """A cell of which its agent has said nothing: all of it ran, as far as anybody knows."""
+    lease = meter.lease
+    return CellRecord(
+        **_holder(lease),
+        cell=cell,
+        attempt=0,
+        gpus=len(lease.slots) if lease.kind == "gpu" else 0,
+        started_at_ms=0,
+        ended_at_ms=0,
+        held_ms=0,
+        ran_ms=1 << 60,
+        outcome=outcome or "died",
+    )
+
+
+def _holder(record: Holder) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in Holder.__struct_fields__}

@@ -1,0 +1,108 @@
+"""What the ledger is to have, on its way there: in order, together where it comes together, waiting where it must."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import structlog
+from sqlalchemy.exc import DataError
+
+from bulletin.errors import LedgerAway
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import stray
+from gpu_worker.broker.records import CellRecord, Record
+
+#: What comes within this time is written together.
+_GATHER_S = 0.1
+_BATCH = 500
+#: How long to wait before a ledger that did not answer is asked again.
+_AWAY_S = 1.0
+
+#: What to do when something is written.
+Then = Callable[[], Awaitable[None]]
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    records: Sequence[Record]
+    stray: CellRecord | None
+    then: Then | None
+
+
+class Writer:
+    """The only one who writes while the broker runs. Nobody waits for it but those who asked to hear."""
+
+    def __init__(self, ledger: Ledger, now_ms: Callable[[], int]) -> None:
+        self._ledger, self._now_ms = ledger, now_ms
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._batch: list[_Entry] = []  #: what is being written
+        self._log = structlog.get_logger("broker")
+
+    def keep(self, records: Sequence[Record], then: Then | None = None) -> None:
+        """Write these as soon as the ledger answers, after all that came before; then do that."""
+        if records or then is not None:
+            self._queue.put_nowait(_Entry(records, None, then))
+
+    def keep_stray(self, record: CellRecord, then: Then) -> None:
+        """The same for a cell of a lease that is no more, unless the ledger has it."""
+        self._queue.put_nowait(_Entry((), record, then))
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            self._batch = [await self._queue.get()]
+            await asyncio.sleep(_GATHER_S)
+            self._batch += self._waiting(_BATCH)
+            await self._write_in_time(self._batch)
+            written, self._batch = self._batch, []
+            for entry in written:
+                if entry.then is not None:
+                    await entry.then()
+
+    def close(self) -> None:
+        """Write what is left, where the ledger answers. `run` has ended; what it was writing may be there already."""
+        left = self._batch + self._waiting()
+        try:
+            self._write(left)
+        except LedgerAway as error:
+            self._log.warning("the broker ends before the ledger answers", entries=len(left), problem=str(error))
+
+    def _waiting(self, limit: int | None = None) -> list[_Entry]:
+        found: list[_Entry] = []
+        while not self._queue.empty() and (limit is None or len(found) < limit):
+            found.append(self._queue.get_nowait())
+        return found
+
+    async def _write_in_time(self, batch: Sequence[_Entry]) -> None:
+        """Write, as soon as the ledger answers. Should this broker end before, the agents still have their cells."""
+        while True:
+            try:
+                written = await asyncio.to_thread(self._write, batch)
+            except LedgerAway as error:
+                cells = sum(isinstance(record, CellRecord) for entry in batch for record in entry.records)
+                self._log.warning("cells wait for the ledger", cells=cells, problem=str(error))
+                await asyncio.sleep(_AWAY_S)
+            else:
+                for record in written:
+                    if isinstance(record, CellRecord):
+                        self._log.info(
+                            "cell", cell=record.cell, lease=record.lease, user=record.user, outcome=record.outcome
+                        )
+                return
+
+    def _write(self, batch: Sequence[_Entry]) -> list[Record]:
+        records: list[Record] = []
+        for entry in batch:
+            records += entry.records
+            if entry.stray is not None and not self._ledger.has_run(entry.stray.cell, entry.stray.lease):
+                records += stray(entry.stray, self._ledger.ended_ms(entry.stray.lease))
+        return self._record(records)
+
+    def _record(self, records: Sequence[Record]) -> list[Record]:
+        """Write; a record that the database will not have is logged in full, and harms no other."""
+        try:
+            return self._ledger.record(records, self._now_ms())
+        except (DataError, OverflowError, ValueError) as error:
+            if len(records) > 1:
+                return [kept for one in records for kept in self._record([one])]
+            self._log.error("the ledger refuses a record", row=msgspec.to_builtins(records[0]), problem=str(error))
+            return []

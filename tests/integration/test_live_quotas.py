@@ -1,0 +1,118 @@
+"""Quotas in a living pool, and what the ledger says of it: every slot of every lease, to the millisecond."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+from sqlalchemy import create_engine, text
+
+from gpu_worker.broker.ledger import Ledger
+from tests.integration.conftest import Notebook, PoolProcess, until
+
+QUOTAS = """
+[projects.lab]
+guaranteed = 2
+
+[projects.school]
+guaranteed = 1
+
+[qos.interactive]
+min_runtime = "0 s"
+grace = "1 s"
+"""
+ASKING = "%%gpu --project {project} --gpus {gpus}\nprint('runs')\nanswer = input()"
+#: Runs until it is ended; its second run is done at once.
+TWICE = """%%gpu --project guests --gpus 2
+import os, time
+print('run', len(runs.append(1) or runs))
+is_again = os.path.exists('ran_before')
+open('ran_before', 'w').close()
+while not is_again:
+    time.sleep(0.01)
+done = True"""
+
+
+class Books:
+    """The ledger of a pool that runs."""
+
+    def __init__(self, pool: PoolProcess) -> None:
+        self.url = f"sqlite:///{pool.folder / 'ledger.sqlite'}"
+
+    def cells(self) -> list[SimpleNamespace]:
+        """The rows of those that ended, the first one first."""
+        with Ledger.open(self.url, upgrade=False) as ledger:
+            return [SimpleNamespace(**row) for row in ledger.each_cell()]
+
+    def are_closed(self) -> bool:
+        with Ledger.open(self.url, upgrade=False) as ledger:
+            return not ledger.open_leases()
+
+    def add_up(self) -> None:
+        """Leases are cells and hot time, and no slot has two of them at a time."""
+        with Ledger.open(self.url, upgrade=False) as ledger:
+            assert list(ledger.audit()) == []
+            used = ledger.usage("project")
+        engine = create_engine(self.url)
+        with engine.connect() as connection:
+            leases = connection.execute(text("SELECT node, slots, granted_at_ms, ended_at_ms FROM leases")).all()
+        engine.dispose()
+        tenancies = sorted(
+            (node, slot, granted_ms, ended_ms)
+            for node, slots, granted_ms, ended_ms in leases
+            for slot in msgspec.json.decode(slots)
+        )
+        for one, other in itertools.pairwise(tenancies):
+            assert one[:2] != other[:2] or one[3] <= other[2], "two tenants"
+        length_ms = sum(ended_ms - granted_ms for _, _, granted_ms, ended_ms in tenancies)
+        assert sum(one.slot_ms + one.hot_ms for one in used) == length_ms
+
+
+def busy(pool: PoolProcess) -> int:
+    return sum(slot.state == "busy" for slot in pool.picture().slots)
+
+
+def test_what_is_borrowed_given_back_and_run_again_is_in_the_ledger_to_the_millisecond(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text(QUOTAS)
+    pool = start_pool("--slots", "4", f"--Pool.quota_file={file}")
+    ann, bob, eve = open_notebook(pool), open_notebook(pool), open_notebook(pool)
+    hers = ann.start_until(ASKING.format(project="lab", gpus=1), shows="runs")
+    until(lambda: busy(pool) == 1, "the first cell to be known")
+    his = bob.start_until(ASKING.format(project="lab", gpus=2), shows="runs")
+    until(lambda: busy(pool) == 3, "the second cell, which goes beyond the guarantee, to be known")
+    ann.answer("done")
+    assert ann.collect(hers).error is None  # and what is guaranteed is bob's
+    eve.run("runs, done = [], False")
+    again = eve.start_until(TWICE, shows="run 1")
+    assert ann.run("%%gpu --project school\nprint('mine')").stream() == "mine\n"
+    output = eve.collect(again)
+    assert output.error is None
+    assert eve.value("done, runs") == "(True, [1])"
+    bob.answer("done")
+    assert bob.collect(his).error is None
+    for notebook in (ann, bob, eve):
+        notebook.run("%gpu stop")
+    books = Books(pool)
+    until(books.are_closed, "the ends of all leases in the ledger")
+    books.add_up()
+    first, lost, owner, second, beyond = books.cells()
+    assert [(one.project, one.outcome) for one in (first, lost, owner, second, beyond)] == [
+        ("lab", "returned"),
+        ("guests", "reclaimed"),
+        ("school", "returned"),
+        ("guests", "returned"),
+        ("lab", "returned"),
+    ]
+    assert (lost.cell, lost.attempt, second.attempt) == (second.cell, 1, 2)
+    assert lost.lease != second.lease
+    assert lost.refunded_ms == lost.held_ms >= 1_000, "it had the grace"
+    assert [one.refunded_ms for one in (first, owner, second, beyond)] == [0, 0, 0, 0]
+    assert first.borrowed_ms == owner.borrowed_ms == 0
+    assert (lost.in_quota_ms, second.in_quota_ms) == (0, 0)
+    assert beyond.borrowed_ms > 0, "two beside one go beyond two"
+    assert beyond.in_quota_ms >= lost.held_ms, "they are in quota when that one is over"
+    assert beyond.borrowed_ms + beyond.in_quota_ms == beyond.held_ms
