@@ -19,7 +19,7 @@ import zmq.asyncio
 from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
-from gpu_worker.broker import picture
+from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Hub, Identity
 from gpu_worker.broker.journal import Journal
@@ -65,6 +65,8 @@ class Broker:
         self._policy = Policy(settings)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
+        for event, at_ms in recall.past(ledger, self._policy.settings, self.started_ms):
+            scheduler.step(event, at_ms)
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
         metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
         self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None

@@ -9,7 +9,7 @@ import msgspec
 from bulletin.ids import AgentId, KernelId, LeaseId, ProjectId, RequestId, SessionId
 from bulletin.wire import keys
 from bulletin.wire import messages as wire
-from gpu_worker.broker import translate
+from gpu_worker.broker import recall, translate
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.metering import Metering
@@ -79,18 +79,24 @@ class Leases:
         `why` says for the ledger why a lease ended, where the event is its end.
         """
         async with self._stepping:
-            now_ms = self._now_ms()
-            if self._journal is not None:  # first, so that a step that fails is in it
-                self._journal.note(event, now_ms)
-            if isinstance(event, events.AgentJoined):
-                self._metering.reported({held.lease: held.held_ms for held in event.held})
-            said = self.scheduler.step(event, now_ms)
-            ends = {action.lease: action.why.value for action in said if isinstance(action, actions.EndLease)}
-            if isinstance(event, events.LeaseEnded):
-                ends[event.lease] = why
-            self._writer.keep(self._metering.stepped(ends, now_ms))
-            for action in said:
-                await self._perform(action)
+            await self._step(event, why)
+            unseen = self._metering.take_unseen() if isinstance(event, events.Tick | events.AgentJoined) else None
+            if unseen:
+                await self._step(recall.unseen(unseen, self.scheduler.state.accounts, self._now_ms()))
+
+    async def _step(self, event: events.Event, why: str = "") -> None:
+        now_ms = self._now_ms()
+        if self._journal is not None:  # first, so that a step that fails is in it
+            self._journal.note(event, now_ms)
+        if isinstance(event, events.AgentJoined):
+            self._metering.reported({held.lease: held.held_ms for held in event.held})
+        said = self.scheduler.step(event, now_ms)
+        ends = {action.lease: action.why.value for action in said if isinstance(action, actions.EndLease)}
+        if isinstance(event, events.LeaseEnded):
+            ends[event.lease] = why
+        self._writer.keep(self._metering.stepped(ends, now_ms))
+        for action in said:
+            await self._perform(action)
 
     @property
     def capacity_milli(self) -> int | None:

@@ -22,7 +22,7 @@ from gpu_worker.broker.records import (
     name_again,
 )
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
-from gpu_worker.broker.usage import By, Usage
+from gpu_worker.broker.usage import By, HourUse, Usage
 from gpu_worker.scheduler.periods import Period
 
 __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
@@ -136,6 +136,11 @@ class Ledger:
         """As `usage`, one period in memory at a time, of one moment of the database."""
         with self._database.reading() as connection:
             yield from usage.ask(connection, by, period, since_ms, until_ms, parents)
+
+    def past_use(self, since_ms: int) -> list[HourUse]:
+        """What cells used that ended since then, by the hour, the first hour first. What was refunded is not in it."""
+        with self._database.reading() as connection:
+            return list(usage.by_hour(connection, since_ms))
 
     def open_leases(self) -> list[OpenLease]:
         """Leases that have not ended, oldest first: what a broker that starts again goes on to account."""

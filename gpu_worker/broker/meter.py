@@ -21,14 +21,14 @@ class Meter:
         self.cell: CellId | None = None  #: the one that runs
         self._until_ms = lease.granted_at_ms if accounted_until_ms is None else accounted_until_ms  #: all is told
         self._now_ms = self._until_ms
-        self._began_ms = 0
+        self.began_ms = 0  #: when that one did
         self._is_in_quota = True
         self._spans: list[Span] = []
 
     def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int) -> None:
         """A cell began. One that still ran has ended, nobody knows when: `earlier` finds its time, or it was hot."""
         self.cell, self._is_in_quota, self._spans = cell, is_in_quota, []
-        self._began_ms = self._now_ms = max(self._until_ms, at_ms)
+        self.began_ms = self._now_ms = max(self._until_ms, at_ms)
 
     def turn(self, *, is_in_quota: bool, at_ms: int) -> None:
         """From now on the cell is in quota, or borrowed. Where no cell runs, or nothing changes, nothing happens."""
@@ -43,8 +43,8 @@ class Meter:
         """
         assert self.cell == record.cell, "it is the one that runs"
         self._cut(at_ms)
-        hot = self._hot(self._began_ms)
-        cell = self._fill(record, self._began_ms, tuple(self._spans), is_refunded=is_refunded)
+        hot = self._hot(self.began_ms)
+        cell = self._fill(record, self.began_ms, tuple(self._spans), is_refunded=is_refunded)
         self._until_ms, self.cell, self._spans = self._now_ms, None, []
         return [*hot, cell]
 
@@ -58,7 +58,7 @@ class Meter:
         first_ms = max(self._until_ms, started_at_ms)
         last_ms = max(first_ms, ended_at_ms)
         if self.cell is not None:
-            first_ms, last_ms = min(first_ms, self._began_ms), min(last_ms, self._began_ms)
+            first_ms, last_ms = min(first_ms, self.began_ms), min(last_ms, self.began_ms)
         hot = self._hot(first_ms)
         spans = (Span(first_ms, last_ms, is_in_quota),) if first_ms < last_ms else ()
         self._until_ms, self._now_ms = last_ms, max(self._now_ms, last_ms)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bulletin.ids import CellId, LeaseId
+from bulletin.ids import CellId, LeaseId, ProjectId, UserName
 from gpu_worker.broker.meter import Meter
 from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, OpenLease, Record, first_name, name_again
 from gpu_worker.scheduler.actions import Why
@@ -23,6 +23,17 @@ from gpu_worker.scheduler.state import Lease, State
 
 #: For how long the cells of a lease that is over may still be reported.
 PATIENCE_MS = 30_000
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Use that the scheduler has not seen: an agent told of it when it was over, or told another broker."""
+
+    project: ProjectId
+    user: UserName
+    qos: str
+    cost: int  #: thousandths of a GPU
+    from_ms: int
+    until_ms: int
 
 
 class _Tab(msgspec.Struct):
@@ -47,6 +58,7 @@ class Metering:
         self._held_ms: dict[LeaseId, int] = {}
         self._tabs: dict[LeaseId, _Tab] = {}
         self._closing: dict[LeaseId, None] = {}
+        self._unseen: list[Stretch] = []
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
@@ -103,9 +115,22 @@ class Metering:
                 is_in_quota=self._would_cover(lease, tab.meter.lease),
                 is_refunded=is_refunded,
             )
+            if not is_refunded and (lease is None or lease.phase is not Phase.GRANTED):  # that is seen as use
+                for span in (span for one in told if isinstance(one, CellRecord) for span in one.held):
+                    self._note_unseen(tab.meter.lease, span.started_at_ms, span.ended_at_ms)
         if tab.closes_ms is not None and tab.meter.cell is None and tab.why not in UNSURE:
             told += self._close(record.lease, tab)
         return told
+
+    def take_unseen(self) -> list[Stretch]:
+        """What was used besides since this was asked last."""
+        unseen, self._unseen = self._unseen, []
+        return unseen
+
+    def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
+        cost = self._state.cost_of(lease.kind, len(lease.slots))
+        if cost and from_ms < until_ms:
+            self._unseen.append(Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms))
 
     def _holds(self, lease: Lease, tab: _Tab | None, now_ms: int) -> Iterator[Record]:
         if tab is None:
@@ -122,6 +147,8 @@ class Metering:
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
+                if lease.id in self._held_ms:
+                    self._note_unseen(meter.lease, meter.began_ms, now_ms)
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
 
     def _open(self, lease: Lease, now_ms: int) -> _Tab:

@@ -6,9 +6,10 @@ from typing import Any, Literal
 import msgspec
 from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, select
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, UserName
 from gpu_worker.broker.tables import cells, lease_spans
 from gpu_worker.scheduler.periods import Period, period_at
+from gpu_worker.scheduler.shares import HOUR_MS
 
 By = Literal["user", "project", "qos"]
 
@@ -86,6 +87,28 @@ def ask(
             Usage(of=of, kind=kind, from_ms=from_ms, until_ms=before_ms, **sums) for (of, kind), sums in found.items()
         ]
         yield from sorted(rows, key=lambda row: (-row.gpu_ms, -row.slot_ms, row.of, row.kind))
+
+
+class HourUse(msgspec.Struct, frozen=True):
+    """What a user's cells used that ended in one hour, in one project and QoS."""
+
+    until_ms: int  #: when the hour ends
+    project: ProjectId
+    user: UserName
+    qos: str
+    kind: Literal["gpu", "cpu"]
+    slot_ms: int  #: slots times milliseconds
+
+
+def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
+    """The use of each hour, of cells that ended from `since_ms` on, by time."""
+    hour = (cells.c.ended_at_ms // HOUR_MS).label("hour")
+    slots = cells.c.slot_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
+    used = func.sum(func.coalesce((cells.c.held_ms - cells.c.refunded_ms) * slots, 0)).label("slot_ms")
+    of = (cells.c.project, cells.c.user, cells.c.qos, cells.c.kind)
+    query = select(hour, *of, used).where(cells.c.ended_at_ms >= since_ms).group_by(hour, *of).order_by(hour, *of)
+    for row in connection.execute(query):
+        yield HourUse((row.hour + 1) * HOUR_MS, row.project, row.user, row.qos, row.kind, int(row.slot_ms))
 
 
 def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_ms: int | None) -> Select[Any]:

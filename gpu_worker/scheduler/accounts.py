@@ -120,6 +120,12 @@ class Account(Holder, kw_only=True):
             self.spent += self.used * (now_ms - self.counted_ms)
             self.counted_ms = now_ms
 
+    def spend(self, amount: int, now_ms: int) -> None:
+        """So much was spent in this period that `used` does not tell of."""
+        self.count(now_ms)
+        if self.project.budget is not None:
+            self.spent += amount
+
     def left(self, now_ms: int) -> int | None:
         """What may be spent yet in this period, in the unit of `spent`; None is no limit."""
         if self.project.budget is None:

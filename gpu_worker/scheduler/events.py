@@ -93,6 +93,25 @@ class SettingsChanged(msgspec.Struct, frozen=True, tag=True):
     settings: Settings
 
 
+class PastUse(msgspec.Struct, frozen=True):
+    """What one user of a project used."""
+
+    project: ProjectId
+    user: UserName
+    amount: int  #: thousandths of a GPU times milliseconds, as the QoS counts it
+
+
+class UseRecalled(msgspec.Struct, frozen=True, tag=True):
+    """Use that came to an end now and that no lease tells of: a ledger knows it, or an agent told of it too late.
+
+    What was before the scheduler was there comes first, in the order of time.
+    """
+
+    uses: tuple[PastUse, ...]
+    #: For budgets: what each project, with all inside it, has spent in its present period besides; in the same unit.
+    spent: dict[ProjectId, int] = {}
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
@@ -106,5 +125,6 @@ Event = (
     | CellEnded
     | LeaseEnded
     | SettingsChanged
+    | UseRecalled
     | Tick
 )

@@ -34,6 +34,7 @@ from gpu_worker.scheduler.events import (
     RequestWithdrawn,
     SettingsChanged,
     Tick,
+    UseRecalled,
 )
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Place, decisions
@@ -103,6 +104,11 @@ class Scheduler:
                     self.state.end(self.state.leases[event.lease])
             case SettingsChanged():
                 return self._change_settings(event.settings)
+            case UseRecalled():
+                for use in event.uses:
+                    self.state.accounts.remember(use.project, use.user, use.amount)
+                for project, amount in event.spent.items():
+                    self.state.accounts.of(project).spend(amount, self._now_ms)
             case Tick():
                 pass
             case _:

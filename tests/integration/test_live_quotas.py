@@ -1,6 +1,8 @@
 """Quotas in a living pool, and what the ledger says of it: every slot of every lease, to the millisecond."""
 
 import itertools
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -45,9 +47,10 @@ class Books:
         with Ledger.open(self.url, upgrade=False) as ledger:
             return [SimpleNamespace(**row) for row in ledger.each_cell()]
 
-    def are_closed(self) -> bool:
+    def has_open(self, number: int) -> bool:
+        """Whether so many leases have not ended."""
         with Ledger.open(self.url, upgrade=False) as ledger:
-            return not ledger.open_leases()
+            return len(ledger.open_leases()) == number
 
     def add_up(self) -> None:
         """Leases are cells and hot time, and no slot has two of them at a time."""
@@ -97,7 +100,7 @@ def test_what_is_borrowed_given_back_and_run_again_is_in_the_ledger_to_the_milli
     for notebook in (ann, bob, eve):
         notebook.run("%gpu stop")
     books = Books(pool)
-    until(books.are_closed, "the ends of all leases in the ledger")
+    until(lambda: books.has_open(0), "the ends of all leases in the ledger")
     books.add_up()
     first, lost, owner, second, beyond = books.cells()
     assert [(one.project, one.outcome) for one in (first, lost, owner, second, beyond)] == [
@@ -116,3 +119,35 @@ def test_what_is_borrowed_given_back_and_run_again_is_in_the_ledger_to_the_milli
     assert beyond.borrowed_ms > 0, "two beside one go beyond two"
     assert beyond.in_quota_ms >= lost.held_ms, "they are in quota when that one is over"
     assert beyond.borrowed_ms + beyond.in_quota_ms == beyond.held_ms
+
+
+def test_a_broker_that_is_killed_leaves_no_gap_and_the_next_one_knows_what_was_spent(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text('[projects.lab]\nguaranteed = 1\n[projects.club]\nbudget = "0.001 GPU-hours per month"\n')
+    pool = start_pool("--slots", "3", f"--Pool.quota_file={file}")
+    books = Books(pool)
+    ann, eve = open_notebook(pool), open_notebook(pool)
+    hers = ann.start_until(ASKING.format(project="lab", gpus=1), shows="runs")
+    until(lambda: busy(pool) == 1, "the cell to be known")
+    spends = (
+        "%%gpu --project club\nimport time\nover = time.monotonic() + 3.7\nwhile time.monotonic() < over:\n    pass"
+    )
+    assert eve.run(spends).error is None
+    until(lambda: books.cells() and books.has_open(1), "what the club used in the ledger")
+    old = pool.part("broker").pid
+    os.kill(old, signal.SIGKILL)
+    ann.answer("done")
+    assert ann.collect(hers).error is None
+    until(lambda: pool.part("broker").pid != old, "another broker")
+    eve.run_until("%%gpu --project club\nprint('more')", shows="has used the 0.001", then=eve.interrupt)
+    for notebook in (ann, eve):
+        notebook.run("%gpu stop")
+    until(lambda: books.has_open(0), "the ends of all leases in the ledger")
+    books.add_up()
+    cells = {one.project: one for one in books.cells()}
+    assert sorted(one.project for one in books.cells()) == ["club", "lab"]
+    assert (cells["lab"].borrowed_ms, cells["lab"].refunded_ms) == (0, 0)
+    assert cells["lab"].in_quota_ms >= cells["club"].ended_at_ms - cells["club"].started_at_ms, "it ran all that time"
+    assert cells["club"].borrowed_ms == cells["club"].held_ms >= 3_600

@@ -373,6 +373,14 @@ class Referee:
                         due.add(("refuse", name))
                 self.spent = {name: spent for name, spent in self.spent.items() if self.project(name).budget}
                 self.credits.forget(self)
+            case ev.UseRecalled():
+                for use in event.uses:
+                    projects = [("project", name) for name in self.path(use.project)]
+                    for who in [*projects, ("user", use.project, use.user)]:
+                        self.past.setdefault(who, []).append((use.amount, now_ms))
+                for name, amount in event.spent.items():
+                    if self.project(name).budget is not None:
+                        self.spent[name] = self.spent.get(name, 0) + amount
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bulletin.ids import AgentId, CellId, LeaseId, ProjectId
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse, Why
 from gpu_worker.scheduler.journal import Told
@@ -231,6 +231,11 @@ class Pool(RuleBasedStateMachine):
             if has_batch or one.name != "batch"
         )
         self.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=projects, qos=qos)))
+
+    @rule(user=st.integers(0, 3), project=st.sampled_from(PAYING), minutes=st.integers(0, 90))
+    def something_used_comes_to_light(self, user: int, project: str, minutes: int) -> None:
+        uses = (ev.PastUse(ProjectId(project), UserName(f"u{user}"), 1000 * minutes * MINUTE),)
+        self.say(ev.UseRecalled(uses, {ProjectId(project): 500 * minutes * MINUTE}))
 
     # Time, and noise
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from bulletin.ids import LeaseId, ProjectId
+from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant
 from gpu_worker.scheduler.projects import Budget, Project, QoS
@@ -233,6 +233,32 @@ def test_cpu_slots_count_as_gpus_until_the_pool_shows_one() -> None:
     assert pool.wants("lab.bob") == []
     assert pool.why("lab.bob/1").reason == "project 'lab' uses 1 of 1 CPU slot that it may use"
     assert granted(pool.join("b", slots(1))) == ["lab.bob:1"]
+    pool.replay()
+
+
+def test_use_that_a_ledger_recalls_counts_by_its_age() -> None:
+    pool = Quotas()
+    for user, minutes in (("ann", 30), ("bob", 20)):
+        past = ev.PastUse(ProjectId("course"), UserName(user), 1000 * minutes * MINUTE)
+        assert pool.say(ev.UseRecalled((past,))) == []
+        pool.later(7 * 24 * 60 * MINUTE)  # what ann used counts for half of it
+    pool.join("a", slots(1))
+    pool.busy("course.cem")
+    assert pool.wants("course.bob") == pool.wants("course.ann") == []
+    assert granted(pool.free("course.cem:1")) == ["course.ann:1"]
+    pool.replay()
+
+
+def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
+    pool.join("a", slots(3))
+    pool.say(ev.UseRecalled((), {ProjectId("club"): 1000 * 40 * MINUTE}))
+    pool.busy("club.ann")
+    pool.later(20 * MINUTE)
+    assert pool.wants("club.bob") == []
+    assert pool.why("club.bob/1").reason == (
+        "project 'club' has used the 1 GPU-hour of this day; the next one begins in 23 h"
+    )
     pool.replay()
 
 

@@ -1,0 +1,59 @@
+"""What a scheduler must be told of the time before it was there: past use and spent budgets, out of the ledger."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from bulletin.ids import ProjectId
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import Stretch
+from gpu_worker.broker.usage import HourUse
+from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.events import Event, PastUse, UseRecalled
+from gpu_worker.scheduler.periods import period_at
+from gpu_worker.scheduler.projects import GPU_MILLI, QoS, Settings
+
+#: What was used longer ago counts for less than a two-hundredth.
+_REMEMBERED_MS = 8 * 7 * 86_400_000
+
+
+def past(ledger: Ledger, settings: Settings, now_ms: int) -> Iterator[tuple[Event, int]]:
+    """Each fact with its time: to be stepped in this order, before all else.
+
+    A CPU slot counts as a GPU does where the ledger knows of no GPU.
+    """
+    known = ledger.past_use(now_ms - _REMEMBERED_MS)
+    has_gpu = any(use.kind == "gpu" for use in known)
+    counted = [use for use in known if use.kind == "gpu" or not has_gpu]
+    for until_ms, uses in groupby(counted, key=lambda use: use.until_ms):
+        yield UseRecalled(tuple(_as_counted(uses, settings.qos))), min(until_ms, now_ms)
+    spent: dict[ProjectId, int] = {}
+    parents = {project.id: project.parent for project in settings.projects}
+    for project in settings.projects:
+        if project.budget is None:
+            continue
+        since_ms, _ = period_at(project.budget.period, now_ms)
+        for usage in ledger.usage("project", since_ms=since_ms, until_ms=now_ms, parents=parents):
+            if usage.of == project.id and (usage.kind == "gpu" or not has_gpu):
+                spent[project.id] = spent.get(project.id, 0) + GPU_MILLI * max(0, usage.slot_ms - usage.refunded_ms)
+    yield UseRecalled((), spent), now_ms
+
+
+def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:
+    percents = {qos.name: qos.usage_percent for qos in classes}
+    for use in uses:
+        yield PastUse(use.project, use.user, GPU_MILLI * use.slot_ms * percents.get(use.qos, 100) // 100)
+
+
+def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:
+    """What came to light only now, as a fact of now."""
+    uses: list[PastUse] = []
+    spent: dict[ProjectId, int] = {}
+    for one in stretches:
+        percent = accounts.qos[one.qos].usage_percent if one.qos in accounts.qos else 100
+        uses.append(PastUse(one.project, one.user, one.cost * (one.until_ms - one.from_ms) * percent // 100))
+        for at in accounts.of(one.project).path:
+            if at.project.budget is not None:
+                since_ms = max(one.from_ms, period_at(at.project.budget.period, now_ms)[0])
+                amount = one.cost * max(0, one.until_ms - since_ms)
+                spent[at.project.id] = spent.get(at.project.id, 0) + amount
+    return UseRecalled(tuple(uses), spent)
