@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import zmq
@@ -19,12 +19,16 @@ from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError, NoPool
+from bulletin.ids import ProjectId
 from bulletin.units import show_duration, show_size
 from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
 from gpu_worker.config import Pool, Settings
 from gpu_worker.engines.local import BAD_CONFIG, LocalPool
 from gpu_worker.simulator.command import SimulateCommand
+
+if TYPE_CHECKING:
+    from gpu_worker.broker.ledger import Ledger
 
 _STATUS_S = 10.0
 
@@ -331,19 +335,35 @@ class UsageCommand(_Command):
         from gpu_worker.broker.ledger import Ledger
 
         since_ms, until_ms = _day_ms("--since", self.since), _day_ms("--until", self.until)
+        settings = self.settings()
         if self.cells and self.form == "table":
             raise BadConfig("--cells is for other programs. Add --csv or --json.")
-        with Ledger.open(self.settings().database, upgrade=False) as ledger:
+        with Ledger.open(settings.database, upgrade=False) as ledger:
             if self.cells:
                 rows, fields = ledger.each_cell(since_ms, until_ms), export.CELL_FIELDS
             else:
-                sums = ledger.each_usage(self.by, period=self.period, since_ms=since_ms, until_ms=until_ms)
+                parents = _parents(settings, ledger) if self.by == "project" else None
+                sums = ledger.each_usage(
+                    self.by, period=self.period, since_ms=since_ms, until_ms=until_ms, parents=parents
+                )
                 if self.form == "table":
                     sys.stdout.writelines(line + "\n" for line in export.table(sums, self.by, self.period))
                     return
                 rows, fields = export.usage_rows(sums), export.USAGE_FIELDS
             write = export.write_csv if self.form == "csv" else export.write_json
             write(rows, fields, sys.stdout)
+
+
+def _parents(settings: Settings, ledger: "Ledger") -> dict[ProjectId, ProjectId | None]:
+    """Which project is in which: by the quota file, or where none is named by the quotas that were in force last."""
+    from gpu_worker.broker.policy import in_force
+    from gpu_worker.quotas import Quotas, read_quotas
+
+    if settings.quota_file is not None:
+        quotas, _ = read_quotas(settings.quota_file)
+    else:
+        quotas = in_force(ledger)[0] or Quotas()
+    return {project.id: project.parent for project in quotas.projects}
 
 
 def _day_ms(option: str, text: str) -> int | None:

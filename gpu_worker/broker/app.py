@@ -27,7 +27,7 @@ from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
-from gpu_worker.broker.policy import NewPolicy, Policy
+from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Settings
 from gpu_worker.scheduler import events
@@ -58,11 +58,12 @@ class Broker:
         self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT)
         self._agent_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT)
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
+        self.writer = Writer(ledger, self.now_ms)
         identity = Identity(files.token, hub, settings.hub_scope)
         self.kernels = Kernels(self._to_kernel, identity, self.now_ms, lambda person: picture.draw(self, person))
         self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce)
-        self.writer = Writer(ledger, self.now_ms)
-        self._policy = Policy(settings)
+        before, self._policy_number = in_force(ledger)
+        self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
         for event, at_ms in recall.past(ledger, self._policy.settings, self.started_ms):
@@ -181,8 +182,8 @@ class Broker:
             return
         for change in new.changes:
             self._log.info("quotas changed", change=str(change), by=new.by)
-        payload = {"by": new.by, "changes": msgspec.to_builtins(new.changes)}
-        self.ledger.append("quotas-changed", payload, self.now_ms())
+        self._policy_number += 1
+        self.writer.keep(records(new, self._policy_number, self.now_ms()))
 
     async def _follow_policy(self) -> None:
         """Take in what an admin has written into the quota file. One with errors changes nothing."""
@@ -194,7 +195,7 @@ class Broker:
                 self._log.error("the quota file has errors; the quotas stay as they were", errors=str(error))
                 continue
             if new is not None:
-                await asyncio.to_thread(self._note_policy, new)
+                self._note_policy(new)
                 await self.leases.step(events.SettingsChanged(new.settings))
                 await self.leases.tell_queue(everybody=True)
 

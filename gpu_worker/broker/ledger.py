@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 from sqlalchemy import RowMapping, Select, func, insert, select
 
 from bulletin.ids import CellId, LeaseId, ProjectId
@@ -14,6 +15,7 @@ from gpu_worker.broker.records import (
     CellRecord,
     ConfigChange,
     CreditRecord,
+    Happening,
     LeaseRecord,
     OpenLease,
     Record,
@@ -210,6 +212,16 @@ class Ledger:
         query = select(config_changes).order_by(config_changes.c.at_ms.desc(), config_changes.c.change).limit(limit)
         with self._database.reading() as connection:
             return [rows.to_record(row, ConfigChange) for row in connection.execute(query).mappings()]
+
+    def last_happening(self, prefix: str) -> Happening | None:
+        """Of the happenings whose ids begin so, the one with the last id. The rest of an id has a fixed length."""
+        query = select(events).where(events.c.id >= prefix, events.c.id.startswith(prefix, autoescape=True))
+        with self._database.reading() as connection:
+            row = connection.execute(query.order_by(events.c.id.desc()).limit(1)).mappings().first()
+        if row is None:
+            return None
+        payload = msgspec.json.decode(row["payload"], type=dict[str, Any])
+        return Happening(id=row["id"], kind=row["kind"], payload=payload, at_ms=row["at"])
 
     def audit(self) -> Iterator[str]:
         """What does not add up, in sentences: nothing, where all is well.

@@ -7,15 +7,22 @@ import msgspec
 import structlog
 
 from bulletin.errors import BadConfig
+from bulletin.ids import UserName
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.records import ConfigChange, Happening, Record
 from gpu_worker.config import Settings
 from gpu_worker.quotas import Change, Quotas, difference, read_quotas
 from gpu_worker.scheduler import projects
+
+#: Names of what the ledger keeps of quotas as a whole; a number follows.
+IN_FORCE = "quotas-in-force-"
 
 
 class NewPolicy(msgspec.Struct, frozen=True):
     """What the scheduler is to be told, what is other than before, and who wrote it."""
 
     settings: projects.Settings
+    quotas: Quotas
     changes: tuple[Change, ...]
     by: str
 
@@ -23,9 +30,10 @@ class NewPolicy(msgspec.Struct, frozen=True):
 class Policy:
     """Reads the quota file of a pool. Without one, every group is a project with an equal share."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, before: Quotas | None = None) -> None:
+        """`before` were in force before this broker: what has changed since then is a change."""
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
-        self._quotas = Quotas()
+        self._quotas = before if before is not None and self._file is not None else Quotas()
         self._seen: tuple[int, ...] | None = None
         self._log = structlog.get_logger("quotas")
 
@@ -51,7 +59,7 @@ class Policy:
             return None
         settings = self._settings(quotas)
         self._quotas = quotas
-        return NewPolicy(settings, tuple(changes), _owner(seen))
+        return NewPolicy(settings, quotas, tuple(changes), _owner(seen))
 
     @property
     def settings(self) -> projects.Settings:
@@ -69,6 +77,36 @@ class Policy:
             msgspec.structs.replace(one, walltime_ms=limits.get(one.name, one.walltime_ms)) for one in quotas.qos
         )
         return projects.Settings(qos=qos, projects=quotas.projects)
+
+
+def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
+    """Each change for the ledger, and the quotas as they are then; `number` counts the times that they changed."""
+    changes: list[Record] = [
+        ConfigChange(
+            change=f"quotas-{number:09}-{place:06}",
+            at_ms=at_ms,
+            who=UserName(new.by),
+            what=f"{change.what} {change.name}"[:256],
+            field=change.field,
+            before=change.before,
+            after=change.after,
+        )
+        for place, change in enumerate(new.changes)
+    ]
+    payload = msgspec.to_builtins(new.quotas)
+    return [*changes, Happening(id=f"{IN_FORCE}{number:09}", kind="quotas-in-force", payload=payload, at_ms=at_ms)]
+
+
+def in_force(ledger: Ledger) -> tuple[Quotas | None, int]:
+    """The quotas that the ledger heard of last, and how often they had changed."""
+    found = ledger.last_happening(IN_FORCE)
+    if found is None:
+        return None, 0
+    number = int(found.id.removeprefix(IN_FORCE))
+    try:
+        return msgspec.convert(found.payload, Quotas), number
+    except msgspec.ValidationError:  # of another version: all that is set counts as new
+        return None, number
 
 
 def _look(file: Path) -> tuple[int, ...]:

@@ -1,8 +1,11 @@
 """A quota file in a living pool: what it says holds at once, and what is wrong in it changes nothing."""
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from gpu_worker.broker.ledger import Ledger
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 
@@ -29,3 +32,14 @@ def test_a_limit_holds_back_and_a_higher_one_holds_at_once(
     assert "limit of project 'default': 1 GPU -> 2 GPUs" in Path(pool.log.name).read_text()
     first.answer("go")
     assert "over" in first.collect(busy).stream()
+    old = pool.part("broker").pid
+    os.kill(old, signal.SIGKILL)
+    until(lambda: pool.part("broker").pid != old and pool.picture().slots, "another broker")
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        changed, added = ledger.config_changes()
+    assert (added.what, added.field, added.before, added.after) == ("project default", "", None, "limit 1 GPU")
+    assert (changed.what, changed.field, changed.before, changed.after) == (
+        "project default", "limit", "1 GPU", "2 GPUs",
+    )  # fmt: skip
+    assert changed.who == file.owner()
+    assert changed.at_ms > added.at_ms

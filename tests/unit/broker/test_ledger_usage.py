@@ -13,8 +13,11 @@ from bulletin.errors import BadConfig
 from gpu_worker import cli
 from gpu_worker.broker import export
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.policy import NewPolicy, in_force, records
 from gpu_worker.broker.records import HotRecord, Span
 from gpu_worker.broker.usage import Usage
+from gpu_worker.quotas import Quotas, read_quotas
+from gpu_worker.scheduler.projects import Settings
 from tests.unit.broker.test_ledger import HOLDER, record
 
 HOUR_MS = 3_600_000
@@ -239,3 +242,32 @@ def test_a_ledger_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> Non
     with pytest.raises(BadConfig, match="no ledger"):
         Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}", upgrade=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_what_was_in_force_last(
+    capsys: pytest.CaptureFixture[str], pool: str, sqlite_file: Ledger, tmp_path: Path
+) -> None:
+    course = record("c3", ended_at_ms=ms(2026, 9, 15, 1), held_ms=HOUR_MS, ran_ms=1, slots=("gpu-0",), project="course")
+    sqlite_file.record_cell(course, at_ms=0)
+
+    def hours(*words: str) -> dict[str, str]:
+        status, out, _ = run(capsys, f"--folder={pool}", "--by=project", *words)
+        assert status == 0
+        return {line.split()[0]: line.split()[3] for line in out.splitlines()[1:] if " GPU " in line}
+
+    assert hours() == {"ml": "3.00", "course": "1.00"}
+    file = tmp_path / "quotas.toml"
+    file.write_text('[projects.school]\n[projects.course]\nparent = "school"\n')
+    named = f"--Pool.quota_file={file}"
+    assert hours(named) == {"ml": "3.00", "course": "1.00", "school": "1.00"}
+    quotas, _ = read_quotas(file)
+    for number, projects in enumerate((quotas.projects, quotas.projects[:1]), 1):
+        new = NewPolicy(Settings(), Quotas(projects=projects), (), "root")
+        sqlite_file.record(records(new, number, at_ms=0), at_ms=0)
+        known, last = in_force(sqlite_file)
+        assert (known, last) == (Quotas(projects=projects), number)
+        assert ("school" in hours()) == (number == 1)
+    assert "school" in hours(named)
+    file.write_text("[projects.school]\nparent = 'nobody'\n")
+    assert run(capsys, f"--folder={pool}", "--by=project", named)[0] == 78
+    assert run(capsys, f"--folder={pool}", "--by=user", named)[0] == 0
