@@ -37,7 +37,11 @@ class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
     def __init__(
-        self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Callable[[Person], wire.Picture]
+        self,
+        send: Send,
+        identity: Identity,
+        now_ms: Callable[[], int],
+        draw: Callable[[Person], Awaitable[wire.Picture]],
     ) -> None:
         self._send, self._identity, self._now_ms, self._draw = send, identity, now_ms, draw
         self._known: dict[bytes, Kernel] = {}
@@ -71,7 +75,7 @@ class Kernels:
             case wire.Withdraw():
                 await self.leases.withdraw(_name(kernel, message.request))
             case wire.Look():
-                await self._send(route, self._draw(kernel.person))
+                self._aside(self._show(kernel))  # the ledger may take its time, too
 
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         """Say something to a session's kernel, if it is there."""
@@ -118,6 +122,9 @@ class Kernels:
         task = asyncio.create_task(work)
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
+
+    async def _show(self, kernel: Kernel) -> None:
+        await self._send(kernel.route, await self._draw(kernel.person))
 
     async def _hello(self, route: bytes, message: wire.Hello) -> None:
         try:

@@ -1,11 +1,13 @@
 """The pool at this moment, as a person may see it. Reads the broker; changes nothing."""
 
+import asyncio
 from typing import TYPE_CHECKING, Literal
 
 from bulletin.errors import LedgerAway
 from bulletin.ids import UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Person
+from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler.life import Phase
 
 if TYPE_CHECKING:
@@ -21,8 +23,9 @@ _STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
 }
 
 
-def draw(broker: "Broker", viewer: Person) -> wire.Picture:
+async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
     """Slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
+    rows = await asyncio.to_thread(_recent_cells, broker.ledger, viewer)
 
     def shown(user: UserName) -> UserName:
         return user if viewer.is_admin or user == viewer.user else SOMEONE
@@ -60,10 +63,6 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
                     wait_ms=standing.wait_ms,
                 )
             )
-    try:
-        rows = broker.ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
-    except LedgerAway:
-        rows = []  # the rest of the picture is not the ledger's
     return wire.Picture(
         slots=tuple(slots),
         waiting=tuple(sorted(waiting, key=lambda one: one.position)),
@@ -87,3 +86,11 @@ def draw(broker: "Broker", viewer: Person) -> wire.Picture:
         uptime_ms=now_ms - broker.started_ms,
         slot_word=broker.agents.slot_word,
     )
+
+
+def _recent_cells(ledger: Ledger, viewer: Person) -> list[CellRecord]:
+    """Blocks while the ledger reads."""
+    try:
+        return ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
+    except LedgerAway:
+        return []  # the rest of the picture is not the ledger's
