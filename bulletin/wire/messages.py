@@ -306,6 +306,22 @@ class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
     grace_ms: int
 
 
+class Pause(Message, frozen=True, kw_only=True, tag="pause"):
+    """Whom the slots are guaranteed to wants them back: move this session off them with its state, within the grace.
+
+    An agent that cannot says PauseDeclined.
+    """
+
+    lease: LeaseId
+    grace_ms: int
+
+
+class PauseDeclined(Message, frozen=True, kw_only=True, tag="pause-declined"):
+    """The cell of this lease cannot be paused. The broker then reclaims the lease."""
+
+    lease: LeaseId
+
+
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     """A cell runs on this lease, and has run for so long."""
 
@@ -359,8 +375,8 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
     sentence: str
 
 
-FromAgent = Register | Prepared | CellBegan | CellDone | LeaseOver | Ping
-ToAgent = Registered | Prepare | Evict | Reclaim | Recorded | Refused | Pong | Unknown | Malformed
+FromAgent = Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Ping
+ToAgent = Registered | Prepare | Evict | Reclaim | Pause | Recorded | Refused | Pong | Unknown | Malformed
 
 
 # --- kernel and agent, agent and executor ---------------------------------------------------------------------------

@@ -168,6 +168,8 @@ class Agent:
                 await self._evict(message)
             case wire.Reclaim():
                 await self._reclaim(message)
+            case wire.Pause():
+                await self._pause(message.lease)
             case wire.Recorded():
                 if message.lease is not None:
                     self.unrecorded.pop((message.lease, message.cell), None)
@@ -278,6 +280,16 @@ class Agent:
             await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
         else:
             await session.give_back(message.grace_ms)
+
+    async def _pause(self, lease: LeaseId) -> None:
+        """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
+        session = self.sessions.get(lease)
+        if session is None:
+            await self._tell_broker(wire.LeaseOver(lease=lease, code="unknown", sentence=""))
+        elif session.cell is not None:
+            await self._tell_broker(wire.PauseDeclined(lease=lease))
+        else:
+            session.finish_soon(End.EVICTED)
 
     # --- executors
 

@@ -76,6 +76,8 @@ class Agents:
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
                 await self.leases.done(message, agent.message, recorded)
+            case wire.PauseDeclined():
+                await self.leases.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
                 await self.leases.over(message)
 

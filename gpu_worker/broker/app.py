@@ -66,11 +66,13 @@ class Broker:
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
+        self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
         for event, at_ms in recall.past(ledger, self._policy.settings, self.started_ms):
+            if self._journal is not None:
+                self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
         metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
-        self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
         self.leases = Leases(
             scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
         )

@@ -194,6 +194,8 @@ class Leases:
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))
             case actions.Reclaim():
                 await self._tell_holder(action.lease, wire.Reclaim(lease=action.lease, grace_ms=action.grace_ms))
+            case actions.Pause():
+                await self._tell_holder(action.lease, wire.Pause(lease=action.lease, grace_ms=action.grace_ms))
             case actions.EndLease():
                 deal = self.deals.get(action.lease)
                 if deal is not None:

@@ -156,6 +156,17 @@ class Reclaim(msgspec.Struct, frozen=True, tag=True):
     grace_ms: int
 
 
+class Pause(msgspec.Struct, frozen=True, tag=True):
+    """Ask the agent to move a session whose cell runs off its slots, with its state, so that the cell can go on later.
+
+    The agent answers LeaseEnded when the slots are free, or PauseDeclined at once: then the lease is reclaimed, as
+    it is where no answer comes.
+    """
+
+    lease: LeaseId
+    grace_ms: int
+
+
 class Why(Enum):
     """Why a lease is over without its session's doing."""
 
@@ -175,7 +186,7 @@ class EndLease(msgspec.Struct, frozen=True, tag=True):
     why: Why
 
 
-Action = Grant | Refuse | Evict | Reclaim | EndLease
+Action = Grant | Refuse | Evict | Reclaim | Pause | EndLease
 
 
 def _asked(milli: int, *, on_cpu: bool) -> str:

@@ -87,6 +87,12 @@ class LeaseEnded(msgspec.Struct, frozen=True, tag=True):
     lease: LeaseId
 
 
+class PauseDeclined(msgspec.Struct, frozen=True, tag=True):
+    """The agent cannot pause the cell of a lease: it has to be ended, and run again."""
+
+    lease: LeaseId
+
+
 class SettingsChanged(msgspec.Struct, frozen=True, tag=True):
     """An admin has changed projects or classes of service. Leases go on; what can never run now is refused."""
 
@@ -124,6 +130,7 @@ Event = (
     | CellStarted
     | CellEnded
     | LeaseEnded
+    | PauseDeclined
     | SettingsChanged
     | UseRecalled
     | Tick

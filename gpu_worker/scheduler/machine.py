@@ -11,6 +11,7 @@ from gpu_worker.scheduler.actions import (
     Grant,
     NeverInQuota,
     OverLimit,
+    Pause,
     QueueFull,
     Reason,
     Reclaim,
@@ -30,6 +31,7 @@ from gpu_worker.scheduler.events import (
     Event,
     Held,
     LeaseEnded,
+    PauseDeclined,
     RequestSubmitted,
     RequestWithdrawn,
     SettingsChanged,
@@ -38,7 +40,7 @@ from gpu_worker.scheduler.events import (
 )
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Place, decisions
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import Preemption, Settings
 from gpu_worker.scheduler.state import LANES, Lane, Lease, Node, Request, State, lane_of
 
 #: Who is due within the same ten seconds is put in order by walltime.
@@ -102,6 +104,8 @@ class Scheduler:
             case LeaseEnded():
                 if event.lease in self.state.leases:
                     self.state.end(self.state.leases[event.lease])
+            case PauseDeclined():
+                return self._pause_declined(event.lease)
             case SettingsChanged():
                 return self._change_settings(event.settings)
             case UseRecalled():
@@ -258,6 +262,15 @@ class Scheduler:
             alarm_ms = self._now_ms + self.settings.ask_again_ms
             self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
 
+    def _pause_declined(self, lease_id: LeaseId) -> list[Action]:
+        """The cell cannot be paused: it has its grace from now on, and is run again."""
+        lease = self.state.leases.get(lease_id)
+        if lease is None or lease.phase is not Phase.RECLAIMING or not lease.is_pausing:
+            return []
+        grace_ms, lease.is_pausing = self._grace_ms(lease), False
+        self.state.set_alarm(lease, self._now_ms + grace_ms + self.settings.ask_again_ms)
+        return [Reclaim(lease.id, grace_ms)]
+
     # What an agent reports
 
     def _join(self, event: AgentJoined) -> list[Action]:
@@ -401,11 +414,15 @@ class Scheduler:
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
 
-    def _reclaim(self, lease: Lease) -> Reclaim:
+    def _grace_ms(self, lease: Lease) -> int:
+        return self.state.qos[lease.qos].grace_ms if lease.qos in self.state.qos else 0
+
+    def _reclaim(self, lease: Lease) -> Reclaim | Pause:
         """Ask for a running cell's slots, or ask again."""
-        grace_ms = self.state.qos[lease.qos].grace_ms if lease.qos in self.state.qos else 0
+        grace_ms = self._grace_ms(lease)
         alarm_ms = self._now_ms + grace_ms + self.settings.ask_again_ms
         if lease.phase is Phase.RECLAIMING:
+            lease.is_pausing = False
             self.state.set_alarm(lease, alarm_ms)
             return Reclaim(lease.id, 0)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
@@ -414,7 +431,8 @@ class Scheduler:
             self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
         account = self.state.accounts.of(lease.project)
         account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
-        return Reclaim(lease.id, grace_ms)
+        lease.is_pausing = self.state.qos[lease.qos].preemption is Preemption.PAUSE
+        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms)
 
     def _evict(self, lease: Lease) -> Evict:
         alarm_ms = self._now_ms + self.settings.ask_again_ms

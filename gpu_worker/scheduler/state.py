@@ -64,6 +64,7 @@ class Lease(msgspec.Struct):
     counted_ms: int = 0  #: until when what it used is in the history of its project
     cell: CellId | None = None
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
+    is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId, SessionId, SlotId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse
 from gpu_worker.simulator.curves import Curve
 
 
@@ -106,6 +106,8 @@ class Nodes:
                 return self._evict(action.lease)
             case Reclaim():
                 return self._reclaim(action)
+            case Pause():
+                return self._pause(action.lease)
             case EndLease():
                 return self.leave(action.lease)
             case Refuse():
@@ -134,6 +136,13 @@ class Nodes:
             return [(0, Tell(ev.LeaseEnded(reclaim.lease)))]
         tenant.is_wanted = True
         return [(reclaim.grace_ms, TakeBack(reclaim.lease))] if tenant.has_cell else self.leave(reclaim.lease)
+
+    def _pause(self, lease: LeaseId) -> list[Outcome]:
+        """No agent can pause a cell yet."""
+        tenant = self.tenants.get(lease)
+        if tenant is None:
+            return [(0, Tell(ev.LeaseEnded(lease)))]
+        return [(0, Tell(ev.PauseDeclined(lease)))] if tenant.has_cell else self.leave(lease)
 
     def take_back(self, lease: LeaseId) -> list[Outcome]:
         """The grace is over: a cell that still runs is ended."""

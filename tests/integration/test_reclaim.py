@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 QUOTAS = """
@@ -12,6 +14,7 @@ guaranteed = 1
 [qos.interactive]
 min_runtime = "0 s"
 grace = "{grace}"
+preemption = "{preemption}"
 """
 BORROWED = """%%gpu --project guests
 import os, time
@@ -28,11 +31,12 @@ def outcomes(pool: PoolProcess) -> list[str]:
     return sorted(cell.outcome for cell in pool.picture().recent)
 
 
+@pytest.mark.parametrize("preemption", ["requeue", "pause"])  # no agent can pause a cell yet, and each says so
 def test_a_borrowed_cell_is_ended_for_the_owner_and_runs_again_from_its_beginning(
-    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path, preemption: str
 ) -> None:
     file = tmp_path / "quotas.toml"
-    file.write_text(QUOTAS.format(grace="1 s"))
+    file.write_text(QUOTAS.format(grace="1 s", preemption=preemption))
     pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
     borrower, owner = open_notebook(pool), open_notebook(pool)
     borrower.run("marks, done = [], False")
@@ -51,7 +55,7 @@ def test_a_borrowed_cell_that_ends_within_the_grace_ends_as_usual(
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
     file = tmp_path / "quotas.toml"
-    file.write_text(QUOTAS.format(grace="1 h"))
+    file.write_text(QUOTAS.format(grace="1 h", preemption="requeue"))
     pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
     borrower, owner = open_notebook(pool), open_notebook(pool)
     busy = borrower.start_until("%%gpu --project guests\nprint('run')\ninput()\nx = 1", shows="run")

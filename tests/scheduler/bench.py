@@ -8,14 +8,14 @@ from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse
 from gpu_worker.scheduler.explain import Waiting, waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import QoS, Settings
+from gpu_worker.scheduler.projects import Preemption, QoS, Settings
 from tests.scheduler.referee import Referee
 
 MINUTE = 60_000
 SETTINGS = Settings(
     qos=(
         QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3, grace_ms=20_000),
-        QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2),
+        QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2, preemption=Preemption.PAUSE),
         QoS(
             name="reserved",
             priority=2,

@@ -59,6 +59,7 @@ class Tenancy:
     asked_ms: int = 0
     grant: act.Grant | None = None
     begun_ms: int = 0
+    is_pausing: bool = False
     age: tuple[int, int] | None = None  # when it was due, and its number
 
 
@@ -308,8 +309,8 @@ class Referee:
                     self.see_refuse(event, action, due)
                 case act.Evict():
                     self.see_evict(event, action, now_ms)
-                case act.Reclaim():
-                    self.see_reclaim(action, now_ms)
+                case act.Reclaim() | act.Pause():
+                    self.see_reclaim(action, due, now_ms)
                 case act.EndLease():
                     self.see_end(action, due)
         assert not due, f"these things had to be said and were not: {due}"
@@ -402,6 +403,11 @@ class Referee:
                 elif lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
                     self.note_use(lease)
                     lease.state, lease.cell, lease.hot_since = "hot", None, self.count
+            case ev.PauseDeclined():
+                lease = self.leases.get(event.lease)
+                if lease and lease.state == "reclaiming" and lease.is_pausing:
+                    lease.is_pausing = False
+                    due.add(("reclaim", event.lease))
             case ev.LeaseEnded():
                 if event.lease in self.leases:
                     self.note_use(self.leases.pop(event.lease))
@@ -516,11 +522,19 @@ class Referee:
     def has_no_budget(self, lease: Tenancy) -> bool:
         return self.cost_of(lease) > 0 and any(map(self.is_spent, self.path(lease.project)))
 
-    def see_reclaim(self, reclaim: act.Reclaim, now_ms: int) -> None:
+    def see_reclaim(self, reclaim: act.Reclaim | act.Pause, due: set[tuple[str, str]], now_ms: int) -> None:
         lease = self.leases.get(reclaim.lease)
         assert lease is not None, f"{reclaim} of a lease that is over"
         qos = self.qos(lease.qos)
+        if ("reclaim", reclaim.lease) in due:  # it could not be paused
+            assert isinstance(reclaim, act.Reclaim), f"{reclaim} asked again, and was declined"
+            assert reclaim.grace_ms == (qos.grace_ms if qos else 0), f"{reclaim} without the whole grace"
+            due.discard(("reclaim", reclaim.lease))
+            lease.asked_ms = now_ms + reclaim.grace_ms
+            return
         if lease.state == "reclaiming":
+            assert isinstance(reclaim, act.Reclaim), f"{reclaim} asked twice"
+            lease.is_pausing = False
             assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{reclaim} asked twice at once"
             assert reclaim.grace_ms == 0, f"{reclaim} gives another grace"
             lease.asked_ms = now_ms
@@ -530,6 +544,8 @@ class Referee:
         assert qos.preemption.value != "never", f"{reclaim} of a QoS that is never preempted"
         assert now_ms >= lease.begun_ms + qos.min_runtime_ms, f"{reclaim} of a cell that has just begun"
         assert reclaim.grace_ms == qos.grace_ms
+        lease.is_pausing = isinstance(reclaim, act.Pause)
+        assert lease.is_pausing == (qos.preemption.value == "pause"), f"{reclaim} in QoS {qos.name}"
         lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
         owners = [
             wish for lane in lanes for wish, need in self.eligible(lane) if need <= self.capacity(lease.agent, lane)

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse, Why
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
 from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler import saved
@@ -46,6 +46,7 @@ class Pool(RuleBasedStateMachine):
         self.up: set[str] = set()
         self.asked: dict[LeaseId, None] = {}  # evictions on their way
         self.dying: dict[LeaseId, None] = {}  # ends on their way
+        self.pausing: dict[LeaseId, None] = {}  # pauses on their way
         self.waiting: dict[str, ev.RequestSubmitted] = {}
         self.answered: list[ev.RequestSubmitted] = []  # granted, and the kernel may not know
         self.grants: dict[str, LeaseId] = {}
@@ -83,6 +84,8 @@ class Pool(RuleBasedStateMachine):
                     self.waiting.pop(action.request, None)
                 case Evict():
                     self.asked[action.lease] = None
+                case Pause():
+                    self.pausing[action.lease] = None
                 case Reclaim():
                     self.dying[action.lease] = None
                 case EndLease() if action.why is not Why.NODE_LOST:
@@ -206,6 +209,17 @@ class Pool(RuleBasedStateMachine):
             del self.tenants[found[0]][lease]
             self.say(ev.LeaseEnded(lease))
 
+    @precondition(lambda self: self.pausing)
+    @rule(data=st.data(), can=st.booleans(), twice=st.booleans())
+    def an_agent_is_asked_to_pause(self, data: st.DataObject, can: bool, twice: bool) -> None:
+        lease = data.draw(st.sampled_from([*self.pausing]))
+        if can:
+            self.dying[lease] = None
+        else:
+            self.say(ev.PauseDeclined(lease))
+        if can or not twice:
+            self.pausing.pop(lease, None)
+
     # Admins
 
     @rule(
@@ -278,6 +292,8 @@ class Pool(RuleBasedStateMachine):
                     if lease.cell is not None:
                         self.tenants[agent][lease.lease] = msgspec.structs.replace(lease, cell=None)
                         self.say(ev.CellEnded(lease.lease, lease.cell))
+            while self.pausing:
+                self.say(ev.PauseDeclined(self.pausing.popitem()[0]))
             while self.asked or self.dying:
                 lease_id = next(iter([*self.asked, *self.dying]))
                 self.asked.pop(lease_id, None)
