@@ -47,6 +47,13 @@ class AgentLost(msgspec.Struct, frozen=True, tag=True):
     agent: AgentId
 
 
+class NodeDrained(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants a node empty, or no longer. It holds for the agent's name, also while it is away."""
+
+    agent: AgentId
+    is_drained: bool = True
+
+
 class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     """A session wants to run a cell and has no lease for it."""
 
@@ -125,6 +132,7 @@ class Tick(msgspec.Struct, frozen=True, tag=True):
 Event = (
     AgentJoined
     | AgentLost
+    | NodeDrained
     | RequestSubmitted
     | RequestWithdrawn
     | CellStarted

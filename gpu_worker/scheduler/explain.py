@@ -59,13 +59,16 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     if request.standing is Standing.HELD:
         return "this notebook's earlier cell has not ended yet"
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
-    capable = [node.lanes[request.lane] for node in state.nodes.values()]
-    capable = [counts for counts in capable if counts.capacity >= request.need]
+    able = [node for node in state.nodes.values() if node.lanes[request.lane].capacity >= request.need]
+    capable = [node.lanes[request.lane] for node in able if not node.is_drained]
+    drained = _drained([node.name for node in able if node.is_drained])
     limit = _limit(state, request)
     if limit is not None:
         return limit
     if not state.nodes:
         reason = "no node is connected to the pool"
+    elif drained and not capable:
+        reason, drained = drained, ""
     elif not capable:
         reason = f"no connected node has {count(request.need, on_cpu=request.lane == 'cpu')}"
     elif ahead < state.settings.look_ahead and _is_room_being_made(state, request):
@@ -80,8 +83,16 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     else:
         reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    parts = (_quota(state, request), _credits(state, request), reason, before)
+    parts = (_quota(state, request), _credits(state, request), reason, drained, before)
     return "; ".join(part for part in parts if part) or "it is being looked at"
+
+
+def _drained(names: list[str]) -> str:
+    """Nodes that could hold the request and are given nothing more."""
+    if len(names) < 2:
+        return f"node {names[0]} is being drained" if names else ""
+    which = f"nodes {' and '.join(names)}" if len(names) == 2 else f"{len(names)} nodes"
+    return f"{which} are being drained"
 
 
 def _limit(state: State, request: Request) -> str | None:
@@ -170,7 +181,7 @@ def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
     places = standings(state, request.lane)
     if request.id not in places:
         return None
-    nodes = [node for node in state.nodes.values() if node.lanes[request.lane].capacity]
+    nodes = [node for node in state.nodes.values() if node.lanes[request.lane].capacity and not node.is_drained]
     if (places[request.id] + 1) * len(nodes) > _MOST_WORK:
         return None
     line = list(islice(places, places[request.id] + 1))

@@ -42,6 +42,8 @@ def _check_tenants(state: State) -> None:
         _same(f"tenants of {node.agent}", node.tenants, tenants)
         leases = {lease.id for lease in state.leases.values() if lease.agent == node.agent}
         _same(f"leases of {node.agent}", set(node.leases), leases)
+    drained = {node.agent for node in state.nodes.values() if node.is_drained}
+    _same("drained nodes", drained, set(state.drained) & set(state.nodes))
     _same("agents of leases", {lease.agent for lease in state.leases.values()} - set(state.nodes), set())
 
 
@@ -61,6 +63,8 @@ def _check_counts(state: State) -> None:
             _same(f"leaving, {where}", counts.leaving, sum(by_phase[one] for one in LEAVING))
             hot = sorted((lease for lease in leases if lease.phase is Phase.HOT), key=lambda lease: lease.used)
             _same(f"hot leases, {where}", list(counts.hot_leases), [lease.id for lease in hot])
+            if node.is_drained:
+                continue
             if counts.free + counts.leaving:
                 roomy.add(node.agent)
             if counts.hot:

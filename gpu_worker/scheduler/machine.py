@@ -31,6 +31,7 @@ from gpu_worker.scheduler.events import (
     Event,
     Held,
     LeaseEnded,
+    NodeDrained,
     PauseDeclined,
     RequestSubmitted,
     RequestWithdrawn,
@@ -71,6 +72,7 @@ class Scheduler:
         actions += self._overdue()
         actions += self._own_leases()
         actions += self._without_budget()
+        actions += self._from_drained()
         for lane in LANES:
             actions += self._advance(lane)
         return actions
@@ -93,6 +95,8 @@ class Scheduler:
                 if event.agent not in self.state.nodes:
                     return []
                 return [EndLease(lease.id, Why.NODE_LOST) for lease in self.state.part(event.agent)]
+            case NodeDrained():
+                self.state.drain(event.agent, is_drained=event.is_drained)
             case RequestSubmitted():
                 return self._submit(event)
             case RequestWithdrawn():
@@ -374,6 +378,12 @@ class Scheduler:
         accounts = self.state.accounts
         spent = [account for account in accounts.budgeted if account.hot and account.left(self._now_ms) == 0]
         hot = dict.fromkeys(lease for account in spent for lease, cost in account.hot.items() if cost)
+        return [self._evict(self.state.leases[lease]) for lease in hot]
+
+    def _from_drained(self) -> list[Action]:
+        """A node that is drained keeps nothing hot."""
+        nodes = [self.state.nodes[agent] for agent in self.state.drained if agent in self.state.nodes]
+        hot = [lease for node in nodes for counts in node.lanes.values() for lease in counts.hot_leases]
         return [self._evict(self.state.leases[lease]) for lease in hot]
 
     def _advance(self, lane: Lane) -> list[Action]:

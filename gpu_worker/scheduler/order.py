@@ -171,7 +171,7 @@ def _reclaim(state: State, request: Request, below: int, missing: Callable[[Node
     if not is_covered(state.accounts.of(request.project), request.entry.shape.cost):
         return None
     for node in state.nodes.values():
-        if not request.need <= node.lanes[lane].capacity < below:
+        if node.is_drained or not request.need <= node.lanes[lane].capacity < below:
             continue
         rest = missing(node) - node.lanes[lane].hot
         plan = Plan(state, request)

@@ -88,6 +88,7 @@ class Node(msgspec.Struct):
     tenants: dict[SlotId, LeaseId | None]
     leases: dict[LeaseId, None]
     lanes: dict[Lane, Counts]
+    is_drained: bool = False  #: it is given nothing more
 
 
 def lane_of(slot: Slot) -> Lane:
@@ -104,6 +105,7 @@ class State:
         self.nodes: dict[AgentId, Node] = {}
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
+        self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
         #: The most slots of a lane that one node has shown since the start, also if it is lost now.
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)
 
@@ -113,8 +115,10 @@ class State:
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
         self.leases_of: dict[SessionId, dict[LeaseId, None]] = {}
         self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
-        self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with free or leaving slots
-        self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases
+        self.roomy: dict[Lane, dict[AgentId, None]] = {
+            lane: {} for lane in LANES
+        }  #: nodes with free or leaving slots, not drained
+        self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases, not drained
         self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
@@ -155,7 +159,8 @@ class State:
 
     def join(self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int) -> None:
         """Add a node with all of its slots free."""
-        node = Node(agent, name, seq, {}, {}, {}, {lane: Counts() for lane in LANES})
+        lanes = {lane: Counts() for lane in LANES}
+        node = Node(agent, name, seq, {}, {}, {}, lanes, is_drained=agent in self.drained)
         for slot in slots:
             if slot.id not in node.slots:
                 node.slots[slot.id] = slot
@@ -198,6 +203,18 @@ class State:
             self.warm[lane].pop(agent, None)
         self._note_capacity()
         return leases
+
+    def drain(self, agent: AgentId, *, is_drained: bool) -> None:
+        """From now on the node is given nothing more; or it is again."""
+        if is_drained:
+            self.drained[agent] = None
+        else:
+            self.drained.pop(agent, None)
+        if agent in self.nodes:
+            node = self.nodes[agent]
+            node.is_drained = is_drained
+            for lane in LANES:
+                self._note_room(node, lane)
 
     @property
     def capacity(self) -> int:
@@ -362,7 +379,7 @@ class State:
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
         for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
-            if belongs:
+            if belongs and not node.is_drained:
                 index[node.agent] = None
             else:
                 index.pop(node.agent, None)

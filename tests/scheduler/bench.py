@@ -73,6 +73,9 @@ class Bench:
     def lose(self, agent: str) -> list[Action]:
         return self.say(ev.AgentLost(AgentId(agent)))
 
+    def drain(self, agent: str, *, undo: bool = False) -> list[Action]:
+        return self.say(ev.NodeDrained(AgentId(agent), is_drained=not undo))
+
     def ask(
         self,
         session: str,

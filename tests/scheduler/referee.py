@@ -79,6 +79,7 @@ class Referee:
     backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
     credits: CreditBook = field(default_factory=CreditBook)
     ages: AgeBook = field(default_factory=AgeBook)
+    drained: set[str] = field(default_factory=set)  # agents
     now_ms: int = 0
     has_granted: bool = False  # in this step
 
@@ -364,6 +365,8 @@ class Referee:
                     self.note_use(self.leases[name])
                     del self.leases[name]
                 self.nodes.pop(event.agent, None)
+            case ev.NodeDrained():
+                self.drained = (self.drained | {event.agent}) if event.is_drained else self.drained - {event.agent}
             case ev.RequestSubmitted():
                 due |= self.note_submit(event)
             case ev.SettingsChanged():
@@ -467,6 +470,7 @@ class Referee:
         assert grant.walltime_ms == (asked.walltime_ms or qos.walltime_ms) <= qos.walltime_ms
         assert (grant.lease, grant.session) == (asked.lease, asked.session)
         assert grant.agent in self.nodes, f"{grant} on a node that is not there"
+        assert grant.agent not in self.drained, f"{grant} on a node that is being drained"
         assert len(set(grant.slots)) == len(grant.slots) == need, f"{grant} is not what was asked for"
         taken = self.taken(grant.agent)
         for slot in grant.slots:
@@ -510,9 +514,10 @@ class Referee:
                 somebody = any(
                     need <= self.capacity(lease.agent, lane) for lane in lanes for _, need in self.eligible(lane)
                 )
-                assert asks_itself or somebody or self.fills_a_limit(lease) or self.has_no_budget(lease), (
-                    f"{evict} although nobody waits"
-                )
+                is_drained = lease.agent in self.drained
+                assert (
+                    asks_itself or is_drained or somebody or self.fills_a_limit(lease) or self.has_no_budget(lease)
+                ), f"{evict} although nobody waits"
             case "leaving":
                 assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
             case _:
@@ -546,6 +551,7 @@ class Referee:
         assert reclaim.grace_ms == qos.grace_ms
         lease.is_pausing = isinstance(reclaim, act.Pause)
         assert lease.is_pausing == (qos.preemption.value == "pause"), f"{reclaim} in QoS {qos.name}"
+        assert lease.agent not in self.drained, f"{reclaim} on a node that is being drained"
         lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
         owners = [
             wish for lane in lanes for wish, need in self.eligible(lane) if need <= self.capacity(lease.agent, lane)
@@ -618,6 +624,7 @@ class Referee:
             late = lease.state == "granted" and now_ms >= lease.since_ms + self.settings.start_ms
             assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
             assert lease.state != "hot" or not self.has_no_budget(lease), f"{name} is hot, and its budget is spent"
+            assert lease.state != "hot" or lease.agent not in self.drained, f"{name} is hot on a node that is drained"
             if lease.state in ("hot", "granted"):
                 asks = any(wish.event.session == lease.session for wish in self.wishes.values())
                 assert not asks, f"{name} is kept although its session asks for another lease"
@@ -626,7 +633,7 @@ class Referee:
 
     def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int], now_ms: int) -> None:
         waiting = self.eligible(lane)
-        agents = [agent for agent in self.nodes if self.capacity(agent, lane)]
+        agents = [agent for agent in self.nodes if self.capacity(agent, lane) and agent not in self.drained]
         for agent in agents:
             first = next(((w, need) for w, need in waiting if need <= self.capacity(agent, lane)), None)
             if first is not None:
@@ -646,7 +653,12 @@ class Referee:
             if need == 1 and not does and head[0] is waiting[0][0]:  # who is ahead counts as served
                 for name, lease in self.leases.items():
                     is_there = lease.state == "busy" and self.nodes[lease.agent].get(lease.slots[0]) == lane
-                    able = is_there and self.is_old(lease, now_ms) and self.may_take(head[0], lease)
+                    able = (
+                        is_there
+                        and lease.agent not in self.drained
+                        and self.is_old(lease, now_ms)
+                        and self.may_take(head[0], lease)
+                    )
                     assert not able, f"{name} could be reclaimed for {head[0].event.request}, and was not asked"
         for name in evicted:
             lease = self.leases[name]
@@ -666,9 +678,10 @@ class Referee:
         return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
 
     def is_for_its_own(self, name: str) -> bool:
-        """Whether its own session, a limit or a budget made it go, and not who waits for slots."""
+        """Whether its own session, a limit, a budget or a drain made it go, and not who waits for slots."""
         lease = self.leases[name]
-        return self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease)
+        drained = lease.agent in self.drained
+        return self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease) or drained
 
     def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
         if self.is_for_its_own(name):

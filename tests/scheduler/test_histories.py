@@ -128,6 +128,11 @@ class Pool(RuleBasedStateMachine):
                 self.tenants[agent] = {}
             self.say(ev.AgentLost(AgentId(agent)))
 
+    @rule(agent=st.sampled_from(sorted(NODES)), is_drained=st.booleans())
+    def a_node_is_drained(self, agent: str, is_drained: bool) -> None:
+        if agent in self.nodes:
+            self.say(ev.NodeDrained(AgentId(agent), is_drained))
+
     # Kernels
 
     @rule(
@@ -280,6 +285,7 @@ class Pool(RuleBasedStateMachine):
 
     def finish(self) -> None:
         for agent, offered in self.nodes.items():
+            self.say(ev.NodeDrained(AgentId(agent), is_drained=False))
             if agent not in self.up:
                 self.up.add(agent)
                 self.tenants[agent] = {}
