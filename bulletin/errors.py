@@ -12,6 +12,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
 │   ├── NoPool                there is no pool to send the cell to
+│   ├── NotDone               what was asked for at the command line was not done
 │   └── WalltimeReached       the cell ran for as long as it may
 ├── nobody: it happens
 │   ├── CellLost              the executor, its node or the link went away while the cell ran
@@ -227,6 +228,19 @@ class NoPool(BulletinError):
 
     def __str__(self) -> str:
         return f"{self.problem} Nothing was run; your variables are unchanged. {self.remedy}"
+
+
+class NotDone(BulletinError):
+    """What was asked of the pool at the command line was not done, and nothing has changed."""
+
+    code = "not-done"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
 
 
 class CellLost(BulletinError):

@@ -18,7 +18,7 @@ GREET_MS, LOOK_MS = 10_000, 5_000
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-News = say.Granted | say.Revoked | say.Picture | BulletinError
+News = say.Granted | say.Revoked | say.Refused | say.Picture | BulletinError
 
 
 class Standing(Enum):
@@ -106,6 +106,8 @@ class BrokerSide:
                 self._welcome(message, now_ms)
             case say.Refused(request=None):
                 return self._refused(message)
+            case say.Refused(code=say.CANCELLED):
+                return message
             case say.Refused(request=request):
                 if self._is_asked_for(request):
                     self._forget_request()

@@ -150,6 +150,11 @@ class Session:
                     trip.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
                 elif self._agent.holds(lease):
                     self._lease_over(sentence)
+            case say.Refused(request=request, sentence=sentence):
+                if trip is not None and trip.is_of(request):
+                    self._broker.withdraw()
+                    self._agent.drop()
+                    self._fail(CellStopped(sentence))
             case say.Picture():
                 self._deliver(Pictured(picture=news, where=self.where))
             case BulletinError():

@@ -116,6 +116,11 @@ class Trip:
             label=wish.label,
         )
 
+    def is_of(self, request: RequestId | None) -> bool:
+        """Whether this is one of its requests."""
+        own = self.asked.request
+        return request is not None and (request == own or request.startswith(f"{own}-"))
+
     def waited_ms(self, now_ms: int) -> int:
         """For how long it has been asking for a lease."""
         return now_ms - self._asked_ms

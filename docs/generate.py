@@ -16,12 +16,15 @@ from bulletin_magic.options import FLAGS, OPTIONS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
+from gpu_worker.console.commands import Question
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS, Word
 from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
 HERE = Path(__file__).parent
+#: The commands that ask a pool that runs.
+ASKING = [name for name, command in cli.COMMANDS.items() if issubclass(command, Question)]
 NOTE = "<!-- Written by docs/generate.py from the code. Change it there. -->\n\n"
 
 
@@ -62,11 +65,18 @@ def commands() -> str:
     parts = ["# Commands\n\n" + NOTE, "`bulletin COMMAND --help-all` shows every setting.\n"]
     for name, command in cli.COMMANDS.items():
         parts.append(f"\n## bulletin {name}\n\n{command.description}\n")
-    parts.append("\n## Options of pool, broker, agent and status\n\n| option | setting |\n| --- | --- |\n")
+    parts.append(f"\n## Options of {', '.join(ASKING[:-1])} and {ASKING[-1]}\n\n| option | |\n| --- | --- |\n")
+    parts += ["| `--folder` | the folder of the pool; without it, the hub's pool |\n| `--json` | write JSON |\n"]
+    for name in ASKING:
+        parts += [
+            f"| `--{alias}` | {name}: {_cell(trait.help)} |\n"
+            for alias, trait in cli.COMMANDS[name].class_own_traits(config=True).items()
+        ]
+    parts.append("\n## Options of pool, broker and agent\n\n| option | setting |\n| --- | --- |\n")
     parts += [
         f"| `--{alias}` | `{trait}` |\n"
         for alias, trait in sorted(cli.PoolCommand.aliases.items())
-        if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("_") and "Application" not in trait
+        if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("Command.") and "Application" not in trait
     ]
     parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
     parts.append(

@@ -1,106 +1,40 @@
-"""The command line: `bulletin pool`, `broker`, `agent`, `status`, `quota`, `usage`, `simulate`."""
+"""The command line: every `bulletin COMMAND`. Those that ask a pool that runs are in `gpu_worker.console`."""
 
 import asyncio
-import contextlib
 import logging
 import os
-import signal
 import sys
-from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
-import zmq
-import zmq.asyncio
-from traitlets import Bool, CaselessStrEnum, Int, Unicode
-from traitlets.config import Application, catch_config_error
+from traitlets import Bool, CaselessStrEnum, Unicode
 
 from bulletin import __version__
-from bulletin.errors import BadConfig, BulletinError, NoPool
+from bulletin.errors import BadConfig, BulletinError
 from bulletin.ids import ProjectId
 from bulletin.units import show_duration, show_size
-from bulletin.wire import channel, frames, keys
+from bulletin.wire import keys
 from bulletin.wire import messages as wire
-from gpu_worker.config import Pool, Settings
+from bulletin.wire.console import Report
+from gpu_worker.config import Settings
+from gpu_worker.console.command import Command, when_stdin_ends
+from gpu_worker.console.commands import (
+    CancelCommand,
+    DrainCommand,
+    ExplainCommand,
+    Question,
+    QueueCommand,
+    QuotaCommand,
+)
 from gpu_worker.engines.local import BAD_CONFIG, LocalPool
 from gpu_worker.simulator.command import SimulateCommand
 
 if TYPE_CHECKING:
     from gpu_worker.broker.ledger import Ledger
 
-_STATUS_S = 10.0
 
-
-class _Command(Application):
-    """What every command shares: settings, a configuration file, and clean words for bad ones."""
-
-    version = __version__
-    #: The exit status, set by `start`.
-    status = 0
-    classes = [Pool]
-    config_file = Unicode("", help="A configuration file in Python, as Jupyter's. Example: bulletin_config.py").tag(
-        config=True
-    )
-    exit_with_stdin = Bool(False, help="End when standard input ends: whoever started this is gone.").tag(config=True)
-    aliases = {
-        "folder": "Pool.folder",
-        "host": "Pool.host",
-        "slots": "Pool.slots",
-        "device": "Pool.device",
-        "keep": "Pool.keep",
-        "idle-exit": "Pool.idle_exit",
-        "database": "Pool.database",
-        "config": "_Command.config_file",
-    }
-    flags = {
-        "exit-with-stdin": ({"_Command": {"exit_with_stdin": True}}, "End when standard input ends."),
-    }
-
-    @catch_config_error
-    def initialize(self, argv: list[str] | None = None) -> None:
-        """Read the command line and the configuration file."""
-        super().initialize(argv)
-        if self.config_file:
-            path = Path(self.config_file).absolute()
-            if not path.exists():
-                raise BadConfig(f"There is no configuration file {path}.")
-            self.load_config_file(path.name, path=str(path.parent))
-
-    def settings(self) -> Settings:
-        """The settings, checked. Raises BadConfig."""
-        return Pool(parent=self).settings()
-
-    def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Run until it ends, a signal comes, or standard input ends."""
-
-        async def main() -> int:
-            task = asyncio.create_task(make())
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, task.cancel)
-            if self.exit_with_stdin:
-                _when_stdin_ends(loop, task.cancel)
-            with contextlib.suppress(asyncio.CancelledError):
-                return await task
-            return 128 + signal.SIGTERM
-
-        return asyncio.run(main())
-
-
-def _when_stdin_ends(loop: asyncio.AbstractEventLoop, then: Callable[[], object]) -> None:
-    handle = sys.stdin.fileno()
-
-    def look() -> None:
-        if not os.read(handle, 4096):
-            loop.remove_reader(handle)
-            then()
-
-    loop.add_reader(handle, look)
-
-
-class PoolCommand(_Command):
+class PoolCommand(Command):
     """A broker and an agent on this host, each started again when it dies."""
 
     name = "bulletin-pool"
@@ -114,7 +48,7 @@ class PoolCommand(_Command):
         async def run() -> int:
             pool = LocalPool(settings, arguments)
             if self.exit_with_stdin:
-                _when_stdin_ends(asyncio.get_running_loop(), pool.stop)
+                when_stdin_ends(asyncio.get_running_loop(), pool.stop)
             return await pool.run()
 
         settings.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -127,7 +61,7 @@ class PoolCommand(_Command):
         super().parse_command_line(argv)
 
 
-class BrokerCommand(_Command):
+class BrokerCommand(Command):
     """The broker alone."""
 
     name = "bulletin-broker"
@@ -149,7 +83,7 @@ class BrokerCommand(_Command):
         self.status = self.serve(run)
 
 
-class AgentCommand(_Command):
+class AgentCommand(Command):
     """One node's agent."""
 
     name = "bulletin-agent"
@@ -174,52 +108,22 @@ class AgentCommand(_Command):
         self.status = self.serve(run)
 
 
-class StatusCommand(_Command):
+class StatusCommand(Question):
     """What is going on in the pool."""
 
     name = "bulletin-status"
     description = "Show the slots, the queue and the latest cells of the pool in a folder."
 
-    def start(self) -> None:
-        """Ask the broker and print."""
-        settings = self.settings()
-        try:
-            connection = keys.read_private(settings.connection_file, keys.Connection)
-        except FileNotFoundError:
-            raise NoPool(f"No pool runs in {settings.folder}.", "Start one with: bulletin pool --folder ...") from None
-        picture = asyncio.run(_look(connection))
-        sys.stdout.write("\n".join(describe(picture)) + "\n")
+    usage = "status [--json]"
 
+    def question(self, _: str = "") -> wire.Look:
+        """Ask for the picture."""
+        return wire.Look()
 
-async def _look(connection: keys.Connection) -> wire.Picture:
-    context = zmq.asyncio.Context()
-    socket: zmq.asyncio.Socket = channel.connect(
-        context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
-    )
-    unpacker: frames.Unpacker[wire.ToKernel] = frames.Unpacker(wire.ToKernel)
-    hello = wire.Hello(
-        protocol=wire.PROTOCOL,
-        version=__version__,
-        token=connection.token,
-        kernel=keys.make_secret(),  # type: ignore[arg-type]
-    )
-    try:
-        async with asyncio.timeout(_STATUS_S):
-            await socket.send_multipart(frames.pack(hello))
-            await socket.send_multipart(frames.pack(wire.Look()))
-            while True:
-                message, _ = unpacker.unpack(await socket.recv_multipart())
-                match message:
-                    case wire.Picture():
-                        return message
-                    case wire.Welcome() | wire.Unknown():
-                        await socket.send_multipart(frames.pack(wire.Look()))
-                    case wire.Refused():
-                        raise NoPool(message.sentence, "")
-    except TimeoutError:
-        raise NoPool("The pool's broker does not answer.", "See its log.") from None
-    finally:
-        context.destroy(linger=0)
+    def show(self, answer: Report | wire.Picture) -> list[str]:
+        """The picture in lines."""
+        assert isinstance(answer, wire.Picture)
+        return describe(answer)
 
 
 def describe(picture: wire.Picture) -> list[str]:
@@ -250,44 +154,7 @@ def describe(picture: wire.Picture) -> list[str]:
     return lines
 
 
-class QuotaCommand(_Command):
-    """The quota file, before it is used."""
-
-    name = "bulletin-quota"
-    description = (
-        "Say every error of a quota file with its line: quota check FILE. "
-        "With --gpus=N also what N GPUs cannot keep. Exit status 1 is a file with errors."
-    )
-    gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
-    aliases = {**_Command.aliases, "gpus": "QuotaCommand.gpus"}
-
-    def start(self) -> None:
-        """Read the file and say what is in it."""
-        from gpu_worker.quotas import read_quotas
-        from gpu_worker.scheduler.projects import GPU_MILLI
-
-        if self._verb != "check" or len(self.extra_args) != 1:
-            sys.stderr.write("usage: bulletin quota check FILE [--gpus=N]\n")
-            self.status = 2
-            return
-        try:
-            quotas, warnings = read_quotas(self.extra_args[0], self.gpus * GPU_MILLI or None)
-        except BadConfig as error:
-            sys.stderr.write(f"{error}\n")
-            self.status = 1
-            return
-        sys.stderr.writelines(f"{warning}\n" for warning in warnings)
-        projects = "1 project" if len(quotas.projects) == 1 else f"{len(quotas.projects)} projects"
-        sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
-
-    def parse_command_line(self, argv: list[str] | None = None) -> None:
-        """Take the verb off: options may then stand before the file and after it."""
-        words = list(sys.argv[1:] if argv is None else argv)
-        self._verb = words.pop(0) if words and not words[0].startswith("-") else ""
-        super().parse_command_line(words)
-
-
-class UsageCommand(_Command):
+class UsageCommand(Command):
     """Who used how much."""
 
     name = "bulletin-usage"
@@ -310,7 +177,7 @@ class UsageCommand(_Command):
         config=True
     )
     aliases = {
-        **_Command.aliases,
+        **Command.aliases,
         "by": "UsageCommand.by",
         "period": "UsageCommand.period",
         "since": "UsageCommand.since",
@@ -377,11 +244,15 @@ def _day_ms(option: str, text: str) -> int | None:
     return int(day.timestamp()) * 1000
 
 
-COMMANDS: dict[str, type[_Command | SimulateCommand]] = {
+COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,
     "status": StatusCommand,
+    "queue": QueueCommand,
+    "explain": ExplainCommand,
+    "cancel": CancelCommand,
+    "drain": DrainCommand,
     "quota": QuotaCommand,
     "usage": UsageCommand,
     "simulate": SimulateCommand,
@@ -410,7 +281,7 @@ def main(argv: list[str] | None = None) -> None:
             structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "part", "event"]),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it is when something is said
     )
     command = COMMANDS[words[0]]()
     try:

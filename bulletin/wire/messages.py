@@ -90,6 +90,10 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     slot_word: str = "GPU"
 
 
+#: The code of a request that a person withdrew on its kernel's behalf.
+CANCELLED = "cancelled"
+
+
 class Refused(Message, frozen=True, kw_only=True, tag="refused"):
     """No, for good: of a request, or (without one) of the whole conversation."""
 
@@ -322,6 +326,17 @@ class PauseDeclined(Message, frozen=True, kw_only=True, tag="pause-declined"):
     lease: LeaseId
 
 
+class CancelCell(Message, frozen=True, kw_only=True, tag="cancel-cell"):
+    """A person with the right to it cancels the cell: stop it as the stop button does, and tell its kernel.
+
+    Where no cell has come yet the session ends, with the code "cancelled". A hard one ends the executor.
+    """
+
+    lease: LeaseId
+    sentence: str
+    hard: bool = False
+
+
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     """A cell runs on this lease, and has run for so long."""
 
@@ -376,7 +391,7 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
 
 
 FromAgent = Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Ping
-ToAgent = Registered | Prepare | Evict | Reclaim | Pause | Recorded | Refused | Pong | Unknown | Malformed
+ToAgent = Registered | Prepare | Evict | Reclaim | Pause | CancelCell | Recorded | Refused | Pong | Unknown | Malformed
 
 
 # --- kernel and agent, agent and executor ---------------------------------------------------------------------------

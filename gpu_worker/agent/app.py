@@ -170,6 +170,8 @@ class Agent:
                 await self._reclaim(message)
             case wire.Pause():
                 await self._pause(message.lease)
+            case wire.CancelCell():
+                await self._cancel(message)
             case wire.Recorded():
                 if message.lease is not None:
                     self.unrecorded.pop((message.lease, message.cell), None)
@@ -290,6 +292,13 @@ class Agent:
             await self._tell_broker(wire.PauseDeclined(lease=lease))
         else:
             session.finish_soon(End.EVICTED)
+
+    async def _cancel(self, message: wire.CancelCell) -> None:
+        session = self.sessions.get(message.lease)
+        if session is None:
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+        else:
+            await session.cancel(message.sentence, hard=message.hard)
 
     # --- executors
 

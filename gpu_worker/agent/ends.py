@@ -12,6 +12,7 @@ class End(Enum):
     EVICTED = "evicted"
     RECLAIMED = "reclaimed"
     LEFT = "left"
+    CANCELLED = "cancelled"
     KERNEL_GONE = "kernel-gone"
     STOPPED = "stopped"
     WALLTIME = "walltime"
@@ -22,6 +23,7 @@ _TOLD = {
     End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
     End.RECLAIMED: "Its place was needed by the project that it is guaranteed to.",
     End.LEFT: "The notebook gave the session back.",
+    End.CANCELLED: "The cell was cancelled before it ran.",
     End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
     End.STOPPED: "The cell was stopped by ending its process.",
     End.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",

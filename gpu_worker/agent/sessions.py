@@ -337,6 +337,15 @@ class Session:
             )
             await self._tell(wire.Notice(cell=cell.id, sentence=sentence))
 
+    async def cancel(self, sentence: str, *, hard: bool) -> None:
+        """Somebody with the right to it cancels the cell: it is stopped, or if it has not come yet, never begins."""
+        cell = self.cell
+        if cell is not None:
+            await self._tell(wire.Notice(cell=cell.id, sentence=sentence))
+            self._stop(cell, hard=hard)
+        elif not self._used:
+            self.finish_soon(End.CANCELLED)
+
     def _take_back(self, cell: Cell) -> None:
         if self.cell is cell and cell.ended is None:  # else its results are on their way
             self.finish_soon(End.RECLAIMED)
@@ -385,7 +394,7 @@ class Session:
             code = self.end.value if self.end is not None else "executor-died"
             await self._tell(wire.Lost(cell=cell.id, code=code, sentence=sentence))
             await self._close_cell(cell, self.end.value if self.end is not None else "died")
-        elif self.end is not End.LEFT:
+        elif self.end not in (End.LEFT, End.CANCELLED):  # of the one the kernel knows; of the other the broker tells
             await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
         while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
             self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)

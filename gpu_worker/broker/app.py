@@ -17,10 +17,11 @@ import zmq
 import zmq.asyncio
 
 from bulletin.errors import BadConfig, MalformedMessage
-from bulletin.wire import channel, frames, keys
+from bulletin.wire import channel, console, frames, keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.console import Console
 from gpu_worker.broker.identity import Hub, Identity
 from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.kernels import Kernels
@@ -77,6 +78,7 @@ class Broker:
             scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
         )
         self.kernels.leases = self.agents.leases = self.leases
+        self.kernels.console = Console(self.leases, self.agents, ledger, self.now_ms)
 
     @staticmethod
     def now_ms() -> int:
@@ -101,9 +103,10 @@ class Broker:
 
     async def run(self) -> None:
         """Bind and serve; the connection file follows when the first agent has come."""
+        await self.kernels.console.recall()
         self._bind()
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
-        from_kernel: frames.Unpacker[wire.FromKernel] = frames.Unpacker(wire.FromKernel)
+        from_kernel: frames.Unpacker[console.FromClient] = frames.Unpacker(console.FromClient)
         from_agent: frames.Unpacker[wire.FromAgent] = frames.Unpacker(wire.FromAgent)
         tasks = [
             asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -9,10 +10,13 @@ import structlog
 from bulletin import __version__
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
-from bulletin.wire import keys
+from bulletin.wire import console, keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.leases import Leases, Wish
+
+if TYPE_CHECKING:
+    from gpu_worker.broker.console import Console
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -52,9 +56,10 @@ class Kernels:
         self.active_ms = now_ms()  #: when any kernel was heard last
         self.slot_word = "GPU"
         self.leases: Leases  #: set by the broker: kernels and leases know each other
+        self.console: Console  #: likewise
         self._log = structlog.get_logger("broker")
 
-    async def take(self, route: bytes, message: wire.FromKernel) -> None:
+    async def take(self, route: bytes, message: console.FromClient) -> None:
         """One message of a kernel."""
         if isinstance(message, wire.Hello):
             self._aside(self._hello(route, message))  # the hub may take its time; others go on
@@ -76,6 +81,8 @@ class Kernels:
                 await self.leases.withdraw(_name(kernel, message.request))
             case wire.Look():
                 self._aside(self._show(kernel))  # the ledger may take its time, too
+            case _:
+                self._aside(self._answer(kernel, message))
 
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         """Say something to a session's kernel, if it is there."""
@@ -163,6 +170,15 @@ class Kernels:
             await self._send(kernel.route, refused)
             return
         await self._submit(kernel, message)
+
+    async def _answer(self, kernel: Kernel, question: console.FromConsole) -> None:
+        """Answer a person at a command line, whom the hub still knows."""
+        try:
+            kernel.person = await self._identity.who(kernel.token, self._now_ms())
+        except NotAllowed as error:
+            await self._send(kernel.route, wire.Refused(code=error.code, sentence=error.problem))
+            return
+        await self._send(kernel.route, await self.console.answer(kernel.person, question))
 
     async def _submit(self, kernel: Kernel, message: wire.Submit) -> None:
         person = kernel.person

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
-from bulletin.ids import AgentId, KernelId, LeaseId, ProjectId, RequestId, SessionId
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId
 from bulletin.wire import keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker import recall, translate
@@ -44,6 +44,9 @@ class Deal(msgspec.Struct):
     agent: AgentId
     granted: wire.Granted | None = None
     prepare: wire.Prepare | None = None
+    #: Somebody cancelled its cell: which one, where that is known, and what its kernel hears of it.
+    cancelled: CellId | None = None
+    farewell: str = ""
 
 
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
@@ -122,6 +125,24 @@ class Leases:
         self.wishes.pop(request, None)
         await self.step(events.RequestWithdrawn(request))
 
+    async def cancel_request(self, request: RequestId, sentence: str) -> bool:
+        """Withdraw a request that waits, and tell its kernel. False: it has just been granted."""
+        wish = self.wishes.get(request)
+        if wish is None or request not in self.scheduler.state.pending:
+            return False
+        await self.withdraw(request)
+        await self._tell(wish.session, translate.cancelled(wish.message.request, sentence))
+        await self.tell_queue(everybody=False)
+        return True
+
+    async def cancel_cell(self, lease: LeaseId, sentence: str) -> Literal["withdrawn", "interrupted", "ended"]:
+        """Have the cell of a lease interrupted, or its process ended where that was asked before. Its agent does it."""
+        deal, cell = self.deals[lease], self.scheduler.state.leases[lease].cell
+        is_hard = cell is not None and deal.cancelled == cell
+        deal.cancelled, deal.farewell = cell, sentence
+        await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
+        return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
+
     def waiting(self, request: RequestId) -> explain.Waiting | None:
         """Where a request stands; None if it does not wait."""
         if request not in self.scheduler.state.pending:
@@ -176,6 +197,8 @@ class Leases:
         if deal is not None and message.code == "cannot-start":
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
             await self._tell(deal.session, revoked)
+        if deal is not None and message.code == "cancelled" and deal.granted is not None:  # before its cell ran
+            await self._tell(deal.session, translate.cancelled(deal.granted.request, deal.farewell))
         await self.step(events.LeaseEnded(message.lease), message.code)
         await self.tell_queue(everybody=False)
 

@@ -114,6 +114,29 @@ class Ledger:
         for row in self._each(usage.within(query, cells.c.ended_at_ms, since_ms, until_ms)):
             yield {str(name): value for name, value in row.items()}
 
+    def about(self, name: str, user: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """The rows of cells with this id, or of the lease with it; else those whose id begins so. The last one first.
+
+        `user` leaves out other people's.
+        """
+        with self._database.reading() as connection:
+            begins = [column.startswith(name, autoescape=True) for column in (cells.c.cell, cells.c.lease)]
+            for fits in ((cells.c.cell == name) | (cells.c.lease == name), begins[0] | begins[1]):
+                query = select(cells).where(fits).limit(limit)
+                if user is not None:
+                    query = query.where(cells.c.user == user)
+                query = query.order_by(cells.c.ended_at_ms.desc(), cells.c.cell, cells.c.attempt.desc())
+                found = [dict(row) for row in connection.execute(query).mappings()]
+                if found:
+                    return found
+        return []
+
+    def told(self, kind: str) -> list[Any]:
+        """What was appended to the journal under this kind, as it was said, the oldest first."""
+        query = select(events.c.payload).where(events.c.kind == kind).order_by(events.c.seq)
+        with self._database.reading() as connection:
+            return [msgspec.json.decode(payload) for payload in connection.scalars(query)]
+
     def usage(
         self,
         by: By,

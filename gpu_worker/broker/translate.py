@@ -75,6 +75,11 @@ def refused(request: RequestId, reason: actions.Reason) -> wire.Refused:
     return wire.Refused(code=type(reason).__name__, sentence=str(reason), request=request)
 
 
+def cancelled(request: RequestId, sentence: str) -> wire.Refused:
+    """The end of a request by the hand of a person, for its kernel."""
+    return wire.Refused(code=wire.CANCELLED, sentence=sentence, request=request)
+
+
 def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:
     """A finished cell by its agent's word; `now_ms` is the broker's clock. Which attempt it was, the ledger counts."""
     usage = message.usage

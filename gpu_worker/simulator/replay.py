@@ -10,7 +10,7 @@ import msgspec
 from bulletin.errors import BadConfig, IllegalMove, InvariantBroken
 from bulletin.ids import LeaseId, RequestId
 from bulletin.units import show_duration
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse
 from gpu_worker.scheduler.events import RequestSubmitted
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.journal import Answered, Began, Digest, Line, Told
@@ -120,8 +120,8 @@ def _told(
                 asked.pop(action.request, None)
             case Evict():
                 what, text = "eviction", f"{action.lease} of {_whose(scheduler, action.lease)}"
-            case Reclaim():
-                what = "reclaim"
+            case Reclaim() | Pause():
+                what = "reclaim" if isinstance(action, Reclaim) else "pause"
                 text = f"{action.lease} of {_whose(scheduler, action.lease)}, within {show_duration(action.grace_ms)}"
             case EndLease():
                 what, text = "end", f"{action.lease}: {action.why.value}"

@@ -6,13 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bulletin.wire import frames
+from bulletin.wire import console, frames
 from bulletin.wire import messages as wire
 
 FILE = Path(__file__).with_name("golden.json")
 UNIONS = {
     "FromKernel": wire.FromKernel,
     "ToKernel": wire.ToKernel,
+    "FromConsole": console.FromConsole,
+    "ToConsole": console.ToConsole,
     "FromAgent": wire.FromAgent,
     "ToAgent": wire.ToAgent,
     "KernelToAgent": wire.KernelToAgent,

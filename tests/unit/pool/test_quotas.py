@@ -646,7 +646,7 @@ def test_the_command_says_ok_or_every_error(tmp_path: Path) -> None:
     assert err.startswith(f"{path}:2: warning: 4 GPUs are guaranteed, and the pool has 3 GPUs.")
 
 
-@pytest.mark.parametrize("words", [(), ("chekc", "q.toml"), ("check", "a.toml", "b.toml")])
+@pytest.mark.parametrize("words", [("show", "q.toml"), ("chekc", "q.toml"), ("check", "a.toml", "b.toml")])
 def test_a_command_that_is_not_understood_shows_its_form(words: tuple[str, ...]) -> None:
     code, out, err = bulletin(*words)
     assert (code, out) == (2, "")

@@ -1,0 +1,224 @@
+"""What people ask a broker at a command line, and what it answers. They come to the kernels' door, with a Hello.
+
+    person ── FromConsole / ToConsole ── broker        who waits and why, who runs where, stop this, empty that node
+
+Each question has one answer: the report that is named beside it, or Refused with a sentence. Only admins see other
+people's names and cells. A request, the lease it becomes and the row of the ledger have one name, the lease's; wherever
+an id is asked for, its beginning is enough, and a cell's id will do. Times are durations up to the answer.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
+from bulletin.wire.messages import TEXT_LIMIT, FromKernel, Malformed, Message, Name, Refused, ToKernel, Unknown, Welcome
+
+User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
+Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
+
+# --- who waits, who runs: AskQueue, QueueReport
+
+
+class AskQueue(Message, frozen=True, kw_only=True, tag="ask-queue"):
+    """Who waits and who runs; of one user, and of one project with all that is in it."""
+
+    user: User | None = None
+    project: Project | None = None
+
+
+class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A request in line."""
+
+    lease: LeaseId
+    position: int
+    user: UserName
+    project: ProjectId
+    qos: str
+    gpus: int
+    walltime_ms: int
+    waited_ms: int
+    reason: str
+    #: An upper bound where one is known.
+    wait_ms: int | None
+    in_quota: bool
+    label: str = ""
+
+
+class RunningRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease. `for_ms` is since it was granted, its cell began or it became hot, whichever came last."""
+
+    lease: LeaseId
+    #: None where no cell runs that the broker has heard of.
+    cell: CellId | None
+    user: UserName
+    project: ProjectId
+    qos: str
+    node: str
+    slots: tuple[SlotId, ...]
+    state: Literal["granted", "busy", "reclaiming", "hot", "leaving"]
+    for_ms: int
+    walltime_ms: int
+    #: None where it is not charged to anybody: no cell runs.
+    in_quota: bool | None
+
+
+class QueueReport(Message, frozen=True, kw_only=True, tag="queue-report"):
+    """The line in its order, as much of it as can be told at once, and the leases, the oldest first."""
+
+    waiting: tuple[WaitingRow, ...]
+    #: How many wait in all.
+    waiting_count: int
+    running: tuple[RunningRow, ...]
+    slot_word: str
+
+
+# --- projects: AskProjects, ProjectReport
+
+
+class AskProjects(Message, frozen=True, tag="ask-projects"):
+    """What each project uses, may use and waits for."""
+
+
+class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A project with all that is in it, in thousandths of a GPU (of a CPU slot, in a pool without a GPU)."""
+
+    project: ProjectId
+    parent: ProjectId | None
+    used_milli: int
+    #: With hot sessions.
+    held_milli: int
+    guaranteed_milli: int
+    limit_milli: int | None
+    waiting: int
+    #: In GPU-milliseconds, of the period that runs; without a budget, None.
+    budget_ms: int | None = None
+    budget_left_ms: int | None = None
+    period: Literal["day", "week", "month"] | None = None
+    period_ends_ms: int | None = None
+    #: It was reclaimed from: how long until it may borrow again. 0 is now.
+    borrows_in_ms: int = 0
+
+
+class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):
+    """Projects in the order of their tree: whatever a project is in stands above it."""
+
+    projects: tuple[ProjectRow, ...]
+    slot_word: str
+
+
+# --- one request, lease or cell: AskAbout, and one of three answers
+
+
+class AskAbout(Message, frozen=True, kw_only=True, tag="ask-about"):
+    """All that is known of a request, a lease or a cell."""
+
+    id: Name
+
+
+class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as a request sees it, in slots of the kind that it would use."""
+
+    node: str
+    capacity: int
+    free: int
+    busy: int
+    hot: int
+    leaving: int
+    is_drained: bool
+    #: Whether its slots are enough for the request, were they free.
+    is_large_enough: bool
+
+
+class AboutWaiting(Message, frozen=True, kw_only=True, tag="about-waiting"):
+    """It waits. `projects` are the one that pays and those that it is in, from the inside out."""
+
+    request: WaitingRow
+    projects: tuple[ProjectRow, ...]
+    nodes: tuple[NodeRow, ...]
+    slot_word: str
+
+
+class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a cell, as the ledger has it. Time of day in milliseconds since 1970, UTC."""
+
+    cell: CellId
+    attempt: int
+    lease: LeaseId
+    user: UserName
+    project: ProjectId
+    qos: str
+    node: str
+    slots: tuple[SlotId, ...]
+    outcome: str
+    started_at_ms: int
+    ended_at_ms: int
+    held_ms: int
+    ran_ms: int
+    in_quota_ms: int
+    borrowed_ms: int
+    refunded_ms: int
+    peak_memory_bytes: int | None
+    mean_utilization: float | None
+    bytes_sent: int
+    bytes_returned: int
+    label: str = ""
+
+
+class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):
+    """It holds slots; `cells` are those that ran before, the last one first."""
+
+    lease: RunningRow
+    projects: tuple[ProjectRow, ...]
+    cells: tuple[EndedRow, ...]
+    slot_word: str
+
+
+class AboutEnded(Message, frozen=True, kw_only=True, tag="about-ended"):
+    """It is over: the cells of the lease, or the runs of the cell, the last one first."""
+
+    cells: tuple[EndedRow, ...]
+    slot_word: str
+
+
+# --- what changes something: Cancel, Cancelled; Drain, Drained
+
+
+class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
+    """Withdraw a request, or stop its cell as the stop button does: said again, its process is ended."""
+
+    id: Name
+
+
+class Cancelled(Message, frozen=True, kw_only=True, tag="cancelled"):
+    """It will be: a cell that was asked to stop may take its time."""
+
+    lease: LeaseId
+    user: UserName
+    what: Literal["withdrawn", "interrupted", "ended"]
+
+
+class Drain(Message, frozen=True, kw_only=True, tag="drain"):
+    """Give a node nothing more, by its name or its agent's; or give it something again."""
+
+    node: Name
+    is_undone: bool = False
+
+
+class Drained(Message, frozen=True, kw_only=True, tag="drained"):
+    """It holds from now on, until it is undone; and what is on the node still."""
+
+    node: str
+    agents: tuple[AgentId, ...]
+    is_drained: bool
+    running: tuple[RunningRow, ...]
+    slot_word: str
+
+
+FromConsole = AskQueue | AskProjects | AskAbout | Cancel | Drain
+Report = QueueReport | ProjectReport | AboutWaiting | AboutRunning | AboutEnded | Cancelled | Drained
+ToConsole = Report | Welcome | Refused | Unknown | Malformed
+#: All that comes in at the kernels' door, and all that goes out.
+FromClient = FromKernel | FromConsole
+ToClient = ToKernel | ToConsole

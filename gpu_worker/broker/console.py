@@ -1,0 +1,293 @@
+"""People at a command line: what they ask of the broker, whether they may, and the answer."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+import msgspec
+import structlog
+
+from bulletin.errors import LedgerAway
+from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
+from bulletin.wire import console
+from bulletin.wire import messages as wire
+from gpu_worker.broker import reports
+from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.identity import Person
+from gpu_worker.broker.leases import Leases
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.picture import SOMEONE
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.state import Lease, Request
+
+#: So much of the line is told at once: each place is explained, and kernels wait meanwhile.
+_MOST_WAITING, _MOST_RUNNING, _MOST_ENDED = 500, 2_000, 50
+#: So much of an id must be written, or all of it: nobody's cell is stopped by one letter.
+_LEAST = 6
+#: How many ids are named where the beginning of one fits several.
+_MOST_NAMED = 5
+DRAINED = "node-drained"  # as the ledger calls it
+
+
+class NodeNote(msgspec.Struct, frozen=True):
+    """What the ledger keeps of a drained node."""
+
+    agent: AgentId
+    node: str
+    is_drained: bool
+    by: UserName
+
+
+class CannotTell(Exception):
+    """There is no answer to the question, for this person. Code and sentence travel as Refused."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(code, sentence)
+        self.code, self.sentence = code, sentence
+
+
+class Console:
+    """Answers the command line. Admins see all and change all; others see and cancel what is their own."""
+
+    def __init__(self, leases: Leases, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]) -> None:
+        self._leases, self._agents, self._ledger, self._now_ms = leases, agents, ledger, now_ms
+        self._state = leases.scheduler.state
+        self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
+        self._log = structlog.get_logger("broker")
+
+    async def recall(self) -> None:
+        """Drain what was drained before this broker was started."""
+        notes = await asyncio.to_thread(self._ledger.told, DRAINED)
+        for note in [msgspec.convert(note, NodeNote) for note in notes]:
+            await self._note(note)
+
+    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+        """The report that was asked for, or a refusal with its sentence."""
+        try:
+            match question:
+                case console.AskQueue():
+                    return self._queue(person, question)
+                case console.AskProjects():
+                    return self._projects(person)
+                case console.AskAbout():
+                    return await self._about(person, question.id)
+                case console.Cancel():
+                    return await self._cancel(person, question.id)
+                case console.Drain():
+                    return await self._drain(person, question)
+        except CannotTell as problem:
+            return wire.Refused(code=problem.code, sentence=problem.sentence)
+        except LedgerAway as error:
+            return wire.Refused(code=error.code, sentence=str(error))
+
+    # --- who waits, who runs
+
+    def _queue(self, person: Person, asked: console.AskQueue) -> console.QueueReport:
+        if not person.is_admin and asked.user not in (None, person.user):
+            raise CannotTell("not-allowed", "Only admins see whose cells other people's are.")
+        if not person.is_admin and asked.project not in (None, *_own_projects(person)):
+            raise CannotTell("not-allowed", f"You are not in the project {asked.project!r}. Only admins see others'.")
+
+        def is_asked_for(one: Request | Lease) -> bool:
+            return asked.user in (None, one.user) and (asked.project is None or asked.project in self._path(one))
+
+        line = [one for one in reports.in_line(self._state) if is_asked_for(one)]
+        leases = [one for one in self._state.leases.values() if is_asked_for(one)]
+        waiting = [self._waiting(one) for one in line[:_MOST_WAITING]]
+        return console.QueueReport(
+            waiting=tuple(row if _may_see(person, row.user) else _blank_waiting(row) for row in waiting),
+            waiting_count=len(line),
+            running=self._running(person, leases),
+            slot_word=self._agents.slot_word,
+        )
+
+    def _waiting(self, request: Request) -> console.WaitingRow:
+        wish, now_ms = self._leases.wishes.get(request.id), self._now_ms()
+        return reports.waiting(
+            self._state,
+            request,
+            waited_ms=now_ms - wish.since_ms if wish is not None else 0,
+            label=wish.message.label if wish is not None else "",
+            now_ms=now_ms,
+        )
+
+    def _running(self, person: Person, leases: list[Lease]) -> tuple[console.RunningRow, ...]:
+        """Leases, those with the oldest phase first."""
+        covered, now_ms = reports.in_quota(self._state), self._now_ms()
+        oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
+        rows = [reports.running(self._state, lease, covered, now_ms) for lease in oldest]
+        return tuple(row if _may_see(person, row.user) else _blank_running(row) for row in rows)
+
+    def _path(self, one: Request | Lease) -> list[ProjectId]:
+        account = self._state.accounts.by_id.get(one.project)
+        return [at.project.id for at in account.path] if account is not None else []
+
+    # --- projects
+
+    def _projects(self, person: Person) -> console.ProjectReport:
+        state = self._state
+        accounts = list(reports.tree(state))
+        if not person.is_admin:
+            mine = [state.accounts.by_id[own] for own in _own_projects(person) if own in state.accounts.by_id]
+            seen = {at.project.id for account in mine for at in account.path}
+            accounts = [account for account in accounts if account.project.id in seen]
+        rows = tuple(reports.project(account, state.accounts.now_ms) for account in accounts)
+        return console.ProjectReport(projects=rows, slot_word=self._agents.slot_word)
+
+    def _standing(self, one: Request | Lease) -> tuple[console.ProjectRow, ...]:
+        accounts = self._state.accounts
+        return tuple(reports.project(at, accounts.now_ms) for at in accounts.of(one.project).path)
+
+    # --- one of them
+
+    async def _about(
+        self, person: Person, name: str
+    ) -> console.AboutWaiting | console.AboutRunning | console.AboutEnded:
+        word = self._agents.slot_word
+        match self._find(person, name):
+            case Request() as request:
+                return console.AboutWaiting(
+                    request=self._waiting(request),
+                    projects=self._standing(request),
+                    nodes=tuple(reports.nodes(self._state, request)),
+                    slot_word=word,
+                )
+            case Lease() as lease:
+                (row,), projects = self._running(person, [lease]), self._standing(lease)
+                cells = await self._ended(person, lease.id)
+                return console.AboutRunning(lease=row, projects=projects, cells=cells, slot_word=word)
+            case None:
+                cells = await self._ended(person, name)
+                if not cells:
+                    raise _unknown(person, name)
+                return console.AboutEnded(cells=cells, slot_word=word)
+
+    async def _ended(self, person: Person, name: str) -> tuple[console.EndedRow, ...]:
+        user = None if person.is_admin else person.user
+        if len(name) < _LEAST:
+            return ()
+        return tuple(map(reports.ended, await asyncio.to_thread(self._ledger.about, name, user, _MOST_ENDED)))
+
+    def _find(self, person: Person, name: str) -> Request | Lease | None:
+        """What has the id, or whose id begins so and no other's. None: nothing that waits or holds slots now."""
+        found: dict[LeaseId, Request | Lease] = {}
+        everything: Iterator[Request | Lease] = chain(self._state.pending.values(), self._state.leases.values())
+        for one in everything:
+            if _may_see(person, one.user):
+                names = list(_names(one))
+                if name in names:
+                    return one
+                if len(name) >= _LEAST and any(known.startswith(name) for known in names):
+                    found[_lease_id(one)] = one
+        if len(found) > 1:
+            several = ", ".join(list(found)[:_MOST_NAMED]) + (", …" if len(found) > _MOST_NAMED else "")
+            raise CannotTell("ambiguous", f"{len(found)} ids begin with {name!r}: {several}. Write more of it.")
+        return next(iter(found.values()), None)
+
+    # --- what changes something
+
+    async def _cancel(self, person: Person, name: str) -> console.Cancelled:
+        found = self._find(person, name)
+        if found is None:
+            raise _unknown(person, name, "waits or runs")
+        sentence = (
+            "You cancelled this cell at the command line."
+            if found.user == person.user
+            else f"An admin ({person.user}) cancelled this cell."
+        )
+        self._log.info("cancelled", lease=_lease_id(found), user=found.user, by=person.user)
+        if isinstance(found, Request):
+            if await self._leases.cancel_request(found.id, sentence):
+                return console.Cancelled(lease=found.lease, user=found.user, what="withdrawn")
+            if found.lease not in self._state.leases:
+                raise _unknown(person, name, "waits or runs")
+            found = self._state.leases[found.lease]
+        if found.phase not in (Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING):
+            raise CannotTell("no-cell", f"No cell runs in {found.id}: there is nothing to cancel.")
+        return console.Cancelled(
+            lease=found.id, user=found.user, what=await self._leases.cancel_cell(found.id, sentence)
+        )
+
+    async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
+        if not person.is_admin:
+            raise CannotTell("not-allowed", "Only admins drain nodes.")
+        names = self._drained | {agent: known.message.node for agent, known in self._agents.known.items()}
+        agents = tuple(agent for agent, node in names.items() if asked.node in (agent, node))
+        if not agents:
+            nodes = ", ".join(sorted(set(names.values()))) or "none"
+            raise CannotTell("no-node", f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}.")
+        for agent in agents:
+            if asked.is_undone == (agent in self._drained):
+                note = NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user)
+                self._log.info("node drained" if note.is_drained else "node given back", node=note.node, by=note.by)
+                await self._note(note)
+                await self._keep(note)
+        await self._leases.tell_queue(everybody=True)
+        leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
+        return console.Drained(
+            node=names[agents[0]],
+            agents=agents,
+            is_drained=not asked.is_undone,
+            running=self._running(person, leases),
+            slot_word=self._agents.slot_word,
+        )
+
+    async def _keep(self, note: NodeNote) -> None:
+        """For brokers that are started later."""
+        try:
+            await asyncio.to_thread(
+                self._ledger.append, DRAINED, msgspec.to_builtins(note), time.time_ns() // 1_000_000
+            )
+        except LedgerAway as error:
+            self._log.warning("a restart forgets that a node is drained", node=note.node, problem=str(error))
+
+    async def _note(self, note: NodeNote) -> None:
+        if note.is_drained:
+            self._drained[note.agent] = note.node
+        else:
+            self._drained.pop(note.agent, None)
+        await self._leases.step(events.NodeDrained(note.agent, note.is_drained))
+
+
+def _own_projects(person: Person) -> tuple[ProjectId, ...]:
+    return (*map(ProjectId, person.groups), person.project)
+
+
+def _may_see(person: Person, user: UserName) -> bool:
+    return person.is_admin or user == person.user
+
+
+def _blank_waiting(row: console.WaitingRow) -> console.WaitingRow:
+    """Somebody else's request: that it is there, and no more of it than its place shows."""
+    return msgspec.structs.replace(
+        row, lease=LeaseId(""), user=SOMEONE, project=ProjectId(""), reason="", label="", wait_ms=None
+    )
+
+
+def _blank_running(row: console.RunningRow) -> console.RunningRow:
+    return msgspec.structs.replace(
+        row, lease=LeaseId(""), cell=None, user=SOMEONE, project=ProjectId(""), in_quota=None
+    )
+
+
+def _lease_id(one: Request | Lease) -> LeaseId:
+    """The one name of a request and of the lease that it becomes."""
+    return one.lease if isinstance(one, Request) else one.id
+
+
+def _names(one: Request | Lease) -> Iterator[str]:
+    yield _lease_id(one)
+    request = one.id if isinstance(one, Request) else one.request if one.phase is Phase.GRANTED else None
+    if request is not None:
+        yield request.rpartition("/")[2]  # as its kernel calls it, which calls its first cell so, too
+    if isinstance(one, Lease) and one.cell is not None:
+        yield one.cell
+
+
+def _unknown(person: Person, name: str, what: str = "is known") -> CannotTell:
+    whose = "" if person.is_admin else " of yours"
+    if len(name) < _LEAST:
+        return CannotTell("unknown-id", f"{name!r} is too short for an id: write its first {_LEAST} letters at least.")
+    return CannotTell("unknown-id", f"No request, lease or cell{whose} with the id {name!r} {what}.")

@@ -1,0 +1,141 @@
+"""What the scheduler knows, in the rows that people are shown. Reads the state, changes nothing; knows no person."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from bulletin.ids import LeaseId
+from bulletin.wire import console
+from gpu_worker.scheduler import explain
+from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.projects import GPU_MILLI
+from gpu_worker.scheduler.state import LANES, USING, Lease, Node, Request, State
+
+_STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
+    Phase.GRANTED: "granted",
+    Phase.BUSY: "busy",
+    Phase.RECLAIMING: "reclaiming",
+    Phase.HOT: "hot",
+}
+
+
+def in_line(state: State) -> list[Request]:
+    """All that wait, those whose place is known first and in its order, then by who asked first."""
+    places = {request: place for lane in LANES for request, place in explain.standings(state, lane).items()}
+    return sorted(state.pending.values(), key=lambda one: (places.get(one.id, len(places)), one.entry.key[-1]))
+
+
+def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_ms: int) -> console.WaitingRow:
+    """A request that waits."""
+    known = explain.waiting(state, request.id, now_ms)
+    assert known is not None, "it is pending"
+    return console.WaitingRow(
+        lease=request.lease,
+        position=known.position,
+        user=request.user,
+        project=request.project,
+        qos=request.qos,
+        gpus=request.gpus,
+        walltime_ms=request.walltime_ms,
+        waited_ms=waited_ms,
+        reason=known.reason,
+        wait_ms=known.wait_ms,
+        in_quota=known.in_quota,
+        label=label,
+    )
+
+
+def running(state: State, lease: Lease, covered: set[LeaseId], now_ms: int) -> console.RunningRow:
+    """A lease, whatever it is doing. `covered` are those that are in quota."""
+    node = state.nodes[lease.agent]
+    return console.RunningRow(
+        lease=lease.id,
+        cell=lease.cell,
+        user=lease.user,
+        project=lease.project,
+        qos=lease.qos,
+        node=node.name,
+        slots=lease.slots,
+        state=_STATES.get(lease.phase, "leaving"),
+        for_ms=max(0, now_ms - lease.since_ms),
+        walltime_ms=lease.walltime_ms,
+        in_quota=lease.id in covered if lease.phase in USING else None,
+    )
+
+
+def in_quota(state: State) -> set[LeaseId]:
+    """Of the leases in use those that a guarantee covers: of a project's the earliest, as many as fit in it."""
+    covered: set[LeaseId] = set()
+    sums: dict[str, int] = {}
+    for lease in sorted(state.leases.values(), key=lambda one: (one.since_ms, one.id)):
+        if lease.phase not in USING:
+            continue
+        account = state.accounts.by_id.get(lease.project)
+        for at in account.path if account is not None else ():
+            sums[at.project.id] = sums.get(at.project.id, 0) + lease.cost
+            if sums[at.project.id] <= at.guaranteed:
+                covered.add(lease.id)
+    return covered
+
+
+def project(account: Account, now_ms: int) -> console.ProjectRow:
+    """How a project stands."""
+    row = console.ProjectRow(
+        project=account.project.id,
+        parent=account.parent.project.id if account.parent is not None else None,
+        used_milli=account.used,
+        held_milli=account.held,
+        guaranteed_milli=account.guaranteed,
+        limit_milli=account.limit,
+        waiting=sum(account.waiting.values()),
+        borrows_in_ms=max(0, account.borrows_from_ms - now_ms),
+    )
+    budget, left = account.project.budget, account.left(now_ms)
+    if budget is None or left is None:
+        return row
+    return msgspec.structs.replace(
+        row,
+        budget_ms=budget.gpu_ms,
+        budget_left_ms=left // GPU_MILLI,
+        period=budget.period,
+        period_ends_ms=account.period_ends_ms - now_ms,
+    )
+
+
+def tree(state: State) -> Iterator[Account]:
+    """All projects, each behind what it is in; siblings by their names."""
+    waiting = sorted(state.accounts.top.values(), key=lambda one: one.project.id, reverse=True)
+    while waiting:
+        account = waiting.pop()
+        yield account
+        waiting += sorted(account.children.values(), key=lambda one: one.project.id, reverse=True)
+
+
+def nodes(state: State, request: Request) -> Iterator[console.NodeRow]:
+    """The nodes that have slots of the kind that the request would use."""
+    for node in state.nodes.values():
+        if node.lanes[request.lane].capacity:
+            yield _node(node, request)
+
+
+def _node(node: Node, request: Request) -> console.NodeRow:
+    counts = node.lanes[request.lane]
+    return console.NodeRow(
+        node=node.name,
+        capacity=counts.capacity,
+        free=counts.free,
+        busy=counts.capacity - counts.free - counts.hot - counts.leaving,
+        hot=counts.hot,
+        leaving=counts.leaving,
+        is_drained=node.is_drained,
+        is_large_enough=counts.capacity >= request.need,
+    )
+
+
+def ended(row: dict[str, Any]) -> console.EndedRow:
+    """A row of the ledger's cells."""
+    fields = {name: row[name] for name in console.EndedRow.__struct_fields__}
+    fields["slots"] = msgspec.json.decode(fields["slots"])
+    return msgspec.convert(fields, console.EndedRow)

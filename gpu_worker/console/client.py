@@ -1,0 +1,94 @@
+"""One question to a broker, and its answer. Who asks is known by a connection file, or by the hub's token."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import zmq
+import zmq.asyncio
+
+from bulletin import __version__
+from bulletin.errors import BadConfig, MalformedMessage, NotDone
+from bulletin.ids import KernelId
+from bulletin.wire import channel, console, frames, keys
+from bulletin.wire import messages as wire
+
+_ANSWER_S = 10.0
+
+
+def find(folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.environ) -> keys.Connection:
+    """The pool in a folder. One that nobody named is the last choice, after the hub's and the environment's file.
+
+    Raises
+    ------
+    NotDone
+        If there is none.
+    BadConfig
+        If the connection file cannot be used.
+    """
+    file = environ.get("BULLETIN_CONNECTION_FILE", "")
+    if not is_named and environ.get("BULLETIN_ADDRESS"):
+        return keys.Connection(
+            address=environ["BULLETIN_ADDRESS"],
+            public_key=environ.get("BULLETIN_PUBLIC_KEY", ""),
+            token=environ.get("JUPYTERHUB_API_TOKEN", ""),
+        )
+    path = Path(file).expanduser() if file and not is_named else folder / "connection.json"
+    try:
+        return keys.read_private(path, keys.Connection)
+    except FileNotFoundError:
+        raise NotDone(f"No pool runs in {path.parent}. Start one with: bulletin pool --folder ...") from None
+    except OSError as error:
+        raise BadConfig(f"{path} cannot be read: {error.strerror}. Only the pool's own user may.") from None
+
+
+def ask(connection: keys.Connection, question: console.FromConsole | wire.Look) -> console.Report | wire.Picture:
+    """Ask once, and wait for the answer. What it changes is changed once, or not at all.
+
+    Raises
+    ------
+    NotDone
+        With the broker's own sentence, where it says no; or because it does not answer.
+    """
+    return asyncio.run(_ask(connection, question))
+
+
+async def _ask(connection: keys.Connection, question: console.FromConsole | wire.Look) -> console.Report | wire.Picture:
+    context = zmq.asyncio.Context()
+    socket: zmq.asyncio.Socket = channel.connect(
+        context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
+    )
+    unpacker: frames.Unpacker[console.ToClient] = frames.Unpacker(console.ToClient)
+    hello = wire.Hello(
+        protocol=wire.PROTOCOL,
+        version=__version__,
+        token=connection.token,
+        kernel=KernelId(keys.make_secret()),
+    )
+    is_asked = False
+    try:
+        async with asyncio.timeout(_ANSWER_S):
+            await socket.send_multipart(frames.pack(hello))
+            while True:
+                message, _ = unpacker.unpack(await socket.recv_multipart())
+                match message:
+                    case wire.Welcome() if not is_asked:
+                        is_asked = True
+                        await socket.send_multipart(frames.pack(question))
+                    case wire.Refused(sentence=sentence):
+                        raise NotDone(sentence)
+                    case wire.Malformed(problem=problem):
+                        raise NotDone(f"The pool's broker does not understand this command: {problem}.")
+                    case wire.Unknown():
+                        raise NotDone("The pool's broker was restarted in this moment. Ask again.")
+                    case wire.Welcome() | wire.Queued() | wire.Granted() | wire.Revoked() | wire.Pong():
+                        pass  # not what was asked
+                    case _:
+                        return message
+    except TimeoutError:
+        raise NotDone("The pool's broker does not answer. See its log.") from None
+    except MalformedMessage as error:
+        raise NotDone(f"The pool's broker answers what this command does not understand: {error.problem}.") from None
+    finally:
+        context.destroy(linger=0)

@@ -1,0 +1,85 @@
+"""What every command shares: settings, a configuration file, an exit status, clean words for bad ones."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from traitlets import Bool, Unicode
+from traitlets.config import Application, catch_config_error
+
+from bulletin import __version__
+from bulletin.errors import BadConfig
+from gpu_worker.config import Pool, Settings
+
+
+class Command(Application):
+    """What every command shares: settings, a configuration file, and clean words for bad ones."""
+
+    version = __version__
+    #: The exit status, set by `start`.
+    status = 0
+    classes = [Pool]
+    config_file = Unicode("", help="A configuration file in Python, as Jupyter's. Example: bulletin_config.py").tag(
+        config=True
+    )
+    exit_with_stdin = Bool(False, help="End when standard input ends: whoever started this is gone.").tag(config=True)
+    aliases = {
+        "folder": "Pool.folder",
+        "host": "Pool.host",
+        "slots": "Pool.slots",
+        "device": "Pool.device",
+        "keep": "Pool.keep",
+        "idle-exit": "Pool.idle_exit",
+        "database": "Pool.database",
+        "config": "Command.config_file",
+    }
+    flags = {
+        "exit-with-stdin": ({"Command": {"exit_with_stdin": True}}, "End when standard input ends."),
+    }
+
+    @catch_config_error
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Read the command line and the configuration file."""
+        super().initialize(argv)
+        if self.config_file:
+            path = Path(self.config_file).absolute()
+            if not path.exists():
+                raise BadConfig(f"There is no configuration file {path}.")
+            self.load_config_file(path.name, path=str(path.parent))
+
+    def settings(self) -> Settings:
+        """The settings, checked. Raises BadConfig."""
+        return Pool(parent=self).settings()
+
+    def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Run until it ends, a signal comes, or standard input ends."""
+
+        async def main() -> int:
+            task = asyncio.create_task(make())
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, task.cancel)
+            if self.exit_with_stdin:
+                when_stdin_ends(loop, task.cancel)
+            with contextlib.suppress(asyncio.CancelledError):
+                return await task
+            return 128 + signal.SIGTERM
+
+        return asyncio.run(main())
+
+
+def when_stdin_ends(loop: asyncio.AbstractEventLoop, then: Callable[[], object]) -> None:
+    """Call `then` once whoever started this has closed its standard input."""
+    handle = sys.stdin.fileno()
+
+    def look() -> None:
+        if not os.read(handle, 4096):
+            loop.remove_reader(handle)
+            then()
+
+    loop.add_reader(handle, look)

@@ -1,0 +1,182 @@
+"""`bulletin queue`, `explain`, `cancel`, `drain` and `quota`: one question each, in words or as JSON."""
+
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+from traitlets import Bool, Int, Unicode
+
+from bulletin.errors import BadConfig
+from bulletin.ids import ProjectId, UserName
+from bulletin.wire import console
+from bulletin.wire import messages as wire
+from gpu_worker.config import Pool
+from gpu_worker.console import client, text
+from gpu_worker.console.command import Command
+
+
+class Question(Command):
+    """A command that asks the broker of a pool, and prints the answer."""
+
+    as_json = Bool(False, help="Write JSON, exact, in milliseconds and thousandths of a GPU.").tag(config=True)
+    aliases = {"folder": "Pool.folder", "config": "Command.config_file"}
+    flags = {"json": ({"Question": {"as_json": True}}, "Write JSON.")}
+    usage = ""
+    #: How many words must stand behind the command's name.
+    words = 0
+
+    def start(self) -> None:
+        """Ask and print."""
+        if len(self.extra_args) != self.words:
+            self.refuse()
+            return
+        pool = Pool(parent=self)
+        folder = Path(pool.folder).expanduser().absolute()
+        answer = client.ask(client.find(folder, is_named="folder" in self.config.Pool), self.question(*self.extra_args))
+        if self.as_json:
+            lines = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n"
+        else:
+            lines = "".join(line + "\n" for line in self.show(answer))
+        try:
+            sys.stdout.write(lines)
+            sys.stdout.flush()
+        except BrokenPipeError:  # who reads has seen enough; nor shall the interpreter's own flush complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def question(self, name: str = "") -> console.FromConsole | wire.Look:
+        """What is asked, given the word behind the command's name."""
+        raise NotImplementedError
+
+    def show(self, answer: console.Report | wire.Picture) -> list[str]:
+        """The answer in lines."""
+        assert not isinstance(answer, wire.Picture)
+        return text.show(answer)
+
+    def refuse(self) -> None:
+        """The command was written in a way that is none."""
+        sys.stderr.write(f"usage: bulletin {self.usage}\n")
+        self.status = 2
+
+
+class QueueCommand(Question):
+    """Who waits, and who runs."""
+
+    name = "bulletin-queue"
+    description = "Show who waits, in order, and why; and who runs where. Only admins see other people's names."
+    usage = "queue [--user=NAME] [--project=NAME] [--json]"
+    user = Unicode("", help="Only of this user.").tag(config=True)
+    project = Unicode("", help="Only of this project and what is in it.").tag(config=True)
+    aliases = {**Question.aliases, "user": "QueueCommand.user", "project": "QueueCommand.project"}
+
+    def question(self, _: str = "") -> console.AskQueue:
+        """Ask for the queue."""
+        return console.AskQueue(
+            user=UserName(self.user) if self.user else None,
+            project=ProjectId(self.project) if self.project else None,
+        )
+
+
+class ExplainCommand(Question):
+    """All about one."""
+
+    name = "bulletin-explain"
+    description = (
+        "Say all that is known of a request, a lease or a cell: explain ID. Why it waits, where it runs, how it ended. "
+        "The beginning of an id is enough."
+    )
+    usage = "explain ID [--json]"
+    words = 1
+
+    def question(self, name: str = "") -> console.AskAbout:
+        """Ask about it."""
+        return console.AskAbout(id=_checked(name))
+
+
+class CancelCommand(Question):
+    """Stop one."""
+
+    name = "bulletin-cancel"
+    description = (
+        "Withdraw a waiting request, or interrupt its cell as the stop button does: cancel ID. "
+        "Said again, its process is ended. Its owner and admins may."
+    )
+    usage = "cancel ID [--json]"
+    words = 1
+
+    def question(self, name: str = "") -> console.Cancel:
+        """Have it cancelled."""
+        return console.Cancel(id=_checked(name))
+
+
+class DrainCommand(Question):
+    """Empty a node."""
+
+    name = "bulletin-drain"
+    description = (
+        "Give a node nothing more, so that it can be taken down: drain NODE. Running cells end first, idle sessions "
+        "leave at once. It holds until `drain NODE --undo`. For admins."
+    )
+    usage = "drain NODE [--undo] [--json]"
+    words = 1
+    undo = Bool(False, help="Give the node cells again.").tag(config=True)
+    flags = {**Question.flags, "undo": ({"DrainCommand": {"undo": True}}, "Give the node cells again.")}
+
+    def question(self, name: str = "") -> console.Drain:
+        """Have it drained."""
+        return console.Drain(node=_checked(name), is_undone=self.undo)
+
+
+class QuotaCommand(Question):
+    """Projects of a pool, and the quota file before it is used."""
+
+    name = "bulletin-quota"
+    description = (
+        "Show what each project uses, may use and waits for: quota. "
+        "Say every error of a quota file with its line: quota check FILE; with --gpus=N also what N GPUs cannot keep, "
+        "and exit status 1 is a file with errors."
+    )
+    usage = "quota check FILE [--gpus=N]\n       bulletin quota [show] [--json]"
+    gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
+    aliases = {**Question.aliases, "gpus": "QuotaCommand.gpus"}
+
+    def start(self) -> None:
+        """Show the projects, or read the file and say what is in it."""
+        match self._verb, self.extra_args:
+            case "show", []:
+                super().start()
+            case "check", [file]:
+                self._check(file)
+            case _:
+                self.refuse()
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Take the verb off: options may then stand before the file and after it."""
+        words = list(sys.argv[1:] if argv is None else argv)
+        self._verb = words.pop(0) if words and not words[0].startswith("-") else "show"
+        super().parse_command_line(words)
+
+    def question(self, _: str = "") -> console.AskProjects:
+        """Ask for the projects."""
+        return console.AskProjects()
+
+    def _check(self, file: str) -> None:
+        from gpu_worker.quotas import read_quotas
+        from gpu_worker.scheduler.projects import GPU_MILLI
+
+        try:
+            quotas, warnings = read_quotas(file, self.gpus * GPU_MILLI or None)
+        except BadConfig as error:
+            sys.stderr.write(f"{error}\n")
+            self.status = 1
+            return
+        sys.stderr.writelines(f"{warning}\n" for warning in warnings)
+        projects = "1 project" if len(quotas.projects) == 1 else f"{len(quotas.projects)} projects"
+        sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
+
+
+def _checked(name: str) -> str:
+    """A word that may go into a message."""
+    if not 0 < len(name) <= wire.TEXT_LIMIT:
+        raise BadConfig(f"{name[:20]!r} is no id and no name: those have 1 to {wire.TEXT_LIMIT} letters.")
+    return name

@@ -1,0 +1,159 @@
+"""What an admin types at a pool that runs: who waits and why, stop this, empty that node. Real kernels, real cells."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpu_worker import cli
+from tests.integration.conftest import Notebook, PoolProcess, until
+
+STUBBORN = """%%gpu
+import time
+print('started')
+while True:
+    try:
+        time.sleep(100)
+    except KeyboardInterrupt:
+        print('not now')"""
+
+Bulletin = Callable[..., str]
+
+
+@pytest.fixture
+def type_at(capsys: pytest.CaptureFixture[str]) -> Callable[[PoolProcess], Bulletin]:
+    """Type commands at a pool."""
+
+    def at(pool: PoolProcess) -> Bulletin:
+        def bulletin(*words: str, status: int = 0) -> str:
+            with pytest.raises(SystemExit) as ended:
+                cli.main([*words, "--folder", str(pool.folder)])
+            said = capsys.readouterr()
+            assert ended.value.code == status, said
+            return said.err if status else said.out
+
+        return bulletin
+
+    return at
+
+
+@pytest.fixture
+def bulletin(pool: PoolProcess, type_at: Callable[[PoolProcess], Bulletin]) -> Bulletin:
+    """Type commands at the shared pool."""
+    return type_at(pool)
+
+
+def queue(bulletin: Bulletin) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(bulletin("queue", "--json"))
+    return found
+
+
+def of_busy(bulletin: Bulletin) -> dict[str, Any]:
+    """The lease whose cell runs, once the broker has heard of it."""
+    found: dict[str, Any] = until(
+        lambda: next((row for row in queue(bulletin)["running"] if row["state"] == "busy"), None), "the cell to begin"
+    )
+    return found
+
+
+def test_who_waits_is_listed_explained_and_withdrawn(
+    pool: PoolProcess, bulletin: Bulletin, notebook: Notebook, open_notebook: Callable[..., Notebook]
+) -> None:
+    first, second = open_notebook(pool), notebook
+    busy = first.start_until("%%gpu --gpus 2\nprint('started')\ninput()", shows="started")
+    waits = second.start_until("%%gpu --label mine\nx = 1", shows="1st in line")
+    running = of_busy(bulletin)
+    assert bulletin("queue").splitlines()[0] == "1 waiting, 1 running"
+    (waiting,) = queue(bulletin)["waiting"]
+    assert waiting["reason"] == "all 2 CPU slots are busy"
+    assert bulletin("explain", waiting["lease"][:8]).startswith(
+        f"{waiting['lease'][:10]} of {waiting['user']} waits: all 2 CPU slots are busy."
+    )
+    assert "runs a cell on" in bulletin("explain", running["cell"])
+    assert bulletin("quota", "show").splitlines()[0] == "1 project, 2 CPU slots used, 1 waiting"
+    assert "is withdrawn" in bulletin("cancel", waiting["lease"])
+    output = second.collect(waits)
+    assert output.error is not None
+    assert output.error["ename"] == "CellStopped"
+    assert output.error["evalue"].startswith("You cancelled this cell at the command line.")
+    assert queue(bulletin)["waiting"] == []
+    first.answer("go")
+    assert first.collect(busy).error is None
+    until(lambda: running["cell"] in [cell.cell for cell in pool.picture().recent], "the cell in the ledger")
+    assert "is over: returned" in bulletin("explain", running["cell"][:12])
+    assert second.run("%%gpu\nprint('again')").stream() == "again\n"
+
+
+def test_a_running_cell_is_stopped_and_what_it_did_is_kept(bulletin: Bulletin, notebook: Notebook) -> None:
+    busy = notebook.start_until("%%gpu\nimport time\nx = 1\nprint('started')\ntime.sleep(1000)", shows="started")
+    assert "is interrupted" in bulletin("cancel", of_busy(bulletin)["lease"])
+    output = notebook.collect(busy)
+    assert output.error is not None
+    assert output.error["ename"] == "KeyboardInterrupt"
+    assert "You cancelled this cell at the command line." in output.shown
+    assert notebook.value("x") == "1"
+
+
+def test_a_cell_that_will_not_stop_is_ended_when_it_is_said_again(bulletin: Bulletin, notebook: Notebook) -> None:
+    busy = notebook.start_until(STUBBORN, shows="started")
+    lease = of_busy(bulletin)["lease"]
+    done: list[str] = []
+
+    def once_more(message: dict[str, Any]) -> None:
+        if "not now" in str(message["content"]) and not done:
+            done.append(bulletin("cancel", lease))
+
+    assert "is interrupted" in bulletin("cancel", lease)
+    output = notebook.collect(busy, once_more)
+    assert "is ended" in done[0]
+    assert output.error is not None
+    assert output.error["ename"] == "CellLost"
+    assert "stopped by ending its process" in output.error["evalue"]
+    assert notebook.run("%%gpu\nprint('again')").stream() == "again\n"
+
+
+def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed(
+    start_pool: Callable[..., PoolProcess],
+    open_notebook: Callable[..., Notebook],
+    type_at: Callable[[PoolProcess], Bulletin],
+) -> None:
+    pool = start_pool("--slots", "2")
+    bulletin = type_at(pool)
+    idle, busy = open_notebook(pool), open_notebook(pool)
+    idle.run("%%gpu\nx = 1")
+    runs = busy.start_until("%%gpu\nprint('started')\ninput()", shows="started")
+    until(lambda: sorted(row["state"] for row in queue(bulletin)["running"]) == ["busy", "hot"], "one hot session")
+    node = queue(bulletin)["running"][0]["node"]
+    assert bulletin("drain", node).splitlines()[0] == (
+        f"{node} is given nothing more; 1 cell still runs there, and 1 idle session leaves. "
+        f"Undo: bulletin drain {node} --undo"
+    )
+    until(lambda: len(queue(bulletin)["running"]) == 1, "the idle session to leave")
+    waits = idle.start_until("%%gpu\nprint('mine')", shows="is being drained")
+    pool.part("broker").kill()
+    until(lambda: "busy" in [slot.state for slot in pool.picture().slots], "the broker to know its leases again")
+    until(lambda: queue(bulletin)["waiting"], "the request to be said again")
+    assert queue(bulletin)["waiting"][0]["reason"] == f"node {node} is being drained"
+    busy.answer("go")
+    assert busy.collect(runs).error is None
+    until(lambda: queue(bulletin)["running"] == [], "the node to be empty")
+    assert bulletin("drain", node, "--undo") == f"{node} is given cells again.\n"
+    assert idle.collect(waits).stream() == "mine\n"
+
+
+def test_what_is_not_there_is_said(bulletin: Bulletin) -> None:
+    assert bulletin("explain", "l-0000000", status=1) == (
+        "bulletin explain: No request, lease or cell with the id 'l-0000000' is known.\n"
+    )
+    assert "waits or runs" in bulletin("cancel", "l-0000000", status=1)
+    assert "There is no node 'moon'" in bulletin("drain", "moon", status=1)
+    assert bulletin("cancel", status=2) == "usage: bulletin cancel ID [--json]\n"
+
+
+def test_a_folder_without_a_pool_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["queue", "--folder", str(tmp_path)])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"bulletin queue: No pool runs in {tmp_path}.")

@@ -1,0 +1,162 @@
+"""Reports as people read them: one line first, aligned columns, nothing that moves the cursor."""
+
+import msgspec
+import pytest
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
+from bulletin.wire import console
+from gpu_worker.console import text
+
+WAITING = console.WaitingRow(
+    lease=LeaseId("l-75c88b1d1ce1bf8c"),
+    position=1,
+    user=UserName("eve"),
+    project=ProjectId("guests"),
+    qos="interactive",
+    gpus=1,
+    walltime_ms=1_800_000,
+    waited_ms=12_000,
+    reason="all 8 GPUs are busy; 3 requests are before yours",
+    wait_ms=1_800_000,
+    in_quota=False,
+)
+RUNNING = console.RunningRow(
+    lease=LeaseId("l-86863ac1eac12b24"),
+    cell=CellId("c9fdd0cf144a644cb2600e5bc273dc65"),
+    user=UserName("ann"),
+    project=ProjectId("lab"),
+    qos="interactive",
+    node="node-1",
+    slots=(SlotId("gpu-0"), SlotId("gpu-1")),
+    state="busy",
+    for_ms=720_000,
+    walltime_ms=1_800_000,
+    in_quota=True,
+)
+PROJECT = console.ProjectRow(
+    project=ProjectId("school"),
+    parent=None,
+    used_milli=2500,
+    held_milli=3000,
+    guaranteed_milli=2000,
+    limit_milli=None,
+    waiting=4,
+    budget_ms=10 * 3_600_000,
+    budget_left_ms=9 * 1_800_000,
+    period="week",
+    period_ends_ms=86_400_000,
+    borrows_in_ms=60_000,
+)
+
+
+def test_the_queue() -> None:
+    hot = msgspec.structs.replace(RUNNING, lease=LeaseId("l-2"), state="hot", in_quota=None, slots=(SlotId("gpu-3"),))
+    report = console.QueueReport(waiting=(WAITING,), waiting_count=3, running=(RUNNING, hot), slot_word="GPU")
+    assert text.show(report) == [
+        "3 waiting, 1 running, 1 kept hot",
+        "",
+        "waiting",
+        "  #  id          who  project  QoS          asks for  waited  at most  pays",
+        "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    30 min   borrows",
+        "       all 8 GPUs are busy; 3 requests are before yours",
+        "  and 2 more",
+        "",
+        "running",
+        "  id          who  project  QoS          node    slots         for     pays      state",
+        "  l-86863ac1  ann  lab      interactive  node-1  gpu-0, gpu-1  12 min  in quota  running",
+        "  l-2         ann  lab      interactive  node-1  gpu-3         12 min  -         kept hot",
+    ]
+
+
+def test_the_projects() -> None:
+    inside = msgspec.structs.replace(
+        PROJECT,
+        project=ProjectId("maths"),
+        parent=ProjectId("school"),
+        limit_milli=500,
+        budget_ms=None,
+        budget_left_ms=None,
+        borrows_in_ms=0,
+    )
+    report = console.ProjectReport(projects=(PROJECT, inside), slot_word="GPU")
+    assert text.show(report) == [
+        "2 projects, 2.5 GPUs used, 4 waiting",
+        "",
+        "GPUs; the budget in GPU-hours",
+        "  project  used  held  guaranteed  limit  budget left         waiting",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  4        borrows again in 60 s",
+        "    maths  2.5   3     2           0.5    none                4",
+    ]
+
+
+def test_why_one_waits() -> None:
+    node = console.NodeRow(
+        node="n1", capacity=8, free=0, busy=7, hot=0, leaving=1, is_drained=False, is_large_enough=True
+    )
+    small = msgspec.structs.replace(node, node="n2", is_large_enough=False)
+    drained = msgspec.structs.replace(node, node="n3", is_drained=True)
+    about = console.AboutWaiting(
+        request=msgspec.structs.replace(WAITING, label="train"),
+        projects=(PROJECT,),
+        nodes=(node, small, drained),
+        slot_word="GPU",
+    )
+    assert text.show(about) == [
+        "l-75c88b1d of eve waits: all 8 GPUs are busy; 3 requests are before yours.",
+        "",
+        "  id        l-75c88b1d1ce1bf8c",
+        "  place     1 in line, for 12 s, 30 min more at most",
+        "  asks for  1 GPU for 30 min, QoS interactive",
+        "  pays      project guests, borrows: its guarantee does not cover it now",
+        "  label     train",
+        "",
+        "what pays for it, from the inside out, in GPUs; the budget in GPU-hours",
+        "  project  used  held  guaranteed  limit  budget left         waiting",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  4        borrows again in 60 s",
+        "",
+        "nodes",
+        "  node  GPUs  free  running  hot  leaving",
+        "  n1    8     0     7        0    1",
+        "  n2    8     0     7        0    1        is too small",
+        "  n3    8     0     7        0    1        is being drained",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("granted", "was granted 12 min ago on node-1 (gpu-0, gpu-1), and its cell has not begun."),
+        ("busy", "runs a cell on node-1 (gpu-0, gpu-1) for 12 min, of 30 min at most."),
+        ("reclaiming", "gives its place back to whom it is guaranteed."),
+        ("hot", "no cell runs, and it goes when somebody needs the place."),
+        ("leaving", "leaves its place on node-1 (gpu-0, gpu-1) since 12 min."),
+    ],
+)
+def test_where_one_runs(state: str, words: str) -> None:
+    lease = msgspec.structs.replace(RUNNING, state=state)
+    lines = text.show(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
+    assert lines[0].startswith("l-86863ac1 of ann ")
+    assert " ".join(lines[:2]).strip().endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([], "nothing runs there"),
+        (["hot"], "1 idle session leaves"),
+        (["busy", "leaving", "leaving"], "1 cell still runs there, and 2 idle sessions leave"),
+        (["busy", "reclaiming"], "2 cells still run there"),
+    ],
+)
+def test_what_a_drained_node_still_holds(states: list[str], words: str) -> None:
+    running = tuple(msgspec.structs.replace(RUNNING, state=state) for state in states)
+    report = console.Drained(node="n1", agents=(AgentId("a"),), is_drained=True, running=running, slot_word="GPU")
+    assert text.show(report)[0] == f"n1 is given nothing more; {words}. Undo: bulletin drain n1 --undo"
+
+
+def test_names_cannot_move_the_cursor_and_long_reasons_are_folded() -> None:
+    row = msgspec.structs.replace(WAITING, user=UserName("\x1b[2Jeve\n"), reason="a reason; " * 30)
+    lines = text.show(console.QueueReport(waiting=(row,), waiting_count=1, running=(), slot_word="GPU"))
+    assert "\N{REPLACEMENT CHARACTER}[2Jeve\N{REPLACEMENT CHARACTER}" in lines[4]
+    assert all(line.isprintable() and len(line) <= text.WIDTH for line in lines)
+    assert len(lines) > 7
