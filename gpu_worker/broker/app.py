@@ -112,6 +112,7 @@ class Broker:
             asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),
             asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
             asyncio.create_task(self.writer.run()),
+            asyncio.create_task(self.leases.tell_news()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),

@@ -73,6 +73,8 @@ class Identity:
             With a sentence for the user: an unknown token, or one that may not use the pool.
         """
         person = self.believed(token, now_ms)
+        if person is None:
+            self._forget(now_ms)
         if person is None and self._hub is None:
             raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
         if person is None:
@@ -92,11 +94,14 @@ class Identity:
         """The person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
             return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True)
+        until_ms, person = self._believed.get(token, (now_ms, None))
+        return person if until_ms > now_ms else None
+
+    def _forget(self, now_ms: int) -> None:
+        """Drop what is believed no longer, whatever happens."""
         self._believed = {
             known: entry for known, entry in self._believed.items() if entry[0] + _BELIEVE_STILL_MS > now_ms
         }
-        until_ms, person = self._believed.get(token, (now_ms, None))
-        return person if until_ms > now_ms else None
 
     def _ask_hub(self, token: str) -> Person:
         assert self._hub is not None

@@ -17,6 +17,9 @@ from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.machine import Scheduler
 
+#: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
+_LEAST_PAUSE_S, _PAUSES = 0.02, 4
+
 
 class Wish(msgspec.Struct):
     """A request in the queue, and whose it is."""
@@ -75,6 +78,7 @@ class Leases:
         #: The nodes that may be granted, as they introduced themselves.
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
+        self._news = asyncio.Event()  #: places in line may have changed
 
     async def step(self, event: events.Event, why: str = "") -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
@@ -118,7 +122,7 @@ class Leases:
         await self.step(translate.submitted(wish.message, request, lease, wish.session, person.user, wish.project))
         if request not in self.scheduler.state.pending:  # said again after its cell began
             self.wishes.pop(request, None)
-        await self.tell_queue(everybody=False)
+        self._news.set()
 
     async def withdraw(self, request: RequestId) -> None:
         """The kernel no longer wants it, or is gone."""
@@ -132,7 +136,7 @@ class Leases:
             return False
         await self.withdraw(request)
         await self._tell(wish.session, translate.cancelled(wish.message.request, sentence))
-        await self.tell_queue(everybody=False)
+        self._news.set()
         return True
 
     async def cancel_cell(self, lease: LeaseId, sentence: str) -> Literal["withdrawn", "interrupted", "ended"]:
@@ -143,22 +147,35 @@ class Leases:
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
-    def waiting(self, request: RequestId) -> explain.Waiting | None:
-        """Where a request stands; None if it does not wait."""
+    def waiting(self, request: RequestId, now_ms: int) -> explain.Waiting | None:
+        """Where a request stands; None if it does not wait. Many are cheap if they are asked for as of one time."""
         if request not in self.scheduler.state.pending:
             return None
-        return explain.waiting(self.scheduler.state, request, self._now_ms())
+        return explain.waiting(self.scheduler.state, request, now_ms)
+
+    async def tell_news(self) -> None:
+        """Say where requests stand as soon as that changes; with a long line not each time, for it is much work."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._news.wait()
+            began_s = clock()
+            await self.tell_queue(everybody=False)
+            await asyncio.sleep(max(_LEAST_PAUSE_S, (clock() - began_s) * _PAUSES))
 
     async def tell_queue(self, *, everybody: bool) -> None:
-        """Say where requests stand: all of them each second, and at once what has changed."""
-        for request, wish in list(self.wishes.items()):
-            waiting = self.waiting(request)
-            if waiting is None:
-                continue
-            news = translate.queued(wish.message.request, waiting)
-            if everybody or news != wish.told:
-                wish.told = news
-                await self._tell(wish.session, news)
+        """Say where requests stand: to everybody, or to whom something is new."""
+        self._news.clear()
+        now_ms = self._now_ms()
+        told = []
+        for request, wish in self.wishes.items():  # all of it before anything else can happen
+            waiting = self.waiting(request, now_ms)
+            if waiting is not None:
+                news = translate.queued(wish.message.request, waiting)
+                if everybody or news != wish.told:
+                    wish.told = news
+                    told.append((wish.session, news))
+        for session, news in told:
+            await self._tell(session, news)
 
     # --- what agents report
 
@@ -200,7 +217,7 @@ class Leases:
         if deal is not None and message.code == "cancelled" and deal.granted is not None:  # before its cell ran
             await self._tell(deal.session, translate.cancelled(deal.granted.request, deal.farewell))
         await self.step(events.LeaseEnded(message.lease), message.code)
-        await self.tell_queue(everybody=False)
+        self._news.set()
 
     # --- what the scheduler asks for
 

@@ -50,7 +50,7 @@ async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
     waiting = []
     now_ms = broker.now_ms()
     for request, wish in broker.leases.wishes.items():
-        standing = broker.leases.waiting(request)
+        standing = broker.leases.waiting(request, now_ms)
         if standing is not None:
             waiting.append(
                 wire.WaitingPicture(

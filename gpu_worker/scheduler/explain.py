@@ -172,30 +172,34 @@ def _of(used: int, total: int, *, on_cpu: bool, word: str = "") -> str:
 
 
 def _is_room_being_made(state: State, request: Request) -> bool:
-    with closing(decisions(state, request.lane)) as decided:
-        return any(found is not None for other, found in decided if other is request)
+    lane = request.lane
+    if lane not in state.expecting:
+        with closing(decisions(state, lane)) as decided:
+            state.expecting[lane] = frozenset(one.id for one, found in decided if found is not None)
+    return request.id in state.expecting[lane]
 
 
 def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
-    """Seat everybody ahead, then the request, each where the slots are free first and for its whole walltime."""
-    places = standings(state, request.lane)
-    if request.id not in places:
-        return None
-    nodes = [node for node in state.nodes.values() if node.lanes[request.lane].capacity and not node.is_drained]
-    if (places[request.id] + 1) * len(nodes) > _MOST_WORK:
-        return None
-    line = list(islice(places, places[request.id] + 1))
-    free_at = [sorted(_free_at_ms(state, node, request.lane, now_ms)) for node in nodes]
-    wait_ms = None
+    lane = request.lane
+    if lane not in state.waits or state.waits[lane][0] != now_ms:
+        state.waits[lane] = now_ms, _waits(state, lane, now_ms)
+    return state.waits[lane][1].get(request.id)
+
+
+def _waits(state: State, lane: Lane, now_ms: int) -> dict[RequestId, int]:
+    """Seat those in line one after the other, each where the slots are free first and for its whole walltime."""
+    nodes = [node for node in state.nodes.values() if node.lanes[lane].capacity and not node.is_drained]
+    line = islice(standings(state, lane), _MOST_WORK // max(1, len(nodes)))
+    free_at = [sorted(_free_at_ms(state, node, lane, now_ms)) for node in nodes]
+    waits: dict[RequestId, int] = {}
     for one in map(state.pending.__getitem__, line):
-        times = min((times for times in free_at if len(times) >= one.need), key=lambda t: t[one.need - 1], default=None)
-        if times is None:
-            wait_ms = None
-            continue
-        wait_ms = times[one.need - 1]
-        times[: one.need] = [wait_ms + one.walltime_ms] * one.need
-        times.sort()
-    return wait_ms
+        need = one.need
+        times = min((times for times in free_at if len(times) >= need), key=lambda t: t[need - 1], default=None)
+        if times is not None:
+            waits[one.id] = times[need - 1]
+            times[:need] = [waits[one.id] + one.walltime_ms] * need
+            times.sort()
+    return waits
 
 
 def _free_at_ms(state: State, node: Node, lane: Lane, now_ms: int) -> Iterator[int]:

@@ -65,7 +65,7 @@ class Scheduler:
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
-        self.state.standings.clear()
+        self.state.forget_answers()
         self.state.touched.clear()
         self.state.reclaimable_ms = None
         actions = self._note(event)

@@ -123,8 +123,17 @@ class State:
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
-        self.standings: dict[Lane, dict[RequestId, int]] = {}  #: by who asked since the last step: places in line
+        #: What was asked since the last step: places in line, who has room made, and waits as of a time.
+        self.standings: dict[Lane, dict[RequestId, int]] = {}
+        self.expecting: dict[Lane, frozenset[RequestId]] = {}
+        self.waits: dict[Lane, tuple[int, dict[RequestId, int]]] = {}
         self._seq = 0
+
+    def forget_answers(self) -> None:
+        """Something has happened: what was asked before may be answered otherwise now."""
+        self.standings.clear()
+        self.expecting.clear()
+        self.waits.clear()
 
     def next_seq(self) -> int:
         """A number above all given out before: what came later has the higher one."""

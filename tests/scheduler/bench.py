@@ -52,8 +52,12 @@ class Bench:
         self.latest_ms = max(self.latest_ms, self.now_ms)
         check(self.scheduler.state)
         self.referee.see(event, actions, self.latest_ms)
-        for request in self.scheduler.state.pending:
-            assert waiting(self.scheduler.state, request, self.latest_ms) is not None
+        state = self.scheduler.state
+        told = {request: waiting(state, request, self.latest_ms) for request in state.pending}
+        for request, said in told.items():
+            state.forget_answers()
+            assert said is not None
+            assert said == waiting(state, request, self.latest_ms), "asked alone, it is told something else"
         return actions
 
     def replay(self) -> None:

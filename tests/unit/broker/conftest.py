@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_worker.broker.ledger import Ledger
+from tests.unit.broker.desk import Desk
 from tests.unit.broker.postgres import Server, programs_or_skip
 
 _numbers = itertools.count()
@@ -67,3 +68,11 @@ def ledger(url: str) -> Iterator[Ledger]:
     """A ledger in it."""
     with Ledger.open(url) as ledger:
         yield ledger
+
+
+@pytest.fixture
+def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A broker's parts with a ledger in SQLite."""
+    shutil.copy(sqlite_template, tmp_path / "ledger.db")
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        yield Desk(ledger)

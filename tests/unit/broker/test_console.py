@@ -1,109 +1,13 @@
 """The command line's questions: who may see what, which id is meant, what is cancelled and drained."""
 
 import asyncio
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console
 from bulletin.wire import messages as wire
-from gpu_worker.broker.agents import Agents
-from gpu_worker.broker.console import Console
-from gpu_worker.broker.identity import Identity, Person
-from gpu_worker.broker.kernels import Kernels
-from gpu_worker.broker.leases import Leases, Wish
-from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
-from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Budget, Project, Settings
-
-HOUR_MS = 3_600_000
-ADMIN = Person(user=UserName("root"), is_admin=True)
-ANN = Person(user=UserName("ann"), groups=("maths",))
-EVE = Person(user=UserName("eve"), groups=("guests",))
-PROJECTS = (
-    Project(id=ProjectId("school"), guaranteed_milli=2000, limit_milli=4000, budget=Budget(10 * HOUR_MS, "week")),
-    Project(id=ProjectId("maths"), parent=ProjectId("school"), guaranteed_milli=1000),
-    Project(id=ProjectId("physics"), parent=ProjectId("school")),
-)
-
-
-class Desk:
-    """The broker's parts without its sockets: what would be sent is kept."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self.now_ms, self.ledger = 0, ledger
-        self.to_sessions: list[tuple[SessionId, wire.Message]] = []
-        self.to_agents: list[wire.Message] = []
-        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, lambda _: None)  # type: ignore[arg-type, return-value]
-        self.agents = Agents(self.send, "secret", ledger, kernels, self.clock_ms, lambda: None)
-        self.leases = Leases(Scheduler(Settings(projects=PROJECTS)), self.clock_ms, self.tell, self.tell_agent)
-        kernels.leases = self.agents.leases = self.leases
-        self.console = Console(self.leases, self.agents, ledger, self.clock_ms)
-
-    def clock_ms(self) -> int:
-        return self.now_ms
-
-    async def send(self, route: bytes, message: wire.Message) -> None:
-        pass
-
-    async def tell(self, session: SessionId, message: wire.Message) -> None:
-        self.to_sessions.append((session, message))
-
-    async def tell_agent(self, agent: AgentId, message: wire.Message) -> None:
-        self.to_agents.append(message)
-
-    def join(self, node: str = "n1", slots: int = 1) -> None:
-        offers = tuple(wire.SlotOffer(slot=SlotId(f"gpu-{i}"), kind="gpu", name="A100") for i in range(slots))
-        register = wire.Register(
-            protocol=wire.PROTOCOL,
-            version="1",
-            secret="secret",
-            agent=AgentId(f"agent-{node}"),
-            node=node,
-            address=wire.AgentAddress(address="", public_key=""),
-            slots=offers,
-        )
-        asyncio.run(self.agents.take(node.encode(), register))
-
-    def submit(self, person: Person, cell: str, project: str | None = None) -> LeaseId:
-        """A kernel's request for its cell; the name under which it is known from then on."""
-        message = wire.Submit(request=RequestId(cell), project=ProjectId(project) if project else None)
-        session = SessionId(f"s-{cell}")
-        request = RequestId(f"{session}/{cell}")
-        wish = Wish(session, KernelId("k"), person, message, self.now_ms)
-        asyncio.run(self.leases.submit(request, wish))
-        state = self.leases.scheduler.state
-        waiting = state.pending.get(request)
-        return waiting.lease if waiting is not None else state.granted[request]
-
-    def run(self, person: Person, cell: str, project: str | None = None) -> LeaseId:
-        """The cell waits for nobody, and runs."""
-        lease = self.submit(person, cell, project)
-        self.step(events.CellStarted(lease, CellId(cell)))
-        return lease
-
-    def step(self, event: events.Event) -> None:
-        asyncio.run(self.leases.step(event))
-
-    def ask(self, person: Person, question: console.FromConsole):  # type: ignore[no-untyped-def]
-        return asyncio.run(self.console.answer(person, question))
-
-    def refusal(self, person: Person, question: console.FromConsole) -> str:
-        answer = self.ask(person, question)
-        assert isinstance(answer, wire.Refused), answer
-        return answer.sentence
-
-
-@pytest.fixture
-def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
-    shutil.copy(sqlite_template, tmp_path / "ledger.db")
-    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
-        yield Desk(ledger)
+from tests.unit.broker.desk import ADMIN, ANN, EVE, HOUR_MS, Desk
 
 
 def test_the_queue_is_in_the_order_of_the_line_and_says_who_pays(desk: Desk) -> None:
