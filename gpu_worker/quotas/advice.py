@@ -27,7 +27,7 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
     for path, sentence in too_deep:
         findings.error(line_of(lines, path), path, sentence)
     if too_deep:
-        return  # guarantees are added up by a function that calls itself once a level
+        return  # who is next is found by functions that call each other once a level
     for problem in check_projects(reading.projects, capacity_milli):
         path = ("projects", problem.project, _WORD_OF.get(problem.field, problem.field))
         if problem.is_warning:

@@ -123,8 +123,7 @@ def check_projects(projects: Sequence[Project], capacity_milli: int | None = Non
         else:
             by_id[project.id] = project
             problems += _check_one(project)
-    for project in by_id.values():
-        problems += _check_parent(project, by_id)
+    problems += _check_parents(by_id)
     if not problems:
         problems += _check_sums(by_id, capacity_milli)
     return problems
@@ -136,15 +135,14 @@ def guarantees(projects: Iterable[Project]) -> dict[ProjectId, int]:
     children: dict[ProjectId | None, list[ProjectId]] = {}
     for project in by_id.values():
         children.setdefault(project.parent, []).append(project.id)
+    downwards = list(children.get(None, ()))
+    for at in downwards:  # it grows meanwhile: whatever a project is in comes before it
+        downwards += children.get(at, ())
+    inside: dict[ProjectId | None, int] = {}
     found: dict[ProjectId, int] = {}
-
-    def add(at: ProjectId) -> int:
-        inside = sum(map(add, children.get(at, ())))
-        found[at] = max(by_id[at].guaranteed_milli, inside)
-        return found[at]
-
-    for top in children.get(None, ()):
-        add(top)
+    for at in reversed(downwards):
+        found[at] = max(by_id[at].guaranteed_milli, inside.get(at, 0))
+        inside[by_id[at].parent] = inside.get(by_id[at].parent, 0) + found[at]
     return found
 
 
@@ -173,20 +171,29 @@ def _check_one(project: Project) -> list[Problem]:
     return problems
 
 
-def _check_parent(project: Project, by_id: dict[ProjectId, Project]) -> list[Problem]:
-    seen = {project.id}
-    at = project
-    while at.parent is not None:
-        if at.parent not in by_id:
-            if at is not project:  # said of that one
-                return []
-            sentence = f"{project.id!r} is in {at.parent!r}, which is not there. Add that project, or correct the name."
-            return [Problem(project.id, "parent", sentence)]
-        if at.parent in seen:
-            return [Problem(project.id, "parent", f"{project.id!r} is inside itself. Give it another parent.")]
-        at = by_id[at.parent]
-        seen.add(at.id)
-    return []
+def _check_parents(by_id: dict[ProjectId, Project]) -> list[Problem]:
+    """Parents that are not there, and projects that are inside themselves."""
+    problems = []
+    circular: set[ProjectId] = set()
+    seen: dict[ProjectId, ProjectId] = {}  # on which way up, by where that began: each project is walked over once
+    for first in by_id:
+        at: ProjectId | None = first
+        while at is not None and at in by_id and at not in seen:
+            seen[at] = first
+            at = by_id[at].parent
+        if at is not None and seen.get(at) == first and at not in circular:  # this way came back to itself
+            while at is not None and at not in circular:
+                circular.add(at)
+                at = by_id[at].parent
+    for project in by_id.values():
+        if project.id in circular:
+            sentence = f"{project.id!r} is inside itself. Give it another parent."
+            problems.append(Problem(project.id, "parent", sentence))
+        elif project.parent is not None and project.parent not in by_id:
+            name = project.id
+            sentence = f"{name!r} is in {project.parent!r}, which is not there. Add that project, or correct the name."
+            problems.append(Problem(name, "parent", sentence))
+    return problems
 
 
 def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> list[Problem]:

@@ -45,6 +45,22 @@ def test_a_wrong_parent_is_said_once() -> None:
     assert said(project("a", "nobody"), project("b", "a")) == [("a", "parent", False)]
 
 
+def test_who_is_in_a_circle_is_inside_itself_and_who_hangs_below_is_not() -> None:
+    ring = [project("a", "c"), project("b", "a"), project("c", "b"), project("d", "b"), project("e", "d")]
+    for turned in (ring, ring[::-1], ring[3:] + ring[:3]):
+        assert sorted(said(*turned)) == [(name, "parent", False) for name in ("a", "b", "c")]
+
+
+def test_a_chain_of_any_length_is_checked_in_one_walk() -> None:
+    chain = [project("p0", guaranteed_milli=500)]
+    chain += [project(f"p{n}", f"p{n - 1}") for n in range(1, 20_000)]
+    chain.append(project("last", "p19999", guaranteed_milli=2000))
+    for turned in (chain, chain[::-1]):
+        assert said(*turned) == [("p0", "guaranteed_milli", True)]
+        assert guarantees(turned)["p10000"] == 2000
+    assert len(said(*chain[1:], project("p0", "last"))) == 20_001
+
+
 def test_guarantees_of_children_count_for_their_parent() -> None:
     tree = [project("hub"), project("a", "hub", guaranteed_milli=1500), project("b", "hub", guaranteed_milli=1000)]
     assert guarantees(tree) == {"hub": 2500, "a": 1500, "b": 1000}
