@@ -11,6 +11,8 @@ from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases, Wish
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Budget, Project, Settings
@@ -35,8 +37,10 @@ class Desk:
         self.to_agents: list[wire.Message] = []
         self.heard = asyncio.Event()
         kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, lambda _: None)  # type: ignore[arg-type, return-value]
-        self.agents = Agents(self.send, "secret", ledger, kernels, self.clock_ms, lambda: None)
-        self.leases = Leases(Scheduler(Settings(projects=PROJECTS)), self.clock_ms, self.tell, self.tell_agent)
+        self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
+        scheduler = Scheduler(Settings(projects=PROJECTS))
+        metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
+        self.leases = Leases(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
         kernels.leases = self.agents.leases = self.leases
         self.console = Console(self.leases, self.agents, ledger, self.clock_ms)
 
