@@ -11,7 +11,7 @@ import pytest
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.metering import PATIENCE_MS, Metering, stray
+from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
 from gpu_worker.broker.records import CellRecord, Record, first_name
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
@@ -417,6 +417,104 @@ def test_a_clock_that_was_put_back_between_two_brokers_takes_nothing_back(world:
     world.settle()
     rows = world.holds()
     assert [rows[cell, lease][0]["held_ms"] for cell in ("one", "two")] == [100, 0]
+
+
+def test_a_clock_that_was_put_forward_between_two_brokers_counts_nothing_again(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(100)
+    world.end(lease)
+    said = {
+        name: msgspec.structs.replace(done, began_ms=done.began_ms + 60_000, ended_ms=done.ended_ms + 60_000)
+        for name, done in world.unrecorded.items()
+    }
+    world.write()
+    world.unrecorded = said
+    world.now_ms += 60_000
+    world.new_broker()
+    world.register()
+    world.settle()
+    assert only(world.holds())["held_ms"] == 100
+
+
+def test_a_cell_is_charged_until_its_node_was_lost_and_no_longer(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(100)
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.pass_ms(40)
+    world.end(lease)
+    world.leave(lease)
+    world.pass_ms(40)
+    world.register()
+    world.settle()
+    row = only(world.holds())
+    assert (row["outcome"], row["held_ms"]) == ("returned", 100)
+
+
+def test_a_cell_that_nobody_heard_of_before_its_lease_was_given_up_is_counted_from_then_on(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(20)
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.pass_ms(300)
+    world.leave(lease)
+    world.pass_ms(PATIENCE_MS)
+    world.register()
+    world.settle()
+    row = only(world.holds())
+    assert (row["outcome"], row["held_ms"]) == ("left", 300)
+
+
+def test_a_cell_that_comes_back_is_in_quota_where_the_one_before_it_is_gone(world: World) -> None:
+    world.register()
+    first, second = world.ask("ann", "lab"), world.ask("bob", "lab", gpus=2)
+    for lease in (first, second):
+        world.begin(lease)
+    world.pass_ms(50)
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.leave(first)
+    world.pass_ms(50)
+    world.register()
+    world.pass_ms(70)
+    world.end(second)
+    world.settle()
+    (row,) = next(found for (_, lease), found in world.holds().items() if lease == second)
+    assert (row["borrowed_ms"], row["in_quota_ms"]) == (100, 70)
+
+
+def test_what_the_scheduler_did_not_see_is_told_apart(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab", gpus=2)
+    world.begin(lease, "one")
+    world.pass_ms(1_000)
+    assert world.metering.take_unseen() == [], "it was told of"
+    world.end(lease)
+    began_ms = world.now_ms + 100
+    world.pass_ms(100)
+    world.write()
+    world.is_linked = False
+    world.begin(lease, "two")
+    world.pass_ms(200)
+    world.end(lease)
+    world.begin(lease, "three")
+    world.pass_ms(300)
+    world.new_broker()
+    world.register()
+    of = {"project": LAB, "user": UserName("ann"), "qos": "interactive", "cost": 2_000}
+    assert world.metering.take_unseen() == [
+        Stretch(**of, from_ms=began_ms + 200, until_ms=began_ms + 500),  # type: ignore[arg-type]
+        Stretch(**of, from_ms=began_ms, until_ms=began_ms + 200),  # type: ignore[arg-type]
+    ]
+    assert world.metering.take_unseen() == []
+    world.settle()
+    world.holds()
 
 
 def play(world: World, chance: random.Random) -> bool:
