@@ -23,6 +23,8 @@ from gpu_worker.scheduler.state import Lease, State
 
 #: For how long the cells of a lease that is over may still be reported.
 PATIENCE_MS = 30_000
+#: So many of the last cells of a lease may be reported again.
+_CELLS = 1000
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -40,10 +42,16 @@ class _Tab(msgspec.Struct):
     """A lease that is metered."""
 
     meter: Meter
-    cells: set[CellId]  #: those that have ended in it
+    cells: dict[CellId, None]  #: those that ended in it last
     over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
     why: str = ""
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
+
+    def note_end(self, cell: CellId) -> None:
+        """A cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
+        self.cells[cell] = None
+        if len(self.cells) > _CELLS:
+            del self.cells[next(iter(self.cells))]
 
 
 class Metering:
@@ -62,7 +70,7 @@ class Metering:
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
-            self._tabs[name] = _Tab(meter, set(one.cells), None, Why.NOT_HELD.value, now_ms + PATIENCE_MS)
+            self._tabs[name] = _Tab(meter, dict.fromkeys(one.cells), None, Why.NOT_HELD.value, now_ms + PATIENCE_MS)
             self._closing[name] = None
 
     def reported(self, held_ms: Mapping[LeaseId, int]) -> None:
@@ -97,7 +105,7 @@ class Metering:
             return None
         if record.cell in tab.cells:
             return []
-        tab.cells.add(record.cell)
+        tab.note_end(record.cell)
         at_ms = now_ms - ended_ago_ms
         if tab.over_ms is not None:
             at_ms = min(at_ms, tab.over_ms)
@@ -141,7 +149,7 @@ class Metering:
         meter = tab.meter
         if lease.phase is Phase.ENDING:
             if meter.cell is not None:
-                tab.cells.add(meter.cell)
+                tab.note_end(meter.cell)
                 yield from meter.end(_lost(meter, meter.cell, Why.NODE_LOST.value), now_ms)
         elif lease.cell is not None and lease.cell not in tab.cells:
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
@@ -152,12 +160,12 @@ class Metering:
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
 
     def _open(self, lease: Lease, now_ms: int) -> _Tab:
-        name, granted_at_ms, cells = lease.id, now_ms, set[CellId]()
+        name, granted_at_ms, cells = lease.id, now_ms, dict[CellId, None]()
         if lease.id in self._held_ms:  # learned from its agent
             granted_at_ms = min(lease.since_ms, now_ms - self._held_ms[lease.id])
             before = self._given_up.pop(lease.id, None)
             if before is not None:
-                granted_at_ms, cells = max(granted_at_ms, before.accounted_until_ms), set(before.cells)
+                granted_at_ms, cells = max(granted_at_ms, before.accounted_until_ms), dict.fromkeys(before.cells)
             name = name_again(lease.id, str(now_ms))
         record = LeaseRecord(
             lease=name,
@@ -184,7 +192,7 @@ class Metering:
         told: list[Record] = []
         if tab.meter.cell is not None:
             assert tab.over_ms is not None, "what runs was heard of by this broker, and so was its end"
-            tab.cells.add(tab.meter.cell)
+            tab.note_end(tab.meter.cell)
             told += tab.meter.end(_lost(tab.meter, tab.meter.cell, tab.why), tab.over_ms)
         told += tab.meter.close(tab.why, tab.over_ms)
         if tab.why in UNSURE:
