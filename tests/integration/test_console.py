@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from bulletin.ids import RequestId
+from bulletin.wire import messages as wire
 from gpu_worker import cli
-from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.integration.conftest import Client, Notebook, PoolProcess, until
 
 STUBBORN = """%%gpu
 import time
@@ -112,6 +114,20 @@ def test_a_cell_that_will_not_stop_is_ended_when_it_is_said_again(bulletin: Bull
     assert output.error["ename"] == "CellLost"
     assert "stopped by ending its process" in output.error["evalue"]
     assert notebook.run("%%gpu\nprint('again')").stream() == "again\n"
+
+
+def test_what_was_granted_and_has_not_begun_never_begins(pool: PoolProcess, bulletin: Bulletin) -> None:
+    client = Client(pool.connection)
+    client.hello(pool.connection.token, kernel="slow")
+    client.send(wire.Submit(request=RequestId("r")))
+    while not isinstance(granted := client.receive(), wire.Granted):
+        pass
+    assert "is withdrawn" in bulletin("cancel", granted.lease)
+    while not isinstance(refused := client.receive(), wire.Refused):
+        pass
+    client.close()
+    assert (refused.code, refused.request) == (wire.CANCELLED, "r")
+    assert granted.lease not in [row["lease"] for row in queue(bulletin)["running"] if row["state"] != "leaving"]
 
 
 def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed(

@@ -448,3 +448,13 @@ def _crowd(number: int):
 
 def _freed(i: int):
     return ev.LeaseEnded(f"lease-{i}")
+
+
+def test_the_wait_grows_shorter_also_while_nothing_happens(bench: Bench) -> None:
+    bench.join("a", slots(1))
+    bench.ask("ann")
+    bench.start("ann:1")
+    bench.ask("bob")
+    assert bench.why("bob/1").wait_ms == 30 * MINUTE
+    bench.now_ms += 10 * MINUTE
+    assert bench.why("bob/1").wait_ms == 20 * MINUTE
