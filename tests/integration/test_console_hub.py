@@ -1,0 +1,88 @@
+"""The command line in a hub server: the hub says who asks. A real broker, and the answers that it asks a hub for."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bulletin.ids import RequestId
+from bulletin.wire import keys
+from bulletin.wire import messages as wire
+from gpu_worker import cli
+from tests.integration.conftest import Client, until
+from tests.unit.broker.test_identity import SCOPE, FakeHub
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[keys.Connection]:
+    """The kernels' door of a broker that a hub manages."""
+    hub = FakeHub()
+    hub.users["root-token"] = {"name": "root", "kind": "user", "scopes": [SCOPE, "custom:bulletin:manage"]}
+    hub.users["eve-token"]["scopes"] = [SCOPE]
+    thread = threading.Thread(target=hub.serve_forever)
+    thread.start()
+    environ = {
+        **os.environ,
+        "JUPYTERHUB_API_URL": f"http://127.0.0.1:{hub.server_address[1]}/hub/api",
+        "JUPYTERHUB_API_TOKEN": "service",
+    }
+    with (tmp_path / "broker.log").open("wb") as log:
+        broker = subprocess.Popen(
+            [sys.executable, "-m", "gpu_worker.cli", "broker", "--folder", str(tmp_path / "pool")],
+            env=environ,
+            stderr=log,
+        )
+        file = tmp_path / "pool" / "pool.json"
+        try:
+            found = until(
+                lambda: file.exists() and (files := keys.read_private(file, keys.PoolFile)).kernel_address and files,
+                "the broker to listen",
+            )
+            yield keys.Connection(address=found.kernel_address, public_key=found.keys.public)
+        finally:
+            broker.terminate()
+            broker.wait(30)
+            hub.shutdown()
+            hub.server_close()
+            thread.join()
+
+
+def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(
+    connection: keys.Connection, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BULLETIN_ADDRESS", connection.address)
+    monkeypatch.setenv("BULLETIN_PUBLIC_KEY", connection.public_key)
+
+    def bulletin(user: str, *words: str) -> str:
+        monkeypatch.setenv("JUPYTERHUB_API_TOKEN", f"{user}-token")
+        with pytest.raises(SystemExit):
+            cli.main(list(words))
+        said = capsys.readouterr()
+        return said.out + said.err
+
+    clients = {}
+    for user in ("ada", "eve"):
+        clients[user] = Client(connection)
+        assert isinstance(clients[user].hello(f"{user}-token", kernel=user), wire.Welcome)
+        clients[user].send(wire.Submit(request=RequestId(f"cell-of-{user}")))
+    until(lambda: bulletin("root", "queue").startswith("2 waiting"), "both requests")
+    assert "eve" in bulletin("root", "queue")
+    shown = bulletin("ada", "queue")
+    assert "no node is connected to the pool" in shown
+    assert "someone else" in shown
+    assert "eve" not in shown
+    assert "of yours" in bulletin("ada", "cancel", "cell-of-eve")
+    assert "Only admins" in bulletin("ada", "drain", "node")
+    assert "eve" not in bulletin("ada", "quota")
+    assert "does not know your server's token" in bulletin("mallory", "queue")
+    assert "is withdrawn" in bulletin("root", "cancel", "cell-of-eve")
+    while not isinstance(refused := clients["eve"].receive(), wire.Refused):
+        pass
+    assert (refused.code, refused.sentence) == (wire.CANCELLED, "An admin (root) cancelled this cell.")
+    assert bulletin("eve", "queue").startswith("1 waiting")
+    for client in clients.values():
+        client.close()
