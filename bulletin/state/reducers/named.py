@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state.inplace import fill_dict
-from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable
+from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
 
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
@@ -175,8 +175,33 @@ def _set_logger(logger: logging.Logger, attributes: dict[str, Any]) -> None:
     clear()  # each logger remembers which levels it is asked for in vain
 
 
+def is_shell(kind: type) -> bool:
+    """True for the kinds of IPython's shell."""
+    interactive: Any = sys.modules.get("IPython.core.interactiveshell")
+    return hasattr(interactive, "InteractiveShell") and issubclass(kind, interactive.InteractiveShell)
+
+
+def reduce_shell(_: "Encoder", shell: Any) -> Reduced:
+    """The shell that runs the cells is each side's own. Threads lead to it too: they know who shows their errors."""
+    return (own_shell, (HERE,)) if shell_of_cells() is shell else refuse(shell)
+
+
+def own_shell(landing: Landing) -> Any:
+    """The shell of this side."""
+    landing.take_twin()
+    return shell_of_cells()
+
+
+def shell_of_cells() -> Any:
+    """IPython's shell of this process; None where there is none."""
+    interactive: Any = sys.modules.get("IPython.core.interactiveshell")
+    return interactive.InteractiveShell._instance if hasattr(interactive, "InteractiveShell") else None
+
+
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     """For types and the user's own kinds of them."""
+    if is_shell(kind):
+        return reduce_shell
     if issubclass(kind, logging.Logger):
         return reduce_logger
     if is_of_argparse(kind):
