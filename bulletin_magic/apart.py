@@ -113,8 +113,8 @@ class Apart(threading.Thread):
             match delivery:
                 case Printed(type="execute_result") if not self._shows_values:
                     pass
-                case Printed(type=kind, content=content):
-                    self._outputs.show(kind, content)
+                case Printed(type=kind, content=content, buffers=buffers):
+                    self._outputs.show(kind, content, buffers)
                     self._outputs.flush()
                 case Waiting():
                     self._say(describe_waiting(delivery))

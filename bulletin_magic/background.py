@@ -12,7 +12,7 @@ from bulletin.errors import CannotReturn
 from bulletin.ids import CellId, RequestId
 from bulletin.units import show_duration
 from bulletin_magic.apart import Answer, Apart, LiveLine
-from bulletin_magic.display import show_note
+from bulletin_magic.display import message_id, show_note
 from bulletin_magic.facts import CellAsked, Finished, Wish
 from bulletin_magic.link import Link
 from bulletin_magic.outcome import describe_stayed, error_to_raise
@@ -194,6 +194,7 @@ class Backgrounds:
             number=cell_number(self._shell),
             parts=tuple(captured.parts),
             wish=wish,
+            message=message_id(self._shell),
         )
         cell.start(asked, captured, meanwhile)
         self._cells.append(cell)

@@ -9,6 +9,7 @@ from typing import Any, Self, assert_never
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from bulletin_magic.comms import Comms
 from bulletin_magic.display import StatusLine, describe_waiting, show_note
 from bulletin_magic.facts import (
     Answered,
@@ -65,9 +66,9 @@ class StopButton:
 class Conversation:
     """A question to the pool and all that is shown until its answer."""
 
-    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine) -> None:
+    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine, comms: Comms) -> None:
         self._link, self._shell, self._line = link, shell, line
-        self._outputs = Outputs(shell)
+        self._outputs = Outputs(shell, comms)
         self._button = StopButton(link)
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
@@ -107,8 +108,8 @@ class Conversation:
 
     def _take(self, delivery: Delivery | BaseException) -> Finished | Moved | Pictured | Left | None:
         match delivery:
-            case Printed(type=kind, content=content):
-                self._outputs.show(kind, content)
+            case Printed(type=kind, content=content, buffers=buffers):
+                self._outputs.show(kind, content, buffers)
             case Waiting():
                 self._line.say(describe_waiting(delivery))
             case Began():

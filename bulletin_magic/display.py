@@ -72,6 +72,13 @@ def cell_text(shell: InteractiveShell) -> str:
     return code if isinstance(code, str) else ""
 
 
+def message_id(shell: InteractiveShell) -> str:
+    """The front end's message that the kernel is busy with; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    return str((request or {}).get("header", {}).get("msg_id", ""))
+
+
 def show_note(shell: InteractiveShell, text: str) -> None:
     """Show one dim line."""
     shell.display_pub.publish(dim(text))

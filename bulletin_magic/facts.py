@@ -63,6 +63,7 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     parts: tuple[Blob, ...]
     lease: LeaseId | None = None
     wish: Wish = Wish()
+    message: str = ""  #: the front end's, that asked for it
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
 
 
@@ -150,10 +151,11 @@ class Began(Fact, frozen=True):
 
 
 class Printed(Fact, frozen=True):
-    """A Jupyter message of the cell; its content is JSON."""
+    """A Jupyter message of the cell; its content is JSON. One of a comm has buffers."""
 
     type: str
     content: bytes
+    buffers: tuple[bytes, ...] = ()
 
 
 class Question(Fact, frozen=True):

@@ -12,7 +12,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from bulletin import __version__
 from bulletin.errors import MalformedMessage, NoPool
-from bulletin.ids import KernelId
+from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection
@@ -91,6 +91,12 @@ class Link:
     def is_settled(self) -> bool:
         """Whether a session is held and the broker was there a moment ago. A hint: both may be over by now."""
         return self._session.where is not None and self._hears_broker
+
+    @property
+    def lease(self) -> LeaseId | None:
+        """The lease that is held. A hint, as above."""
+        where = self._session.where
+        return where.lease if where is not None else None
 
     def ask(self, question: Question) -> Deliveries:
         """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.

@@ -1,10 +1,13 @@
 """%%gpu and %gpu."""
 
 import atexit
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,12 +20,14 @@ from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, KernelId, RequestId
 from bulletin.offload import Outcome
 from bulletin.state import modules
+from bulletin.state.names import HEARD
 from bulletin_magic import discovery, glance
 from bulletin_magic.background import Background, Backgrounds
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
+from bulletin_magic.comms import Comms
 from bulletin_magic.completion import complete
-from bulletin_magic.display import StatusLine, cell_text, show_note
+from bulletin_magic.display import StatusLine, cell_text, message_id, show_note
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
@@ -35,6 +40,11 @@ from bulletin_magic.shared import SharedState
 from bulletin_magic.spread import Spread, Task, names_of
 from bulletin_magic.status import describe_pool
 
+_UNDER_WAY = (
+    "Another %%gpu cell of this notebook is under way.",
+    "Wait for it, or run this one in another notebook.",
+)
+_HEAR = f"__import__('gpu_worker.executor.comms', fromlist=['hear']).hear({HEARD})"
 _HOLDS_NONE = "This notebook holds no GPU."
 _MEANT_TWO = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
@@ -56,6 +66,8 @@ class BulletinMagics(Magics):
         self._is_busy, self._pid = False, os.getpid()
         self._shared = SharedState()
         self._backgrounds = Backgrounds(shell, self._connect_apart)
+        self._comms = Comms(shell, self._bring)
+        self._turn = threading.RLock()  # comms may come in threads of their own
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
@@ -106,8 +118,9 @@ class BulletinMagics(Magics):
             return None if options.name else started
         if options.each:
             return self._each(cell, options.each, wish)
-        answer, captured, input_error = self._run(cell, wish)
-        self._land(answer, captured, input_error)
+        with self._alone():
+            answer, captured, input_error = self._run(cell, wish)
+            self._land(answer, captured, input_error)
         return None
 
     def _each(self, cell: str, name: str, wish: Wish) -> list[object]:
@@ -141,8 +154,45 @@ class BulletinMagics(Magics):
 
         `check` may raise because of what would stay behind.
         """
-        answer, captured, input_error = self._run(source, wish, check)
-        self._land(answer, captured, input_error)
+        with self._alone():
+            answer, captured, input_error = self._run(source, wish, check)
+            self._land(answer, captured, input_error)
+
+    def _bring(self, message: Mapping[str, Any]) -> bool:
+        """Let the twin of a widget hear what its view said; what its callbacks change comes back as from a cell.
+
+        False where the executor that has the twin is not there any more. Waits for a cell that is under way: comms may
+        come in threads of their own.
+        """
+        with self._turn:
+            link, wish, lease = self._link, self._wish, self._shared.lease
+            if link is None or wish is None or lease is None or not link.is_usable or link.lease != lease:
+                return False
+            namespace = self._shell.user_ns
+            parts = {key: message[key] for key in ("header", "content", "metadata")}
+            header = {key: value for key, value in parts["header"].items() if isinstance(value, str)}
+            namespace[HEARD] = {**parts, "header": header, "buffers": [bytes(one) for one in message["buffers"]]}
+            try:
+                held = self._shared.holdings(namespace, is_kept=True)
+                names = tuple(value.name for value in held.values if value.name in namespace)
+                answer = self._ask(_HEAR, state.Needs(reads=(HEARD, *names)), wish, is_call=True)
+                if not isinstance(answer[0], Finished):
+                    self._shared.forget()
+                    return False
+                land(answer[0], answer[1], self._shared, self._shell)
+            finally:
+                namespace.pop(HEARD, None)
+        return True
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One cell at a time. Raises NoPool in a thread that comes while another has one."""
+        if not self._turn.acquire(blocking=False):
+            raise NoPool(*_UNDER_WAY)
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _land(self, answer: Finished, captured: state.Captured, input_error: Exception | None) -> None:
         try:
@@ -162,27 +212,41 @@ class BulletinMagics(Magics):
         plan = state.needs(cell, self._shell.user_ns)
         waited_ms, self._wish = 0, wish
         while True:
-            captured = self._shared.capture(self._shell.user_ns, plan)
-            if check is not None:
-                check(captured)
-            name = token_hex(16)
-            asked = CellAsked(
-                cell=CellId(name),
-                request=RequestId(name),
-                source=cell,
-                number=cell_number(self._shell),
-                parts=tuple(captured.parts),
-                lease=self._shared.lease,
-                wish=wish,
-                is_call=check is not None,
-            )
-            answer, input_error = self._converse(asked)
+            answer, captured, input_error = self._ask(cell, plan, wish, check, is_call=check is not None)
             if isinstance(answer, Finished):
                 answer = structs.replace(answer, waited_ms=answer.waited_ms + waited_ms)
                 return answer, captured, input_error
-            assert isinstance(answer, Moved)
             waited_ms += answer.waited_ms
             self._shared.forget()
+
+    def _ask(
+        self,
+        cell: str,
+        plan: state.Needs,
+        wish: Wish,
+        check: Callable[[state.Captured], None] | None = None,
+        *,
+        is_call: bool,
+    ) -> tuple[Finished | Moved, state.Captured, Exception | None]:
+        """Send the cell to the executor that has the rest of its state, and wait for its end."""
+        captured = self._shared.capture(self._shell.user_ns, plan)
+        if check is not None:
+            check(captured)
+        name = token_hex(16)
+        asked = CellAsked(
+            cell=CellId(name),
+            request=RequestId(name),
+            source=cell,
+            number=cell_number(self._shell),
+            parts=tuple(captured.parts),
+            lease=self._shared.lease,
+            wish=wish,
+            message=message_id(self._shell),
+            is_call=is_call,
+        )
+        answer, input_error = self._converse(asked)
+        assert isinstance(answer, Finished | Moved)
+        return answer, captured, input_error
 
     @line_magic("gpu")  # type: ignore[arg-type]  # see above
     def line(self, line: str) -> None:
@@ -293,9 +357,7 @@ class BulletinMagics(Magics):
         if os.getpid() != self._pid:
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
         if self._is_busy:
-            raise NoPool(
-                "Another %%gpu cell of this notebook is under way.", "Wait for it, or run this one in another notebook."
-            )
+            raise NoPool(*_UNDER_WAY)
 
     def _converse(
         self, asked: CellAsked | PictureAsked | LeaveAsked
@@ -304,7 +366,7 @@ class BulletinMagics(Magics):
         self._is_busy = True
         line, conversation = StatusLine(self._shell), None
         try:
-            conversation = Conversation(self._connect(line), self._shell, line)
+            conversation = Conversation(self._connect(line), self._shell, line, self._comms)
             return conversation.hold(asked), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:

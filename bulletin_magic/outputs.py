@@ -7,15 +7,18 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
+from bulletin_magic.comms import KINDS, Comms
+from bulletin_magic.display import is_notebook
+
 
 class Outputs:
     """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
+    def __init__(self, shell: InteractiveShell, comms: Comms | None = None) -> None:
+        self._shell, self._comms = shell, comms or Comms(shell)
         self._is_dirty = False
 
-    def show(self, kind: str, content: bytes) -> None:
+    def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
         """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
         message: dict[str, Any] = json.loads(content)
         if kind == "stream":
@@ -36,8 +39,11 @@ class Outputs:
         elif kind == "execute_result":
             self._result(message["data"], message.get("metadata", {}))
         elif kind == "error":  # a traceback that the cell itself chose to show
-            sys.stderr.write("\n".join(message["traceback"]) + "\n")
-            self._is_dirty = True
+            self._error(message)
+        elif kind == "payload":
+            self._payload(message)
+        elif kind in KINDS:
+            self._comms.say(kind, message, buffers)
 
     def flush(self) -> None:
         """Let what was written be seen."""
@@ -58,6 +64,25 @@ class Outputs:
             gap = "\n" if "\n" in text else ""
             sys.stdout.write(f"Out[{cell_number(self._shell)}]: {gap}{text}\n")
             sys.stdout.flush()
+
+    def _error(self, message: dict[str, Any]) -> None:
+        hook: Any = self._shell.displayhook
+        if getattr(hook, "pub_socket", None) is not None:
+            hook.session.send(hook.pub_socket, "error", message, parent=hook.parent_header, ident=hook.topic)
+        else:
+            sys.stderr.write("\n".join(message["traceback"]) + "\n")
+            self._is_dirty = True
+
+    def _payload(self, message: dict[str, Any]) -> None:
+        """What comes with the reply: a page of help, the text of the next cell."""
+        if is_notebook(self._shell):
+            manager: Any = self._shell.payload_manager
+            manager.write_payload(message)
+        elif message["source"] == "page":
+            sys.stdout.write(message["data"].get("text/plain", "") + "\n")
+            self._is_dirty = True
+        elif message["source"] == "set_next_input":
+            self._shell.set_next_input(message["text"], replace=message.get("replace", False))
 
 
 def cell_number(shell: InteractiveShell) -> int:

@@ -155,6 +155,7 @@ class Trip:
             parcel=parcel,
             has_rings=ring_out is not None,
             silent=self.asked.is_call,
+            request=self.asked.message,
         )
         self._to_agent(run, parts if parcel.inline else ())
         self._deliver(Began(where))
@@ -214,7 +215,8 @@ class Trip:
             self._seen_due_ms = now_ms + SEEN_MS
         if self.seen - self._acknowledged >= SEEN_COUNT:
             self._seen_due_ms = now_ms
-        self._deliver(Printed(output.type, bytes(blobs[0]) if blobs else b"{}"))
+        content, *buffers = map(bytes, blobs or (b"{}",))
+        self._deliver(Printed(output.type, content, tuple(buffers)))
 
     def _finished(self) -> Finished | None:
         if self._receiver is None or not self._receiver.is_done:

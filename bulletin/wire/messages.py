@@ -433,6 +433,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     silent: bool = False
     #: The kernel has the rings of the session: results may come through them.
     has_rings: bool = False
+    #: The message of the front end that asked the kernel for the cell: widgets that catch output name it.
+    request: Name = ""
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):

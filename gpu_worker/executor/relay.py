@@ -119,24 +119,25 @@ class Relay:
         self._items.append(_Packet(pack(message, blobs), 0))
         self._wake.put(None)
 
-    def output(self, kind: str, content: dict[str, Any]) -> None:
-        """Queue a Jupyter message of the cell."""
+    def output(self, kind: str, content: dict[str, Any], buffers: Sequence[Blob] = ()) -> None:
+        """Queue a Jupyter message of the cell; one of a comm with its buffers."""
         if self.is_child:
             plain = content.get("data", {}).get("text/plain")
             if plain is not None:
                 self.text("stdout", f"{plain}\n")
             return
-        blob = encode(content)
-        if len(blob) > BLOB_LIMIT:
-            size = f"{len(blob) / 2**20:.0f} MiB"
+        blobs = [encode(content), *buffers]
+        largest, whole = max(map(_size, blobs)), sum(map(_size, blobs))
+        if largest > BLOB_LIMIT:
+            size = f"{largest / 2**20:.0f} MiB"
             self.note(f"an output of {size} is not shown: at most {BLOB_LIMIT // 2**20} MiB can be.")
             return
         self._wait_for_room()
         with self._interrupts:
             self.before()
-        self._items.append(_Packet(pack(Output(cell=self.cell, type=kind), [blob]), len(blob)))
+        self._items.append(_Packet(pack(Output(cell=self.cell, type=kind), blobs), whole))
         self._wake.put(None)
-        self._account(len(blob))
+        self._account(whole)
 
     def text(self, name: str, text: str) -> None:
         """Queue text of a stream; waits while much is under way."""
@@ -255,6 +256,10 @@ class Relay:
             self._items.popleft()
         content = {"name": first.name, "text": "".join(pieces)}
         return _Packet(pack(Output(cell=first.cell, type="stream"), [encode(content)]), size + _ITEM * len(pieces))
+
+
+def _size(blob: Blob) -> int:
+    return memoryview(blob).nbytes
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:

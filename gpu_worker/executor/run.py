@@ -201,7 +201,7 @@ class Executor:
         """The cell's value and its error, whatever happens in it."""
         try:
             try:
-                self._shell.begin(run.source, run.number)
+                self._shell.begin(run.source, run.number, run.request)
                 self._interrupts.begin()
                 done = self._interrupts.drive(
                     self._shell.run(run.source, silent=run.silent),

@@ -23,6 +23,7 @@ from traitlets.config import Config
 
 from bulletin.state.names import CALL
 from bulletin.wire.messages import Asked, ErrorText
+from gpu_worker.executor import comms
 from gpu_worker.executor.relay import Relay
 
 _OURS = ("gpu_worker.", "bulletin.", "bulletin_magic.")
@@ -88,6 +89,13 @@ def _show_wide_frames() -> None:
 _COLUMNS = "display.max_columns"
 
 
+def _look_like_a_kernel() -> None:
+    """Libraries tell a notebook from a terminal by this module, and by a section of the configuration."""
+    stand_in: Any = types.ModuleType("ipykernel.zmqshell")
+    stand_in.ZMQInteractiveShell, stand_in.ZMQDisplayPublisher = ZMQInteractiveShell, _Publisher
+    sys.modules.setdefault(stand_in.__name__, stand_in)
+
+
 class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     """The shell. It bears the name by which libraries know a notebook from a terminal (rich, tqdm, plotly do)."""
 
@@ -97,7 +105,8 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     kernel: object = None
 
     def __init__(self, relay: Relay) -> None:
-        config = Config()
+        _look_like_a_kernel()
+        config = Config(IPKernelApp=Config())
         config.HistoryManager.enabled = False
         self.relay = relay
         #: What the user types, as the reader of the pipe hands it over.
@@ -108,7 +117,10 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._python: str | None = None
         self._no_advice: object = None
         self._lines_above = 0
+        #: The notebook's request that runs the cell.
+        self.request = ""
         super().__init__(config=config)
+        comms.serve(relay, self)
         builtins.input = self._input
         getpass.getpass = self._getpass
         _show_wide_frames()
@@ -121,8 +133,10 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     # --- one cell
 
-    def begin(self, source: str, number: int) -> None:
-        """Prepare for the cell with this execution count."""
+    def begin(self, source: str, number: int, request: str) -> None:
+        """Prepare for the cell with this execution count, that the notebook was asked for by this request."""
+        self.request = request
+        comms.hold()
         self.execution_count = number
         for history in (self.history_manager.input_hist_parsed, self.history_manager.input_hist_raw):
             del history[number:]
@@ -133,6 +147,10 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._lines_above = 1 + source[: len(source) - len(source.lstrip())].count("\n")
         self._source, self._python = source, None
         self._outer = self._shown = None
+
+    def get_parent(self) -> dict[str, Any]:
+        """The request that the output belongs to, as far as it is known here: widgets that catch output ask for it."""
+        return {"header": {"msg_id": self.request, "msg_type": "execute_request"}} if self.request else {}
 
     async def run(self, source: str, *, silent: bool) -> Any:
         """Run the cell inside the running loop, where `await` and tasks work. What IPython says of it."""
@@ -237,8 +255,13 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         super().init_hooks()
         self.set_hook("show_in_pager", self._show_page, 99)
 
-    def _show_page(self, _shell: object, page: Any, *_: object, **__: object) -> None:
-        self.display_pub.publish(page if isinstance(page, dict) else {"text/plain": page})
+    def _show_page(self, _shell: object, page: Any, start: int = 0, *_: object, **__: object) -> None:
+        data = page if isinstance(page, dict) else {"text/plain": page}
+        self.relay.output("payload", {"source": "page", "data": data, "start": max(0, start)})
+
+    def set_next_input(self, text: str, replace: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Put a text into the notebook's next cell, or into this one."""
+        self.relay.output("payload", {"source": "set_next_input", "text": text, "replace": replace})
 
     def enable_gui(self, gui: str | None = None) -> None:
         """There is no screen here."""

@@ -19,7 +19,7 @@ from bulletin.errors import MalformedMessage
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, FromZygote, ToZygote, Warm
-from gpu_worker.executor import environment
+from gpu_worker.executor import comms, environment
 from gpu_worker.executor.run import Executor
 
 #: Modules to import before the first fork, comma separated.
@@ -78,6 +78,7 @@ def _preload(names: str) -> Warm:
     """Import what is there. A library that is not installed is no failure; one that breaks must not end the pool."""
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     environment.choose_plots()
+    comms.prepare()
     for name in _USED_SOON:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -159,8 +159,8 @@ def test_a_silent_cell_leaves_no_trace_in_the_history(session: Session) -> None:
     assert session.run("print(4 in Out)", number=5).stdout == "False\n"
 
 
-def test_help_is_shown_as_an_output(session: Session) -> None:
-    (shown,) = session.run("len?").of("display_data")
+def test_help_is_a_page_for_the_notebook(session: Session) -> None:
+    (shown,) = session.run("len?").of("payload")
     assert "Return the number of items" in shown["data"]["text/plain"]
 
 

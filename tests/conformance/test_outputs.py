@@ -28,7 +28,7 @@ def test_carriage_returns_arrive_as_they_are(session: Session) -> None:
 
 
 def test_a_progress_bar_draws_itself(session: Session) -> None:
-    result = session.run("from tqdm.auto import tqdm\nfor _ in tqdm(range(3)): pass")
+    result = session.run("from tqdm import tqdm\nfor _ in tqdm(range(3)): pass")
     assert result.outcome == "returned"
     assert "100%" in result.stderr
     assert "\r" in result.stderr

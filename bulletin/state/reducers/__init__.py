@@ -26,6 +26,7 @@ from . import (
     tensors,
     views,
     weakrefs,
+    widgets,
 )
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
@@ -78,6 +79,10 @@ def of_family(kind: type) -> Reducer | None:
         return frames.reduce_frame
     if files.is_stream(kind):
         return files.reduce_stream
+    if widgets.is_widget(kind):
+        return widgets.reduce_widget
+    if widgets.is_comm(kind):
+        return widgets.reduce_comm
     if top in {"_io", "socket", "ssl"}:
         return files.family_of_io(kind)
     return named.of_family(kind) or standard.of_family(kind) or weakrefs.of_family(kind) or containers.of_family(kind)

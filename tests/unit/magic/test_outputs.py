@@ -10,6 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+from bulletin_magic.comms import Comms
 from bulletin_magic.display import StatusLine, show_note
 from bulletin_magic.outputs import Outputs, remember_result
 
@@ -21,7 +22,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 
 def show(shell: InteractiveShell, kind: str, content: dict[str, Any]) -> None:
-    outputs = Outputs(shell)
+    outputs = Outputs(shell, Comms(shell, lambda _: False))
     outputs.show(kind, json.dumps(content).encode())
     outputs.flush()
 

@@ -1,0 +1,76 @@
+"""Comms of widgets that live on the pool: this kernel says what they say, and brings them what their views answer.
+
+The front end knows the kernel alone. A comm that the executor has opened is opened here under the same id; what its
+view says is a call of its twin there, which is a cell as any other: what the callbacks change comes back.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin.state.reducers.widgets import make_comm
+
+KINDS = frozenset({"comm_open", "comm_msg", "comm_close"})
+
+#: Brings a message of a front end to the executor. False where that one is not there any more.
+Bring = Callable[[Mapping[str, Any]], bool]
+
+
+class Comms:
+    """Those that the executor of now has opened."""
+
+    def __init__(self, shell: InteractiveShell, bring: Bring | None = None) -> None:
+        """Without `bring` their views are heard by what has come to the notebook, and by nobody on the pool."""
+        self._shell, self._bring = shell, bring
+        self._theirs: set[str] = set()
+        self._before: dict[str, Callable[..., Any]] = {}
+
+    def say(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...]) -> None:
+        """Say to the front end what a comm of the executor says. In a terminal nobody hears it."""
+        kernel: Any = getattr(self._shell, "kernel", None)
+        manager: Any = getattr(kernel, "comm_manager", None)
+        if manager is None:
+            return
+        content, metadata = message["content"], message.get("metadata", {})
+        comm_id = content["comm_id"]
+        kernel.session.send(
+            kernel.iopub_socket,
+            kind,
+            content,
+            metadata=metadata,
+            parent=kernel.get_parent(),
+            ident=f"comm-{comm_id}".encode(),
+            buffers=list(buffers),
+        )
+        if kind == "comm_open":
+            if self._bring is not None:
+                self._listen(kernel)
+                self._theirs.add(comm_id)
+            make_comm(manager, comm_id, content["target_name"])
+        elif kind == "comm_close":
+            self._theirs.discard(comm_id)
+            ours = manager.comms.pop(comm_id, None)
+            if ours is not None:
+                ours._closed = True  # it has been said
+
+    def close(self) -> None:
+        """Bring nothing any more."""
+        kernel: Any = getattr(self._shell, "kernel", None)
+        if self._before:
+            kernel.shell_handlers.update(self._before)
+            self._before = {}
+        self._theirs.clear()
+
+    def _listen(self, kernel: Any) -> None:
+        if not self._before:
+            self._before = {kind: kernel.shell_handlers[kind] for kind in ("comm_msg", "comm_close")}
+            kernel.shell_handlers.update(dict.fromkeys(self._before, self._hear))
+
+    def _hear(self, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+        kind, comm_id = message["header"]["msg_type"], message["content"].get("comm_id")
+        if comm_id in self._theirs and self._bring is not None:
+            if self._bring(message):
+                return None
+            self._theirs.clear()  # their executor is gone: what has come to the notebook goes on by itself
+        return self._before[kind](stream, ident, message)

@@ -1,0 +1,110 @@
+"""Widgets of %%gpu cells: what they say reaches the front end, what their views say reaches their callbacks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import PATIENCE_S, Notebook, Output, PoolProcess
+
+pytest.importorskip("ipywidgets")
+
+
+def moved(notebook: Notebook, comm_id: str, **state: object) -> Output:
+    """What is shown when the view of a widget says that its user has set this."""
+    session, channel = notebook.client.session, notebook.client.shell_channel
+    data = {"method": "update", "state": state, "buffer_paths": []}
+    message = session.msg("comm_msg", {"comm_id": comm_id, "data": data})
+    channel.send(message)
+    shown: list[dict[str, Any]] = []
+    while True:
+        came = notebook.client.get_iopub_msg(timeout=PATIENCE_S)
+        if came["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+            continue
+        if came["msg_type"] == "status" and came["content"]["execution_state"] == "idle":
+            return Output(shown, {})
+        shown.append(came)
+
+
+def updates(output: Output) -> list[dict[str, object]]:
+    """What the widgets of the kernel's side have told their views."""
+    return [said["data"]["state"] for said in output.of("comm_msg")]
+
+
+SLIDER = """%%gpu
+import os
+import ipywidgets as widgets
+there, seen = os.getpid(), []
+def follow(change):
+    print('moved to', change.new)
+    seen.append((change.new, os.getpid() == there))
+slider = widgets.IntSlider(value=3)
+slider.observe(follow, 'value')
+slider"""
+
+
+def test_a_slider_moves_its_callback_on_the_pool_and_what_that_changes_comes_back(notebook: Notebook) -> None:
+    made = notebook.run(SLIDER)
+    assert made.error is None, made.shown
+    comm_id = made.of("execute_result")[0]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert comm_id in [opened["comm_id"] for opened in made.of("comm_open")]
+    assert moved(notebook, comm_id, value=7).stream() == "moved to 7\n"
+    assert notebook.value("(slider.value, seen)") == "(7, [(7, True)])"
+    # A value that the notebook sets reaches the view, and the widget on the pool.
+    assert updates(notebook.run("slider.value = 9")) == [{"value": 9}]
+    assert notebook.run("%%gpu\nprint(slider.value, len(seen))").stream() == "9 2\n"
+
+
+def test_a_widget_outlives_its_executor_in_the_notebook(
+    pool: PoolProcess, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(pool)
+    made = notebook.run(SLIDER)
+    comm_id = notebook.value("slider.model_id").strip("'")
+    assert made.error is None, made.shown
+    notebook.run("%gpu stop")
+    assert moved(notebook, comm_id, value=5).stream() == "moved to 5\n"
+    assert notebook.value("(slider.value, seen)") == "(5, [(5, False)])"
+
+
+def test_a_widget_of_the_notebook_is_updated_live_by_a_cell(notebook: Notebook) -> None:
+    comm_id = notebook.run("import ipywidgets as widgets\nbar = widgets.IntProgress(max=9)\nbar.model_id").result
+    assert comm_id is not None
+    counted = notebook.run("%%gpu\nfor _ in range(3):\n    bar.value += 1\nprint('done')")
+    assert {said["comm_id"] for said in counted.of("comm_msg")} == {comm_id.strip("'")}
+    assert updates(counted) == [{"value": 1}, {"value": 2}, {"value": 3}]
+    assert counted.of("comm_open") == []
+    assert notebook.value("bar.value") == "3"
+
+
+def test_an_output_widget_catches_what_the_cell_prints_in_it(notebook: Notebook) -> None:
+    notebook.run("import ipywidgets as widgets")
+    message_id = notebook.start(
+        "%%gpu\nbox = widgets.Output()\ndisplay(box)\nwith box:\n    print('caught')\n    1 / 0\nprint('free')"
+    )
+    shown = notebook.collect(message_id)
+    kinds = [m["msg_type"] for m in shown.messages if m["msg_type"] in ("comm_msg", "stream", "error")]
+    assert kinds == ["comm_msg", "stream", "error", "comm_msg", "stream"]
+    assert updates(shown) == [{"msg_id": message_id}, {"msg_id": ""}]
+    assert shown.of("error")[0]["ename"] == "ZeroDivisionError"
+    assert shown.reply["status"] == "ok"
+
+
+def test_buffers_reach_the_front_end_as_they_are(notebook: Notebook) -> None:
+    shown = notebook.run(
+        "%%gpu\nimport ipywidgets as widgets\nimage = widgets.Image(value=bytes(range(256)), format='png')"
+    )
+    opened = [m for m in shown.messages if m["msg_type"] == "comm_open" and m["buffers"]]
+    assert [bytes(buffer) for m in opened for buffer in m["buffers"]] == [bytes(range(256))]
+    assert notebook.value("image.value == bytes(range(256))") == "True"
+
+
+def test_progress_bars_look_as_in_a_notebook(notebook: Notebook) -> None:
+    pytest.importorskip("tqdm")
+    shown = notebook.run("%%gpu\nfrom tqdm.auto import tqdm\nfor _ in tqdm(range(3)): pass")
+    assert shown.error is None, shown.shown
+    assert shown.stream("stderr") == ""
+    assert {"bar_style": "success"} in updates(shown)
+    pytest.importorskip("rich")
+    shown = notebook.run("%%gpu\nfrom rich.progress import track\nfor _ in track(range(3)): pass")
+    assert any("100%" in shown["data"]["text/plain"] for shown in shown.of("display_data"))
