@@ -5,8 +5,8 @@ from collections.abc import Callable
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.facts import Action, AgentConnected, ConnectAgent, DropAgent, ToAgent, Where, Wish
-from bulletin_magic.trip import Trip
+from bulletin_magic.facts import Action, AgentConnected, ConnectAgent, DropAgent, Overhear, ToAgent, Where, Wish
+from bulletin_magic.trip import Trip, printed
 
 IDLE_PING_MS = 10_000
 #: An agent that was silent for so long is not pinged any more while no cell is under way.
@@ -32,6 +32,8 @@ class AgentSide:
         self.is_attached = False
         self._heard_ms = self._attach_ms = 0
         self._idle_ping_ms: int | None = None
+        #: The last output that arrived of those of cells that have ended.
+        self._late_seen = 0
 
     @property
     def has_lease(self) -> bool:
@@ -63,7 +65,7 @@ class AgentSide:
 
     def take(self, lease: say.Granted, wish: Wish, now_ms: int) -> None:
         """The lease is ours: connect to its agent."""
-        self._lease, self._wish = lease, wish
+        self._lease, self._wish, self._late_seen = lease, wish, 0
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
@@ -96,6 +98,13 @@ class AgentSide:
         self.is_attached = True
         self.rest(now_ms)
         return True
+
+    def overheard(self, output: say.Output, blobs: tuple[Blob, ...]) -> None:
+        """A cell that has ended goes on to print."""
+        if self._lease is not None and output.seq > self._late_seen:
+            self._late_seen = output.seq
+            self._act(Overhear(output.cell, printed(output, blobs)))
+        self.say(say.Seen(cell=output.cell, seq=self._late_seen, late=True))
 
     def forgotten(self, trip: Trip | None, now_ms: int) -> None:
         """The connection broke and came back, and the agent does not know it: show the ticket again."""

@@ -26,8 +26,11 @@ class Comms:
         self._theirs: set[str] = set()
         self._before: dict[str, Callable[..., Any]] = {}
 
-    def say(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...]) -> None:
-        """Say to the front end what a comm of the executor says. In a terminal nobody hears it."""
+    def say(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...], request: Any = None) -> None:
+        """Say to the front end what a comm of the executor says, on this request or that of now.
+
+        In a terminal nobody hears it.
+        """
         kernel: Any = getattr(self._shell, "kernel", None)
         manager: Any = getattr(kernel, "comm_manager", None)
         if manager is None:
@@ -39,7 +42,7 @@ class Comms:
             kind,
             content,
             metadata=metadata,
-            parent=kernel.get_parent(),
+            parent=request or kernel.get_parent(),
             ident=f"comm-{comm_id}".encode(),
             buffers=list(buffers),
         )

@@ -237,10 +237,17 @@ class DropAgent(Fact, frozen=True):
     """Close the socket to the agent once it has sent what it has."""
 
 
+class Overhear(Fact, frozen=True):
+    """A Jupyter message of a cell that has ended: show it there, whatever else goes on."""
+
+    cell: CellId
+    printed: Printed
+
+
 class Deliver(Fact, frozen=True):
     """Tell the main thread. Finished, Failed, Pictured and Left end the conversation."""
 
     delivery: Delivery
 
 
-Action = ToBroker | ConnectAgent | ToAgent | DropAgent | Deliver
+Action = ToBroker | ConnectAgent | ToAgent | DropAgent | Overhear | Deliver

@@ -6,6 +6,7 @@ import queue
 import socket
 import threading
 import time
+from collections.abc import Callable
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -31,6 +32,7 @@ from bulletin_magic.facts import (
     Event,
     Garbled,
     LeaveAsked,
+    Overhear,
     PictureAsked,
     StopPressed,
     Tick,
@@ -56,7 +58,11 @@ def _now_ms() -> int:
 class Link:
     """A kernel's connection to a pool. Made by the main thread, which asks and tells; all else is in the thread."""
 
-    def __init__(self, connection: Connection, kernel: KernelId, place: str) -> None:
+    def __init__(
+        self, connection: Connection, kernel: KernelId, place: str, overhear: Callable[[Overhear], None]
+    ) -> None:
+        """`overhear` shows what cells print that have ended; it is called in the link's thread."""
+        self._overhear = overhear
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
         self._session = Session(hello, place)
@@ -215,6 +221,8 @@ class Link:
                 return door.enter(agent, ticket)
             case DropAgent():
                 self._drop_agent()
+            case Overhear():
+                self._overhear(action)
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from types import ModuleType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -20,7 +21,7 @@ from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, KernelId, RequestId
 from bulletin.offload import Outcome
 from bulletin.state import modules
-from bulletin.state.names import HEARD
+from bulletin.state.names import HEARD, users
 from bulletin_magic import discovery, glance
 from bulletin_magic.background import Background, Backgrounds
 from bulletin_magic.cell import Conversation
@@ -28,6 +29,7 @@ from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.comms import Comms
 from bulletin_magic.completion import complete
 from bulletin_magic.display import StatusLine, cell_text, message_id, show_note
+from bulletin_magic.echoes import Echoes
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
@@ -67,6 +69,7 @@ class BulletinMagics(Magics):
         self._shared = SharedState()
         self._backgrounds = Backgrounds(shell, self._connect_apart)
         self._comms = Comms(shell, self._bring)
+        self._echoes = Echoes(shell, self._comms)
         self._turn = threading.RLock()  # comms may come in threads of their own
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
@@ -174,7 +177,8 @@ class BulletinMagics(Magics):
             namespace[HEARD] = {**parts, "header": header, "buffers": [bytes(one) for one in message["buffers"]]}
             try:
                 held = self._shared.holdings(namespace, is_kept=True)
-                names = tuple(value.name for value in held.values if value.name in namespace)
+                names = [value.name for value in held.values if value.name in namespace]
+                names += [name for name in users(namespace) if isinstance(namespace[name], ModuleType)]
                 answer = self._ask(_HEAR, state.Needs(reads=(HEARD, *names)), wish, is_call=True)
                 if not isinstance(answer[0], Finished):
                     self._shared.forget()
@@ -233,6 +237,7 @@ class BulletinMagics(Magics):
         if check is not None:
             check(captured)
         name = token_hex(16)
+        self._echoes.began(CellId(name))
         asked = CellAsked(
             cell=CellId(name),
             request=RequestId(name),
@@ -385,7 +390,7 @@ class BulletinMagics(Magics):
         finally:
             line.clear()
         assert self._place is not None, "it has just been connected to"
-        return Link(self._place.connection, KernelId(f"{self._kernel}-{name}"), self._place.words)
+        return Link(self._place.connection, KernelId(f"{self._kernel}-{name}"), self._place.words, self._echoes.show)
 
     def _connect(self, line: StatusLine) -> Link:
         """The link that is there, or one to the pool that is found. A pool of one's own may have gone to sleep."""
@@ -404,5 +409,5 @@ class BulletinMagics(Magics):
             return link
         self._leave()
         self._place = place
-        self._link = Link(place.connection, self._kernel, place.words)
+        self._link = Link(place.connection, self._kernel, place.words, self._echoes.show)
         return self._link

@@ -191,6 +191,8 @@ class Session:
             case say.Pong():
                 if trip is not None and trip.is_under_way and self._agent.is_attached:
                     trip.is_taken = True
+            case say.Output(late=True):
+                self._agent.overheard(message, blobs)
             case say.Chunk() | say.Took() | say.Output() | say.Asked() | say.Ended():
                 if trip is not None and trip.is_under_way and trip.cell == message.cell:
                     self._of_cell(trip, message, blobs)

@@ -215,8 +215,7 @@ class Trip:
             self._seen_due_ms = now_ms + SEEN_MS
         if self.seen - self._acknowledged >= SEEN_COUNT:
             self._seen_due_ms = now_ms
-        content, *buffers = map(bytes, blobs or (b"{}",))
-        self._deliver(Printed(output.type, content, tuple(buffers)))
+        self._deliver(printed(output, blobs))
 
     def _finished(self) -> Finished | None:
         if self._receiver is None or not self._receiver.is_done:
@@ -315,3 +314,9 @@ class Trip:
         if to not in MOVES[self.phase]:
             raise IllegalMove(self.phase.name, to.name)
         self.phase = to
+
+
+def printed(output: say.Output, blobs: tuple[Blob, ...]) -> Printed:
+    """The Jupyter message that an output is."""
+    content, *buffers = map(bytes, blobs or (b"{}",))
+    return Printed(output.type, content, tuple(buffers))

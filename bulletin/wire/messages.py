@@ -458,6 +458,8 @@ class Output(Message, frozen=True, kw_only=True, tag="output"):
     type: str
     #: Given by the agent, from 1 up in each cell.
     seq: int = 0
+    #: Of a cell that has ended: a thread or a task that it started goes on. Numbered from 1 up in each session.
+    late: bool = False
 
 
 class Asked(Message, frozen=True, kw_only=True, tag="asked"):
@@ -487,6 +489,8 @@ class Seen(Message, frozen=True, kw_only=True, tag="seen"):
 
     cell: CellId
     seq: int
+    #: Those of cells that have ended, of whichever.
+    late: bool = False
 
 
 class Leave(Message, frozen=True, tag="leave"):

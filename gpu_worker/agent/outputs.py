@@ -13,9 +13,10 @@ ROOM_BYTES = 32 * 2**20
 
 
 class Journal:
-    """One cell's outputs, from the first that its kernel has not seen."""
+    """One cell's outputs, from the first that its kernel has not seen; or those of cells that have ended."""
 
-    def __init__(self, cell: CellId) -> None:
+    def __init__(self, cell: CellId | None) -> None:
+        """Without a cell, of those that have ended."""
         self.cell = cell
         self._last = 0
         self._kept: deque[tuple[int, Output, Sequence[Blob], int]] = deque()
@@ -26,7 +27,8 @@ class Journal:
     def append(self, output: Output, blobs: Sequence[Blob]) -> Output:
         """Number an output and keep it."""
         self._last += 1
-        numbered = Output(cell=self.cell, type=output.type, seq=self._last)
+        cell = self.cell or output.cell
+        numbered = Output(cell=cell, type=output.type, seq=self._last, late=self.cell is None)
         size = sum(memoryview(blob).nbytes for blob in blobs) + 256
         self._kept.append((self._last, numbered, blobs, size))
         self._bytes += size

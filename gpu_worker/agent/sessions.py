@@ -77,6 +77,7 @@ class Session:
         self._began_ms = self.heard_ms = now_ms()
         self.cell: Cell | None = None
         self.last: Cell | None = None  #: the cell before, until its kernel has all of it
+        self._late = Journal(None)  #: what threads of cells that have ended go on to print
         self.executor: Executor | None = None
         self.is_ready = False
         self._is_over = False
@@ -123,6 +124,7 @@ class Session:
         unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
         try:
             while True:
+                await self._late.room()
                 if self.cell is not None:
                     await self.cell.journal.room()
                 message, blobs = unpacker.unpack(await pipe.read(reader))
@@ -139,7 +141,8 @@ class Session:
             self.is_ready = True
             await self._to_broker(wire.Prepared(lease=self.prepare.lease))
         elif cell is None or message.cell != cell.id:
-            return  # of a cell that is over
+            if isinstance(message, wire.Output):  # of a cell that is over
+                await self._tell(self._late.append(message, blobs), blobs)
         elif isinstance(message, wire.Output):
             await self._tell(cell.journal.append(message, blobs), blobs)
         elif isinstance(message, wire.Noticed):
@@ -215,6 +218,8 @@ class Session:
         self.route, self.heard_ms = route, now_ms()
         cell = self.cell or self.last
         await self._tell(wire.Attached(lease=self.prepare.lease, cell=cell.id if cell else None))
+        for output, blobs in self._late.after(0):
+            await self._tell(output, blobs)
         if cell is None or message.cell != cell.id:
             return
         for output, blobs in cell.journal.after(message.seen):
@@ -234,6 +239,8 @@ class Session:
                 await self._run_cell(message, blobs)
             case wire.Chunk() | wire.Took() | wire.Answer():
                 self._to_executor(message, blobs)
+            case wire.Seen(late=True):
+                self._late.seen(message.seq)
             case wire.Seen():
                 if self.cell is not None and self.cell.id == message.cell:
                     self.cell.journal.seen(message.seq)
@@ -355,6 +362,7 @@ class Session:
         assert self.executor is not None
         self.executor.status = status
         self.gone.set()
+        self._late.release()
         if self.cell is not None:
             self.cell.journal.release()
 
@@ -368,6 +376,7 @@ class Session:
         self.end = self.end or end
         if self.gone.is_set():
             return
+        self._late.release()
         if self.cell is not None:
             self.cell.journal.release()
         if self.executor is not None:

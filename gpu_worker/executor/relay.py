@@ -6,6 +6,7 @@ stream within 5 ms goes together. A writer that is a megabyte ahead waits, so me
 
 import base64
 import contextlib
+import functools
 import json
 import math
 import numbers
@@ -15,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from datetime import date
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -38,6 +40,10 @@ _ITEM = 160
 
 #: How often at most a `print` looks whether a program has written something before it.
 _LOOK_S = 0.0002
+
+
+#: The cell whose code runs, for tasks that outlive it.
+_OWNER: ContextVar[CellId | None] = ContextVar("bulletin_cell", default=None)
 
 
 class _Text(NamedTuple):
@@ -106,13 +112,57 @@ class Relay:
         self._at_line_start = True
         #: Passes on what came through the descriptors and came earlier.
         self.before: Callable[[], None] = lambda: None
-        #: The cell that outputs belong to: the one that runs, or ran last.
+        #: The cell that runs, or ran last.
         self.cell = CellId("")
+        #: By the number of a thread, the cell that has started it.
+        self._threads: dict[int, CellId] = {}
         self.is_child = False
 
     def start(self) -> None:
         """Start writing."""
         threading.Thread(target=self._write_all, name="bulletin-relay", daemon=True).start()
+
+    @property
+    def owner(self) -> CellId:
+        """The cell that output belongs to here: whose code has started this task or thread, or the one that runs."""
+        return _OWNER.get() or self._threads.get(threading.get_ident()) or self.cell
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether a thread runs that a cell has started."""
+        return bool(self._threads)
+
+    @staticmethod
+    def begin(cell: CellId) -> None:
+        """What this context does, and what is started in it, is the cell's from now on."""
+        _OWNER.set(cell)
+
+    def follow_threads(self) -> None:
+        """Let threads belong to the cell that starts them, for as long as they run. Once in a process."""
+        kind: Any = threading.Thread
+        start, run = kind.start, kind._bootstrap_inner
+        starting: dict[int, CellId] = {}
+
+        @functools.wraps(start)
+        def start_owned(thread: threading.Thread) -> None:
+            starting[id(thread)] = self.owner
+            try:
+                start(thread)
+            finally:
+                starting.pop(id(thread), None)
+
+        @functools.wraps(run)
+        def run_owned(thread: threading.Thread) -> None:
+            number = threading.get_ident()
+            cell = starting.get(id(thread), self.cell)
+            if cell:
+                self._threads[number] = cell
+            try:
+                run(thread)
+            finally:
+                self._threads.pop(number, None)
+
+        kind.start, kind._bootstrap_inner = start_owned, run_owned
 
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
         """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""
@@ -135,7 +185,7 @@ class Relay:
         self._wait_for_room()
         with self._interrupts:
             self.before()
-        self._items.append(_Packet(pack(Output(cell=self.cell, type=kind), blobs), whole))
+        self._items.append(_Packet(pack(Output(cell=self.owner, type=kind), blobs), whole))
         self._wake.put(None)
         self._account(whole)
 
@@ -155,14 +205,15 @@ class Relay:
             with self._interrupts:
                 self.before()
         self._at_line_start = text.endswith("\n")
-        self.captured(name, text)
+        self.captured(name, text, self.owner)
 
-    def captured(self, name: str, text: str) -> None:
-        """Queue text without waiting; see `has_room`."""
-        if not self.cell:
+    def captured(self, name: str, text: str, cell: CellId | None = None) -> None:
+        """Queue text without waiting; see `has_room`. It is the cell's that runs, or of that one."""
+        cell = cell or self.cell
+        if not cell:
             return  # before the first cell nobody reads
         # An interrupt between these leaves too much room, never too little.
-        self._items.append(_Text(self.cell, name, text))
+        self._items.append(_Text(cell, name, text))
         if self._sleeps:
             self._sleeps = False
             self._wake.put(None)

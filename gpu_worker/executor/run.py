@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import os
+import re
 import signal
 import socket
 import sys
@@ -14,6 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 from bulletin.errors import CannotSend, MalformedMessage
 from bulletin.ids import CellId
 from bulletin.state import Baseline, Table, changes, restore
+from bulletin.state.names import users
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker
 from bulletin.wire.messages import (
@@ -33,6 +35,7 @@ from gpu_worker.executor.shell import ZMQInteractiveShell
 from gpu_worker.executor.streams import Descriptors, Stream
 
 Outcome = Literal["returned", "raised", "interrupted"]
+_WORD = re.compile(r"\w+")
 _UNCHANGED = "Nothing was run; your variables are unchanged."
 
 
@@ -77,6 +80,7 @@ class Executor:
         self._shell = ZMQInteractiveShell.instance(self._relay)
         self._own_names = frozenset(self._shell.user_ns)
         self._interrupts.listen()
+        self._relay.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
             job = self._loop.run_until_complete(self._jobs.get())
@@ -154,12 +158,14 @@ class Executor:
 
     def _run(self, job: _Job) -> None:
         run, parts, problem = job
+        self._context.run(self._relay.begin, run.cell)
         if self._interrupts.is_wanted:
             self._end(run, "interrupted", _stopped())
             return
         if problem is None:
             try:
-                baseline = self._context.run(self._restore, parts)
+                lent = self._lend(run.source)
+                baseline = self._context.run(self._restore, parts, lent)
             except Exception as failure:  # noqa: BLE001  unpickling runs anybody's code
                 problem = _cannot_take_in(failure)
         del job, parts
@@ -177,6 +183,7 @@ class Executor:
             error.__traceback__ = None  # shown already; it would keep the cell's frames alive
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
             text = self._shell.error_text(error)
+        self._take_back(lent, baseline)
         try:
             changed = self._context.run(self._changes, baseline, {"result": result, "error": error})
         except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
@@ -184,11 +191,31 @@ class Executor:
             return
         self._end(run, outcome, text, changed, ran_ms)
 
-    def _restore(self, parts: Sequence[Blob]) -> Baseline | None:
+    def _restore(self, parts: Sequence[Blob], lent: Mapping[str, object]) -> Baseline | None:
         """Bring the namespace up to date. A cell without state runs in what is there, and hands nothing back."""
         if not parts:
             return None
-        return restore(parts, self._shell.user_ns, self._table, keep=self._own_names)
+        namespace = self._shell.user_ns
+        before = {id(unit.root) for unit in self._table.units.values()} if lent else set()
+        baseline = restore(parts, namespace, self._table, keep=self._own_names | lent.keys())
+        dropped = before - {id(unit.root) for unit in self._table.units.values()}
+        for name in [name for name, value in lent.items() if id(value) in dropped and namespace.get(name) is value]:
+            del namespace[name]  # the notebook has no such value any more: its memory is freed
+        return baseline
+
+    def _lend(self, source: str) -> dict[str, object]:
+        """What threads and tasks of earlier cells may look up, and this one does not name: it stays there."""
+        if not self._relay.has_threads and not any(not task.done() for task in asyncio.all_tasks(self._loop)):
+            return {}
+        namespace, spelled = self._shell.user_ns, set(_WORD.findall(source))
+        return {name: namespace[name] for name in users(namespace, self._own_names) if name not in spelled}
+
+    def _take_back(self, lent: Mapping[str, object], baseline: Baseline | None) -> None:
+        """What was lent is no result of the cell, unless it came with the cell too, or has been bound anew."""
+        if baseline is not None:
+            namespace = self._shell.user_ns
+            still = {name for name, value in lent.items() if name not in baseline.came and namespace.get(name) is value}
+            baseline.keep = self._own_names | still
 
     def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> list[Blob]:
         if baseline is None:

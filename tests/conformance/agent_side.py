@@ -119,6 +119,7 @@ class Result:
 
     def __init__(self) -> None:
         self.outputs: list[tuple[str, dict[str, Any]]] = []
+        self.late: list[tuple[CellId, dict[str, Any]]] = []  # what cells before it went on to say
         self.noticed = 0
         self.ended: Ended
         self.parts: list[Blob] = []
@@ -205,8 +206,9 @@ class Session:
         receiver: blobs.Receiver | None = None
         while receiver is None or not receiver.is_done:
             match message := self.hear():
+                case Output() if message.cell != cell:
+                    result.late.append((message.cell, json.loads(bytes(self.blobs[0]))))
                 case Output():
-                    assert message.cell == cell
                     result.outputs.append((message.type, json.loads(bytes(self.blobs[0]))))
                     if stop_at is not None and stop_at in result.stdout:
                         stop_at = None

@@ -154,18 +154,18 @@ def test_a_fork_while_another_thread_prints_does_not_hang(session: Session) -> N
     assert session.run(source).stdout.count("c") == 20
 
 
-def test_threads_print_into_the_last_cell(session: Session) -> None:
+def test_threads_print_into_the_cell_that_has_started_them(session: Session) -> None:
     first = session.start(
         "import threading\ngo = threading.Event()\nthreading.Thread(target=lambda: (go.wait(), print('late'))).start()"
     )
     session.finish(first)
-    second = session.run("go.set()")
-    assert second.outcome == "returned"
-    while "late" not in second.stdout:
+    second = session.run("print('other')\ngo.set()")
+    assert second.stdout == "other\n"
+    while not second.late:
         heard = session.hear()
         assert isinstance(heard, Output)
-        assert heard.cell == second.ended.cell
-        second.outputs.append((heard.type, json.loads(bytes(session.blobs[0]))))
+        second.late.append((heard.cell, json.loads(bytes(session.blobs[0]))))
+    assert second.late == [(first, {"name": "stdout", "text": "late\n"})]
 
 
 def test_a_print_that_is_not_text_is_the_writers_error(session: Session) -> None:

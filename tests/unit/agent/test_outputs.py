@@ -18,6 +18,12 @@ def test_outputs_are_numbered_and_those_not_seen_are_sent_again() -> None:
     assert [output.seq for output, _ in journal.after(2)] == [3]
 
 
+def test_a_journal_of_ended_cells_keeps_whose_each_output_is() -> None:
+    journal = Journal(None)
+    kept = [journal.append(Output(cell=CellId(name), type="stream"), []) for name in ("a", "b")]
+    assert [(output.cell, output.seq, output.late) for output in kept] == [("a", 1, True), ("b", 2, True)]
+
+
 def test_a_full_journal_lets_its_reader_wait_until_the_kernel_has_seen_enough() -> None:
     async def story() -> list[str]:
         journal, steps = Journal(CELL), []

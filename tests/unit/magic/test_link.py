@@ -26,7 +26,9 @@ def lonely_link() -> Link:
     """A link to a port where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-    return Link(Connection(address=address, public_key=make_keys().public), KernelId("k"), "of the test")
+    return Link(
+        Connection(address=address, public_key=make_keys().public), KernelId("k"), "of the test", lambda _: None
+    )
 
 
 def test_a_cell_that_waits_for_nobody_can_be_stopped(lonely_link: Link) -> None:

@@ -15,6 +15,7 @@ from bulletin_magic.facts import (
     Finished,
     LeaveAsked,
     Left,
+    Overhear,
     PictureAsked,
     Pictured,
     Printed,
@@ -147,6 +148,21 @@ def test_outputs_are_shown_once_and_in_order() -> None:
     for seq in (1, 2, 2, 1, 3):
         stage.agent(say.Output(cell=CELL, type="stream", seq=seq), str(seq).encode())
     assert stage.delivered() == [Printed("stream", b"1"), Printed("stream", b"2"), Printed("stream", b"3")]
+
+
+def test_what_ended_cells_print_is_shown_once_whatever_runs_and_forgotten_by_the_agent() -> None:
+    stage = Stage()
+    stage.hot()
+    late = CellId("of long ago")
+    for seq in (1, 2, 1, 2, 3):
+        stage.agent(say.Output(cell=late, type="stream", seq=seq, late=True), str(seq).encode())
+    heard = [action for action in stage.seen() if isinstance(action, Overhear)]
+    assert [(one.cell, one.printed.content) for one in heard] == [(late, b"1"), (late, b"2"), (late, b"3")]
+    stage.do(cell("c2"))
+    stage.seen()
+    stage.agent(say.Output(cell=late, type="stream", seq=4, late=True), b"4")
+    assert stage.said_to_agent()[-1] == say.Seen(cell=late, seq=4, late=True)
+    assert stage.delivered() == []
 
 
 def test_outputs_are_acknowledged_after_a_while_or_after_many() -> None:
