@@ -28,6 +28,7 @@ from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.comms import Comms
 from bulletin_magic.completion import complete
+from bulletin_magic.debugging import Debugging
 from bulletin_magic.display import StatusLine, cell_text, message_id, show_note
 from bulletin_magic.echoes import Echoes
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
@@ -70,6 +71,8 @@ class BulletinMagics(Magics):
         self._backgrounds = Backgrounds(shell, self._connect_apart)
         self._comms = Comms(shell, self._bring)
         self._echoes = Echoes(shell, self._comms)
+        self._debugging = Debugging(shell, self._debug)
+        self._debugging.serve()
         self._turn = threading.RLock()  # comms may come in threads of their own
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
@@ -188,6 +191,16 @@ class BulletinMagics(Magics):
                 namespace.pop(HEARD, None)
         return True
 
+    def _debug(self) -> bool:
+        """Debug the last cell in its executor. False where that is not there any more."""
+        wish, lease = self._wish, self._shared.lease
+        if wish is None or lease is None or self._link is None or self._link.lease != lease:
+            return False
+        with self._alone():
+            answer, captured, input_error = self._run("%debug", wish)
+            self._land(answer, captured, input_error)
+        return True
+
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         """One cell at a time. Raises NoPool in a thread that comes while another has one."""
@@ -295,6 +308,8 @@ class BulletinMagics(Magics):
         if self._pid == os.getpid():
             self._backgrounds.close()
             self._leave()
+            self._comms.close()
+            self._debugging.stop()
 
     def _leave(self) -> None:
         """Give back what cells of this notebook hold; background cells go on."""

@@ -30,6 +30,7 @@ from bulletin.wire.messages import (
     Took,
 )
 from gpu_worker.executor.interrupts import Interrupts
+from gpu_worker.executor.postmortem import Postmortem
 from gpu_worker.executor.relay import Relay
 from gpu_worker.executor.shell import ZMQInteractiveShell
 from gpu_worker.executor.streams import Descriptors, Stream
@@ -66,6 +67,7 @@ class Executor:
         self._sender_cell = CellId("")
         self._sending = threading.Lock()
         self._table = Table()
+        self._postmortem = Postmortem()
         self._context = contextvars.copy_context()
         self._pid = os.getpid()
 
@@ -179,8 +181,8 @@ class Executor:
             os._exit(0)  # a fork, made by the cell, that has come to the cell's end
         outcome: Outcome = "returned"
         text = None
+        self._postmortem.end(error)
         if error is not None:
-            error.__traceback__ = None  # shown already; it would keep the cell's frames alive
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
             text = self._shell.error_text(error)
         self._take_back(lent, baseline)
@@ -228,6 +230,7 @@ class Executor:
         """The cell's value and its error, whatever happens in it."""
         try:
             try:
+                self._postmortem.begin(run.source, self._shell)
                 self._shell.begin(run.source, run.number, run.request)
                 self._interrupts.begin()
                 done = self._interrupts.drive(
