@@ -90,6 +90,7 @@ RUNNING = Family("Standard library: what runs, is open, or belongs to a process"
     K("threading.Semaphore", "import threading\nx = threading.Semaphore(3)", "x.acquire()", look="x._value"),
     K("threading.local", "import threading\nx = threading.local()\nx.v = 1", look="x.v", refused="_thread._local"),
     K("threading.Thread, not started", "import threading\nx = threading.Thread(target=print, args=('a',), name='t')", "x.name = 'u'", look="x.name, x._args"),
+    K("threading.Thread, ended", "import threading\nx = threading.Thread(target=print, args=('',), name='t')\nx.start()\nx.join()", "x.name = 'u'", look="x.name, x.is_alive()"),
     K("threading.Thread, running", "import threading\nstop = threading.Event()\nx = threading.Thread(target=stop.wait, name='t')\nx.start()", look="x.name, x.is_alive()", after="stop.set(); x.join()", behind="x._tstate_lock: _thread.lock"),
     K("queue.Queue", "import queue\nx = queue.Queue()\nx.put([1])", "x.put(2)", look="list(x.queue), x.unfinished_tasks", inner="x.queue[0]"),
     K("queue.SimpleQueue", "import queue\nx = queue.SimpleQueue()", look="x.qsize()", refused="_queue.SimpleQueue"),
