@@ -74,6 +74,7 @@ class BulletinMagics(Magics):
         self._debugging = Debugging(shell, self._debug)
         self._debugging.serve()
         self._turn = threading.RLock()  # comms may come in threads of their own
+        self._is_bringing = False
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
@@ -174,7 +175,7 @@ class BulletinMagics(Magics):
             link, wish, lease = self._link, self._wish, self._shared.lease
             if link is None or wish is None or lease is None or not link.is_usable or link.lease != lease:
                 return False
-            namespace = self._shell.user_ns
+            self._is_bringing, namespace = True, self._shell.user_ns
             parts = {key: message[key] for key in ("header", "content", "metadata")}
             header = {key: value for key, value in parts["header"].items() if isinstance(value, str)}
             namespace[HEARD] = {**parts, "header": header, "buffers": [bytes(one) for one in message["buffers"]]}
@@ -187,7 +188,10 @@ class BulletinMagics(Magics):
                     self._shared.forget()
                     return False
                 land(answer[0], answer[1], self._shared, self._shell)
+            except BulletinError as error:
+                show_note(self._shell, str(error))
             finally:
+                self._is_bringing = False
                 namespace.pop(HEARD, None)
         return True
 
@@ -203,8 +207,8 @@ class BulletinMagics(Magics):
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """One cell at a time. Raises NoPool in a thread that comes while another has one."""
-        if not self._turn.acquire(blocking=False):
+        """One cell at a time: it waits for the callback of a widget. Raises NoPool while another thread has a cell."""
+        if not self._turn.acquire(blocking=self._is_bringing):
             raise NoPool(*_UNDER_WAY)
         try:
             yield

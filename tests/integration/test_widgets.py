@@ -10,16 +10,22 @@ from tests.integration.conftest import PATIENCE_S, Notebook, Output, PoolProcess
 pytest.importorskip("ipywidgets")
 
 
+def say(notebook: Notebook, comm_id: str, state: dict[str, object], **header: str) -> str:
+    """Let the view of a widget say that its user has set this; the id of its message."""
+    data = {"method": "update", "state": state, "buffer_paths": []}
+    message = notebook.client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
+    message["header"].update(header)
+    notebook.client.shell_channel.send(message)
+    return str(message["header"]["msg_id"])
+
+
 def moved(notebook: Notebook, comm_id: str, **state: object) -> Output:
     """What is shown when the view of a widget says that its user has set this."""
-    session, channel = notebook.client.session, notebook.client.shell_channel
-    data = {"method": "update", "state": state, "buffer_paths": []}
-    message = session.msg("comm_msg", {"comm_id": comm_id, "data": data})
-    channel.send(message)
+    said = say(notebook, comm_id, state)
     shown: list[dict[str, Any]] = []
     while True:
         came = notebook.client.get_iopub_msg(timeout=PATIENCE_S)
-        if came["parent_header"].get("msg_id") != message["header"]["msg_id"]:
+        if came["parent_header"].get("msg_id") != said:
             continue
         if came["msg_type"] == "status" and came["content"]["execution_state"] == "idle":
             return Output(shown, {})
@@ -108,3 +114,49 @@ def test_progress_bars_look_as_in_a_notebook(notebook: Notebook) -> None:
     pytest.importorskip("rich")
     shown = notebook.run("%%gpu\nfrom rich.progress import track\nfor _ in track(range(3)): pass")
     assert any("100%" in shown["data"]["text/plain"] for shown in shown.of("display_data"))
+
+
+INTERACT = """%%gpu
+import ipywidgets, math
+scale = 10
+def draw(x):
+    if x == 2:
+        raise ValueError('two')
+    print(math.sqrt(x) * scale)
+ipywidgets.interact(draw, x=(0, 9));"""
+
+
+def slider_of(shown: Output) -> str:
+    """The comm of the slider that was shown."""
+    opened = {one["data"]["state"]["_model_name"]: one["comm_id"] for one in shown.of("comm_open")}
+    return str(opened["IntSliderModel"])
+
+
+def test_a_callback_reads_the_notebooks_names_as_they_are_when_it_is_called(notebook: Notebook) -> None:
+    comm_id = slider_of(notebook.run(INTERACT))
+    assert moved(notebook, comm_id, value=9).stream() == "30.0\n"
+    notebook.run("%%gpu\nother = 1")
+    notebook.run("scale = 100")
+    assert moved(notebook, comm_id, value=1).stream() == "100.0\n"
+    failed = moved(notebook, comm_id, value=2).of("error")
+    assert [(error["ename"], error["evalue"]) for error in failed] == [("ValueError", "two")]
+
+
+def test_what_a_view_says_in_a_thread_of_its_own_is_heard_when_the_cell_has_ended(notebook: Notebook) -> None:
+    client = notebook.client
+    client.control_channel.send(client.session.msg("create_subshell_request", {}))
+    created = client.get_control_msg(timeout=PATIENCE_S)["content"]
+    assert created["status"] == "ok"
+    comm_id = slider_of(notebook.run(INTERACT))
+    message_id = notebook.start("%%gpu\nanswer = input('now?')\nprint('cell over')")
+    client.get_stdin_msg(timeout=PATIENCE_S)
+    said = say(notebook, comm_id, {"value": 9}, subshell_id=created["subshell_id"])
+    while client.get_iopub_msg(timeout=PATIENCE_S)["parent_header"].get("msg_id") != said:
+        pass  # until the kernel is busy with it
+    client.input("yes")
+    printed: list[tuple[str, str]] = []
+    while len(printed) < 2:
+        came = client.get_iopub_msg(timeout=PATIENCE_S)
+        if came["msg_type"] == "stream":
+            printed.append((came["parent_header"]["msg_id"], came["content"]["text"]))
+    assert printed == [(message_id, "cell over\n"), (said, "30.0\n")]
