@@ -25,6 +25,6 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     Work.stop(shell)
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
-        magics.close()
-        for kind, name in (("cell", "gpu"), ("cell", "GPU"), ("line", "gpu"), ("line", "%gpu")):
+        magics.leave()
+        for kind, name in (("cell", "gpu"), ("cell", "GPU"), ("cell", "cpu"), ("line", "gpu"), ("line", "%gpu")):
             shell.magics_manager.magics[kind].pop(name, None)

@@ -87,8 +87,9 @@ def show_note(shell: InteractiveShell, text: str) -> None:
 class StatusLine:
     """One line that replaces itself, appears only after a moment, and goes when the wait is over."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
+    def __init__(self, shell: InteractiveShell, *, is_whole: bool = False) -> None:
+        """`is_whole`: what is sent to the pool is all of the cell that the user ran."""
+        self._shell, self._is_whole = shell, is_whole
         self._id = ""
         self._text = ""
         self._is_shown = False
@@ -145,5 +146,5 @@ class StatusLine:
             sys.stdout.flush()
 
     def _owns_the_cell(self) -> bool:
-        """Whether the whole cell is %%gpu: then nothing but our line can have been shown before it began."""
-        return cell_text(self._shell).lstrip().lower().startswith("%%gpu")
+        """Whether the whole cell is sent: then nothing but our line can have been shown before it began."""
+        return self._is_whole or cell_text(self._shell).lstrip().lower().startswith("%%gpu")

@@ -65,6 +65,7 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     wish: Wish = Wish()
     message: str = ""  #: the front end's, that asked for it
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
+    is_whole: bool = False  #: all of the user's cell, with no `%%gpu` line above it
 
 
 class PictureAsked(Fact, frozen=True):

@@ -14,7 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from msgspec import structs
-from traitlets import Bool
+from traitlets import Bool, Enum, Unicode
 
 from bulletin import state
 from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
@@ -34,6 +34,7 @@ from bulletin_magic.echoes import Echoes
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
+from bulletin_magic.mode import Mode
 from bulletin_magic.options import parse
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
@@ -60,6 +61,15 @@ class BulletinMagics(Magics):
     receipts = Bool(
         default_value=True, help="Show one line about time, place and memory after a %%gpu cell that took a while."
     ).tag(config=True)
+    mode = Enum(
+        ("off", "on"),
+        default_value="off",
+        help="`on`: kernels start as if their first cell were `%gpu on`. The environment variable BULLETIN, where it "
+        "is `on` or `off`, has the last word.",
+    ).tag(config=True)
+    mode_options = Unicode(
+        "", help="The options of %%gpu that each cell has in a kernel that starts with `mode` on, as in `--time 1h`."
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell)
@@ -79,6 +89,11 @@ class BulletinMagics(Magics):
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
         self._kernel = discovery.kernel_id(file)
+        self._every_cell = Mode(shell)
+        self._every_cell.serve()
+        said = os.environ.get("BULLETIN", "").lower()
+        if (said if said in {"on", "off"} else self.mode) == "on":
+            self._every_cell.options = self.mode_options
         atexit.register(self.close)
         for magic in ("%gpu", "%%gpu"):
             shell.set_hook("complete_command", complete, str_key=magic)  # type: ignore[no-untyped-call]  # IPython's
@@ -265,6 +280,7 @@ class BulletinMagics(Magics):
             wish=wish,
             message=message_id(self._shell),
             is_call=is_call,
+            is_whole=self._every_cell.sends(cell),
         )
         answer, input_error = self._converse(asked)
         assert isinstance(answer, Finished | Moved)
@@ -277,9 +293,12 @@ class BulletinMagics(Magics):
             %gpu                 the pool, its queue, and what this notebook holds
             %gpu vars            the variables of this notebook that are on the pool
             %gpu stop            give the GPU back now, instead of when somebody needs it
+            %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
+            %gpu off             run cells here again, except those with %%gpu
             %gpu connect PATH    use the pool of this connection file
 
-        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options.
+        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
+        that starts with %%cpu runs here.
         """
         verb, _, rest = line.strip().partition(" ")
         rest = rest.strip().strip("\"'")
@@ -294,6 +313,10 @@ class BulletinMagics(Magics):
             self._vars()
         elif verb == "stop" and not rest:
             self._stop()
+        elif verb == "on":
+            self._switch_on(line.strip().partition(" ")[2].strip())
+        elif verb == "off" and not rest:
+            self._switch_off()
         elif verb == "connect" and rest:
             place_named = discovery.from_file(Path(rest).expanduser())
             self._leave()
@@ -301,6 +324,14 @@ class BulletinMagics(Magics):
             show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {place_named.words}.")
         else:
             raise BadOption(advise(line.strip()))
+
+    @cell_magic("cpu")  # type: ignore[arg-type]  # see above
+    def here(self, line: str, cell: str) -> None:
+        """Run this cell here, in the notebook, after `%gpu on`. It takes no options."""
+        if line.strip():
+            raise BadOption(f"%%cpu takes no options: {line.strip()!r} cannot stand beside it.")
+        shell: Any = self._shell
+        shell.run_cell(cell)  # below another magic: as the first line of a cell, it is a remark
 
     @line_magic("%gpu")  # type: ignore[arg-type]  # see above
     def misplaced(self, _line: str) -> None:
@@ -320,6 +351,24 @@ class BulletinMagics(Magics):
         if self._link is not None and self._pid == os.getpid():
             self._link.close()
             self._link = None
+
+    def leave(self) -> None:
+        """Close, and let the notebook's cells alone."""
+        self.close()
+        self._every_cell.stop()
+
+    def _switch_on(self, options: str) -> None:
+        if parse(options).is_plan:
+            raise BadOption("%gpu on takes the options that each cell runs with; --plan runs none.")
+        was_on, self._every_cell.options = self._every_cell.options is not None, options
+        since = "Every cell of this notebook now runs" if was_on else "From the next cell on, every cell runs"
+        how = f" with {options}" if options else " without options" if was_on else ""
+        show_note(self._shell, f"{since} on the pool{how}. %%cpu above a cell keeps it here; %gpu off ends this.")
+
+    def _switch_off(self) -> None:
+        was_on, self._every_cell.options = self._every_cell.options is not None, None
+        again = "again" if was_on else "already"
+        show_note(self._shell, f"Cells of this notebook run here {again}, except those with %%gpu.")
 
     def _plan(self, cell: str, wish: Wish) -> None:
         """Show what the cell would send, and whether it would wait. Nothing is run, leased or started."""
@@ -388,7 +437,8 @@ class BulletinMagics(Magics):
     ) -> tuple[Finished | Moved | Pictured | Left, Exception | None]:
         self._check_free()
         self._is_busy = True
-        line, conversation = StatusLine(self._shell), None
+        line = StatusLine(self._shell, is_whole=isinstance(asked, CellAsked) and asked.is_whole)
+        conversation = None
         try:
             conversation = Conversation(self._connect(line), self._shell, line, self._comms)
             return conversation.hold(asked), conversation.input_error

@@ -156,6 +156,7 @@ class Trip:
             has_rings=ring_out is not None,
             silent=self.asked.is_call,
             request=self.asked.message,
+            is_whole=self.asked.is_whole,
         )
         self._to_agent(run, parts if parcel.inline else ())
         self._deliver(Began(where))

@@ -435,6 +435,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     has_rings: bool = False
     #: The message of the front end that asked the kernel for the cell: widgets that catch output name it.
     request: Name = ""
+    #: The source is all of the notebook's cell; else it stands below a line, which tracebacks count.
+    is_whole: bool = False
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):

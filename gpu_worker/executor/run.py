@@ -231,7 +231,7 @@ class Executor:
         try:
             try:
                 self._postmortem.begin(run.source, self._shell)
-                self._shell.begin(run.source, run.number, run.request)
+                self._shell.begin(run.source, run.number, run.request, is_whole=run.is_whole)
                 self._interrupts.begin()
                 done = self._interrupts.drive(
                     self._shell.run(run.source, silent=run.silent),

@@ -133,8 +133,11 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     # --- one cell
 
-    def begin(self, source: str, number: int, request: str) -> None:
-        """Prepare for the cell with this execution count, that the notebook was asked for by this request."""
+    def begin(self, source: str, number: int, request: str, *, is_whole: bool = False) -> None:
+        """Prepare for the cell with this execution count, that the notebook was asked for by this request.
+
+        `is_whole`: it stands below no other line.
+        """
         self.request = request
         comms.hold()
         self.execution_count = number
@@ -144,7 +147,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         with contextlib.suppress(OSError):  # the folder is gone
             self.user_ns["_dh"][-1:] = [str(Path.cwd())]  # `%cd` says from it where it is
         # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
-        self._lines_above = 1 + source[: len(source) - len(source.lstrip())].count("\n")
+        self._lines_above = 0 if is_whole else 1 + source[: len(source) - len(source.lstrip())].count("\n")
         self._source, self._python = source, None
         self._outer = self._shown = None
 
