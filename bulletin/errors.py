@@ -13,6 +13,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── Refused               the pool says that this request can never run
 │   ├── NoPool                there is no pool to send the cell to
 │   ├── NotDone               what was asked for at the command line was not done
+│   ├── WaitedTooLong         no GPU came free for as long as the cell would wait
 │   └── WalltimeReached       the cell ran for as long as it may
 ├── nobody: it happens
 │   ├── CellLost              the executor, its node or the link went away while the cell ran
@@ -241,6 +242,22 @@ class NotDone(BulletinError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class WaitedTooLong(BulletinError):
+    """The cell waited for as long as its `--max-wait` allows, and was not begun. Nothing has run."""
+
+    code = "waited-too-long"
+    retryable = True
+
+    def __init__(self, duration: str, slot_word: str) -> None:
+        super().__init__(duration, slot_word)
+        self.problem = f"No {slot_word} came free within {duration}."
+
+    def __str__(self) -> str:
+        return (
+            f"{self.problem} Nothing was run; your variables are unchanged. Run it again later, or let it wait longer."
+        )
 
 
 class CellLost(BulletinError):

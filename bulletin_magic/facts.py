@@ -64,6 +64,8 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     lease: LeaseId | None = None
     wish: Wish = Wish()
     message: str = ""  #: the front end's, that asked for it
+    #: For how long it may stand in the queue before it runs; None is for ever.
+    max_wait_ms: int | None = None
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
     is_whole: bool = False  #: all of the user's cell, with no `%%gpu` line above it
 

@@ -32,6 +32,7 @@ from bulletin_magic.debugging import Debugging
 from bulletin_magic.display import StatusLine, cell_text, message_id, show_note
 from bulletin_magic.echoes import Echoes
 from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
+from bulletin_magic.here import NEVER_BEGAN, describe_fallback, run_here
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
 from bulletin_magic.mode import Mode
@@ -122,6 +123,10 @@ class BulletinMagics(Magics):
             --environment ID    one of the pool's environments
             --background NAME   run it while the notebook goes on; NAME.result() waits for it (QoS batch)
             --each NAME         run it once for each element of NAME, on several places; the values of its last line
+            --max-wait "2 min"  give up if no GPU came free for so long
+            --fallback cpu      run the cell here, without a GPU, where the pool does not run it: there is none, it
+                                refuses the cell or your account, the cell waited for its --max-wait, or one of its
+                                variables cannot travel
             --plan              run nothing; show what would be sent, how much of it is new, and what stays here
 
         `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
@@ -141,8 +146,17 @@ class BulletinMagics(Magics):
         if options.each:
             return self._each(cell, options.each, wish)
         with self._alone():
-            answer, captured, input_error = self._run(cell, wish)
-            self._land(answer, captured, input_error)
+            try:
+                answer, captured, input_error = self._run(cell, wish, max_wait_ms=options.max_wait_ms)
+            except NEVER_BEGAN as error:
+                if not options.fallback:
+                    raise
+                why = error
+            else:
+                self._land(answer, captured, input_error)
+                return None
+        show_note(self._shell, describe_fallback(why))
+        run_here(self._shell, cell, lines_above=0 if self._every_cell.sends(cell) else 1)
         return None
 
     def _each(self, cell: str, name: str, wish: Wish) -> list[object]:
@@ -242,13 +256,20 @@ class BulletinMagics(Magics):
                 show_note(self._shell, text)
 
     def _run(
-        self, cell: str, wish: Wish, check: Callable[[state.Captured], None] | None = None
+        self,
+        cell: str,
+        wish: Wish,
+        check: Callable[[state.Captured], None] | None = None,
+        max_wait_ms: int | None = None,
     ) -> tuple[Finished, state.Captured, Exception | None]:
         """Send the cell with what its executor does not have yet, and wait for its end."""
         plan = state.needs(cell, self._shell.user_ns)
         waited_ms, self._wish = 0, wish
         while True:
-            answer, captured, input_error = self._ask(cell, plan, wish, check, is_call=check is not None)
+            left_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
+            answer, captured, input_error = self._ask(
+                cell, plan, wish, check, is_call=check is not None, max_wait_ms=left_ms
+            )
             if isinstance(answer, Finished):
                 answer = structs.replace(answer, waited_ms=answer.waited_ms + waited_ms)
                 return answer, captured, input_error
@@ -263,6 +284,7 @@ class BulletinMagics(Magics):
         check: Callable[[state.Captured], None] | None = None,
         *,
         is_call: bool,
+        max_wait_ms: int | None = None,
     ) -> tuple[Finished | Moved, state.Captured, Exception | None]:
         """Send the cell to the executor that has the rest of its state, and wait for its end."""
         captured = self._shared.capture(self._shell.user_ns, plan)
@@ -279,6 +301,7 @@ class BulletinMagics(Magics):
             lease=self._shared.lease,
             wish=wish,
             message=message_id(self._shell),
+            max_wait_ms=max_wait_ms,
             is_call=is_call,
             is_whole=self._every_cell.sends(cell),
         )

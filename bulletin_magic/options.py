@@ -39,6 +39,19 @@ def _time(text: str) -> int:
     return walltime_ms
 
 
+def _wait(text: str) -> int:
+    wait_ms = parse_duration_ms(text)
+    if wait_ms == 0:
+        raise ValueError("a wait is some time, as in '2 min'.")
+    return min(wait_ms, _YEARS_MS)
+
+
+def _cpu(text: str) -> str:
+    if text != "cpu":
+        raise ValueError(f"{text!r} is not a place to run the cell instead. There is one: cpu, which is the notebook.")
+    return text
+
+
 #: Each option: the field of the wish that it sets, and what it reads.
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--gpus": ("gpus", _gpus),
@@ -56,12 +69,16 @@ def _name(text: str) -> str:
     return text
 
 
+#: Options of the cell's way, which no lease depends on: as above, with fields of `Options`.
+WAYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "--max-wait": ("max_wait_ms", _wait),
+    "--fallback": ("fallback", _cpu),
+    "--each": ("each", _name),
+}
 #: Each option that takes no value, and what it does.
 FLAGS = {"--plan": "shows what would be sent, and runs nothing"}
 #: Runs the cell while the notebook goes on. A name may follow.
 BACKGROUND = "--background"
-#: Runs the cell once for each element of a variable.
-EACH = "--each"
 
 
 class Options(NamedTuple):
@@ -70,12 +87,16 @@ class Options(NamedTuple):
     wish: Wish
     #: Only say what would be sent.
     is_plan: bool = False
+    #: For how long the cell may stand in the queue; None is for ever.
+    max_wait_ms: int | None = None
+    #: "cpu": run it in the notebook where the pool does not.
+    fallback: str = ""
+    #: The variable for each of whose elements the cell is run.
+    each: str | None = None
     #: Run while the notebook goes on.
     is_background: bool = False
     #: The variable that the background cell is then known by.
     name: str | None = None
-    #: The variable for each of whose elements the cell is run.
-    each: str | None = None
 
 
 def parse(line: str) -> Options:
@@ -91,8 +112,8 @@ def parse(line: str) -> Options:
     except ValueError:
         raise BadOption("A quotation mark in the options of %%gpu is not closed.") from None
     fields: dict[str, Any] = {}
+    ways: dict[str, Any] = {}
     flags: set[str] = set()
-    own_name = each = None
     while words:
         name, has_value, value = words.pop(0).partition("=")
         if name in FLAGS:
@@ -104,27 +125,24 @@ def parse(line: str) -> Options:
             flags.add(name)
             if not has_value and words and not words[0].startswith("-"):
                 value = words.pop(0)
-            own_name = _read(name, _name, value) if value or has_value else None
+            ways["name"] = _read(name, _name, value) if value or has_value else None
             continue
-        if name not in OPTIONS and name != EACH:
+        if name not in OPTIONS and name not in WAYS:
             raise BadOption(_not_an_option(name))
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise BadOption(f"The option {name} of %%gpu needs a value.")
             value = words.pop(0)
-        if name == EACH:
-            each = _read(name, _name, value)
-            continue
-        field, read = OPTIONS[name]
-        fields[field] = _read(name, read, value)
+        field, read = OPTIONS.get(name) or WAYS[name]
+        (fields if name in OPTIONS else ways)[field] = _read(name, read, value)
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
     is_background = BACKGROUND in flags
-    if is_background and each:
+    if is_background and "each" in ways:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
-    if is_background or each:
+    if is_background or "each" in ways:
         fields.setdefault("qos", "batch")
-    return Options(Wish(**fields), "--plan" in flags, is_background, own_name, each)
+    return Options(Wish(**fields), is_plan="--plan" in flags, is_background=is_background, **ways)
 
 
 def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
@@ -144,8 +162,8 @@ def wish_of(options: Mapping[str, object]) -> Wish:
     """
     words = [f"--{name.replace('_', '-')}" for name in options]
     for word in words:
-        if word in {*FLAGS, BACKGROUND, EACH}:
-            raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu alone.")
+        if word in {*FLAGS, *WAYS, BACKGROUND}:
+            raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, for whole cells.")
     return parse(
         " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
     ).wish
@@ -154,7 +172,7 @@ def wish_of(options: Mapping[str, object]) -> Wish:
 def _not_an_option(name: str) -> str:
     if not name.startswith("-"):
         return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
-    known = (*OPTIONS, *FLAGS, BACKGROUND, EACH)
+    known = (*OPTIONS, *WAYS, *FLAGS, BACKGROUND)
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known)}."
     return f"%%gpu has no option {name!r}.{meant}"

@@ -6,9 +6,18 @@ trip of one cell, and tells the main thread what comes of it. It knows no socket
 
 from typing import assert_never
 
-from bulletin.errors import BulletinError, CannotReturn, CellLost, CellStopped, IllegalMove, MalformedMessage
+from bulletin.errors import (
+    BulletinError,
+    CannotReturn,
+    CellLost,
+    CellStopped,
+    IllegalMove,
+    MalformedMessage,
+    WaitedTooLong,
+)
 from bulletin.errors import Refused as RefusedError
 from bulletin.ids import CellId
+from bulletin.units import show_duration
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
 from bulletin_magic.agent_side import AgentSide
@@ -304,6 +313,9 @@ class Session:
         trip = self._trip
         if trip is None:
             self._agent.tick(self._now_ms)
+        elif trip.has_waited_too_long(self._now_ms):
+            self._broker.withdraw()
+            self._fail(WaitedTooLong(show_duration(trip.asked.max_wait_ms or 0), self._broker.slot_word))
         elif not trip.tick(self._now_ms):
             self._abandon(trip)
         elif self._ping_ms + PING_MS <= self._now_ms:

@@ -98,8 +98,18 @@ class Trip:
     @property
     def deadline_ms(self) -> int | None:
         """When `tick` has something to do."""
-        dues = (self._seen_due_ms, self._stop_note_ms, self._give_up_ms)
+        dues = (self._seen_due_ms, self._stop_note_ms, self._give_up_ms, self._wait_until_ms)
         return min((due for due in dues if due is not None), default=None)
+
+    @property
+    def _wait_until_ms(self) -> int | None:
+        """When it has waited for as long as it may. A cell that has run, and is to run again, waits on."""
+        is_waiting = self.phase is Phase.QUEUED and self.reclaims == 0
+        return self._asked_ms + self.asked.max_wait_ms if is_waiting and self.asked.max_wait_ms is not None else None
+
+    def has_waited_too_long(self, now_ms: int) -> bool:
+        """Whether it is time to leave the queue."""
+        return self._wait_until_ms is not None and self._wait_until_ms <= now_ms
 
     # --- out
 

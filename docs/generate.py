@@ -12,7 +12,7 @@ from traitlets.config import Configurable
 from bulletin import errors
 from bulletin.ids import ProjectId
 from bulletin_magic.magics import BulletinMagics
-from bulletin_magic.options import FLAGS, OPTIONS
+from bulletin_magic.options import FLAGS, OPTIONS, WAYS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
@@ -97,6 +97,7 @@ def magic() -> str:
     cell = inspect.getdoc(BulletinMagics.cell) or ""
     line = inspect.getdoc(BulletinMagics.line) or ""
     options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in OPTIONS.items())
+    options += "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in WAYS.items())
     options += "".join(f"| `{name}` | nothing: it {does} |\n" for name, does in FLAGS.items())
     head = f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n"
     return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n"

@@ -5,7 +5,7 @@ import pytest
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
 from bulletin_magic.facts import Wish
-from bulletin_magic.options import FLAGS, OPTIONS, Options, parse
+from bulletin_magic.options import FLAGS, OPTIONS, WAYS, Options, parse
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,10 @@ def test_options_become_a_wish(line: str, wish: Wish) -> None:
     assert parse(line) == Options(wish)
 
 
+def test_how_long_to_wait_and_what_then_is_no_matter_of_the_lease() -> None:
+    assert parse("--max-wait '2 min' --fallback cpu") == Options(Wish(), max_wait_ms=120_000, fallback="cpu")
+
+
 def test_a_plan_is_asked_for_beside_other_options() -> None:
     assert parse("--gpus 2 --plan") == Options(Wish(gpus=2), is_plan=True)
 
@@ -33,7 +37,7 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
     ("line", "words"),
     [
         ("--gpu 2", ["'--gpu'", "Did you mean --gpus?"]),
-        ("--zzz", ["'--zzz'", *OPTIONS, *FLAGS]),
+        ("--zzz", ["'--zzz'", *OPTIONS, *WAYS, *FLAGS]),
         ("--plan=yes", ["--plan", "takes no value"]),
         ("--pla", ["Did you mean --plan?"]),
         ("x = 1", ["'x'", "code goes on the lines below"]),
@@ -45,6 +49,8 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
         ("--time soon", ["--time", "'soon'", "30 min"]),
         ("--time 0", ["--time", "some time"]),
         ('--label "open', ["quotation mark"]),
+        ("--max-wait 0", ["--max-wait", "2 min"]),
+        ("--fallback gpu", ["--fallback", "cpu, which is the notebook"]),
     ],
 )
 def test_what_is_not_understood_is_named_in_one_sentence(line: str, words: list[str]) -> None:

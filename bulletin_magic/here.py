@@ -1,0 +1,79 @@
+"""A `%%gpu` cell that runs in the notebook after all, because the pool cannot run it: `--fallback cpu`."""
+
+import ast
+import inspect
+from types import CodeType, TracebackType
+from typing import Any, cast
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin.errors import BulletinError, CannotSend, NoPool, NotAllowed, Refused, WaitedTooLong, name_kind
+from bulletin_magic.outcome import RemoteTraceback
+from bulletin_magic.outputs import cell_number
+
+#: What the pool may say before anything of the cell has run.
+NEVER_BEGAN = (NoPool, NotAllowed, Refused, WaitedTooLong, CannotSend)
+
+
+def describe_fallback(error: BulletinError) -> str:
+    """Why the cell runs here, in a line."""
+    match error:
+        case NoPool() | NotAllowed() | WaitedTooLong():
+            why = error.problem
+        case Refused():
+            why = f"The pool refused the cell: {error.reason}"
+        case CannotSend():
+            why = f"{error.path} is {name_kind(error.kind)}, which cannot go to the pool."
+        case _:
+            why = str(error)
+    return f"{why} The cell runs here instead, on the notebook's own computer."
+
+
+def run_here(shell: InteractiveShell, source: str, lines_above: int) -> None:
+    """Run a cell's text in the notebook's variables; its last value is shown and remembered as ever.
+
+    `lines_above` are those that stand above it in the notebook. What it raises has the traceback of the cell alone.
+
+    Raises
+    ------
+    NoPool
+        If it awaits something outside of a function: the notebook's loop is in use by the cell that asked.
+    """
+    ipython, hook = cast("Any", shell), cast("Any", DisplayHook)
+    python = "\n" * lines_above + ipython.transform_cell(source)
+    name = ipython.compile.cache(python, cell_number(shell), raw_code=source)
+    tree = ipython.transform_ast(ipython.compile.ast_parse(python, filename=name))
+    statements, shown = tree.body, []
+    if statements and isinstance(statements[-1], ast.Expr) and not hook.semicolon_at_end_of_expression(source):
+        statements, shown = statements[:-1], statements[-1:]
+    codes = [
+        _code(shell, ast.Module(statements, []), name, "exec"),
+        _code(shell, ast.Interactive(shown), name, "single"),
+    ]
+    if any(code.co_flags & inspect.CO_COROUTINE for code in codes):
+        raise NoPool("A cell with `await` outside of a function cannot run here from %%gpu.", "Put %%cpu above it.")
+    try:
+        for code in codes:
+            exec(code, shell.user_global_ns, shell.user_ns)
+    except BaseException as error:
+        shown_error: Any = error
+        error.__traceback__ = at = _from_the_cell_on(error.__traceback__, name)
+        lines = shell.InteractiveTB.structured_traceback(type(error), error, at)
+        if not isinstance(error, SystemExit):
+            shown_error._render_traceback_ = RemoteTraceback(tuple(lines))
+        raise
+
+
+def _code(shell: InteractiveShell, tree: ast.Module | ast.Interactive, name: str, how: str) -> CodeType:
+    compiler: Any = shell.compile
+    with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if shell.autoawait else 0):
+        code: CodeType = compiler(tree, name, how)
+    return code
+
+
+def _from_the_cell_on(at: TracebackType | None, name: str) -> TracebackType | None:
+    """The traceback without what led to the cell."""
+    while at is not None and at.tb_frame.f_code.co_filename != name:
+        at = at.tb_next
+    return at
