@@ -26,5 +26,12 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
         magics.leave()
-        for kind, name in (("cell", "gpu"), ("cell", "GPU"), ("cell", "cpu"), ("line", "gpu"), ("line", "%gpu")):
+        for kind, name in (
+            ("cell", "gpu"),
+            ("cell", "GPU"),
+            ("cell", "remote"),
+            ("cell", "cpu"),
+            ("line", "gpu"),
+            ("line", "%gpu"),
+        ):
             shell.magics_manager.magics[kind].pop(name, None)

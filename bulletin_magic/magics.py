@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,7 +97,7 @@ class BulletinMagics(Magics):
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
         atexit.register(self.close)
-        for magic in ("%gpu", "%%gpu"):
+        for magic in ("%gpu", "%%gpu", "%%remote"):
             shell.set_hook("complete_command", complete, str_key=magic)  # type: ignore[no-untyped-call]  # IPython's
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
@@ -347,6 +348,13 @@ class BulletinMagics(Magics):
             show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {place_named.words}.")
         else:
             raise BadOption(advise(line.strip()))
+
+    @cell_magic("remote")  # type: ignore[arg-type]  # see above
+    def remote(self, line: str, cell: str) -> None:
+        """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
+        if re.search(r"(^|\s)--gpus\b", line):
+            raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")
+        self.cell(f"--gpus 0 {line}", cell)
 
     @cell_magic("cpu")  # type: ignore[arg-type]  # see above
     def here(self, line: str, cell: str) -> None:

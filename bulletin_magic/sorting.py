@@ -15,8 +15,8 @@ _COMPUTING = frozenset({
     "run", "sc", "script", "sh", "sx", "system", "time", "timeit",
 })  # fmt: skip
 #: Ours: a cell that has one of them says for itself where its parts run.
-_OURS = frozenset({"gpu", "%gpu", "GPU", "cpu", "%cpu"})
-_MARKED = re.compile(r"^[ \t]*%%?(gpu|cpu)\b", re.MULTILINE | re.IGNORECASE)
+_OURS = frozenset({"gpu", "%gpu", "GPU", "remote", "%remote", "cpu", "%cpu"})
+_MARKED = re.compile(r"^[ \t]*%%?(gpu|remote|cpu)\b", re.MULTILINE | re.IGNORECASE)
 #: Programs that change the environment that notebook and pool both use.
 _INSTALLS = re.compile(
     r"\s*(?:\S*python[\d.]*\s+-m\s+|\{?sys\.executable\}?\s+-m\s+)?(?:pip[\d.]*|uv\s+pip|uv|conda|mamba|micromamba)"

@@ -96,11 +96,15 @@ def magic() -> str:
     """What can be typed in a notebook."""
     cell = inspect.getdoc(BulletinMagics.cell) or ""
     line = inspect.getdoc(BulletinMagics.line) or ""
+    others = "".join(
+        f"\n## {name}\n\n```text\n{inspect.getdoc(magic) or ''}\n```\n"
+        for name, magic in (("%%remote", BulletinMagics.remote), ("%%cpu", BulletinMagics.here))
+    )
     options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in OPTIONS.items())
     options += "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in WAYS.items())
     options += "".join(f"| `{name}` | nothing: it {does} |\n" for name, does in FLAGS.items())
     head = f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n"
-    return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n"
+    return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n{others}"
 
 
 def all_errors() -> str:

@@ -21,6 +21,12 @@ def test_gpu_works_above_magics_that_take_the_cell(notebook: Notebook) -> None:
     assert notebook.value("(b, open('made.txt').read(), got.stdout)") == r"(5, 'hello\n', 'inside\n')"
 
 
+def test_a_remote_cell_asks_for_no_gpu(notebook: Notebook) -> None:
+    notebook.run("import os\nhere = os.getpid()")
+    assert notebook.run("%%remote --label none\nos.getpid() != here").result == "True"
+    assert "start the cell with %%gpu" in notebook.run("%%remote --gpus 2\n1").shown
+
+
 def test_gpu_works_in_functions_and_loops(notebook: Notebook) -> None:
     notebook.run("n = 0\ndef step():\n    get_ipython().run_cell_magic('gpu', '', 'n += 1')\n    return n")
     assert notebook.value("[step() for _ in range(3)]") == "[1, 2, 3]"

@@ -8,8 +8,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 from bulletin_magic.sorting import computes
 
 _KNOWN = {
-    "gpu", "cpu", "matplotlib", "load_ext", "autoreload", "pip", "html", "writefile", "pinfo", "pinfo2", "time",
-    "capture", "bash", "run", "timeit", "cd", "sql", "system",
+    "gpu", "remote", "cpu", "matplotlib", "load_ext", "autoreload", "pip", "html", "writefile", "pinfo", "pinfo2",
+    "time", "capture", "bash", "run", "timeit", "cd", "sql", "system",
 }  # fmt: skip
 
 
@@ -55,6 +55,7 @@ def test_a_cell_that_computes_goes(cell: str) -> None:
         "%gpu",
         "%gpu off\nx = 1",
         "%%gpu\nx = 1",
+        "%%remote\nx = 1",
         "%%cpu anything\nx = 1",
         "%%capture out\n%%gpu\nx = 1",
         "%%time\n%%cpu\nx = 1",
