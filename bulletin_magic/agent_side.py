@@ -54,7 +54,15 @@ class AgentSide:
         lease = self._lease
         if lease is None:
             return None
-        return Where(lease=lease.lease, node=lease.node, slots=lease.slots, slot_word=slot_word)
+        return Where(
+            lease=lease.lease,
+            node=lease.node,
+            slots=lease.slots,
+            slot_word=slot_word,
+            is_in_quota=lease.in_quota,
+            memory_bytes=lease.memory_bytes,
+            sizes=lease.sizes,
+        )
 
     def fits(self, wish: Wish) -> bool:
         """Whether the lease is one that this wish would get."""

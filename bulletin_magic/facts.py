@@ -45,6 +45,10 @@ class Where(Fact, frozen=True, kw_only=True):
     node: str
     slots: tuple[str, ...]
     slot_word: str
+    #: Whether it was within its project's guarantee when it was granted; None where the pool guarantees nothing.
+    is_in_quota: bool | None = None
+    memory_bytes: int = 0  #: of one of its slots; 0 is not known
+    sizes: tuple[int, ...] = ()  #: the memory that slots of the pool have, each size once
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

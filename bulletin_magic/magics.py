@@ -41,16 +41,17 @@ from bulletin_magic.options import parse
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
 from bulletin_magic.plan import describe_plan, describe_wait
-from bulletin_magic.receipts import describe_place, receipt
+from bulletin_magic.receipts import Receipts, describe_place, describe_receipts, receipt_of
 from bulletin_magic.shared import SharedState
 from bulletin_magic.spread import Spread, Task, names_of
-from bulletin_magic.status import describe_pool
+from bulletin_magic.status import panel
 
 _UNDER_WAY = (
     "Another %%gpu cell of this notebook is under way.",
     "Wait for it, or run this one in another notebook.",
 )
 _HEAR = f"__import__('gpu_worker.executor.comms', fromlist=['hear']).hear({HEARD})"
+_LAST_SHOWN, _RECEIPTS_SHOWN = 3, 20
 _HOLDS_NONE = "This notebook holds no GPU."
 _MEANT_TWO = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
@@ -87,6 +88,7 @@ class BulletinMagics(Magics):
         self._debugging.serve()
         self._turn = threading.RLock()  # comms may come in threads of their own
         self._is_bringing = False
+        self._receipts = Receipts()
         self._wish: Wish | None = None  # of the last cell, and so of the lease, if one is held
         kernel = getattr(shell, "kernel", None)
         file = getattr(getattr(kernel, "parent", None), "connection_file", None)
@@ -253,8 +255,9 @@ class BulletinMagics(Magics):
                 raise input_error from None
             raise
         finally:
-            if self.receipts and (text := receipt(answer)):
-                show_note(self._shell, text)
+            for text in self._receipts.take(receipt_of(answer, cell_number(self._shell))):
+                if self.receipts:
+                    show_note(self._shell, text)
 
     def _run(
         self,
@@ -314,7 +317,8 @@ class BulletinMagics(Magics):
     def line(self, line: str) -> None:
         """Show or change where %%gpu cells of this notebook run.
 
-            %gpu                 the pool, its queue, and what this notebook holds
+            %gpu                 the pool, its queue, your quota, what this notebook holds, its last cells
+            %gpu receipts [N]    what the last N cells of this notebook cost (20)
             %gpu vars            the variables of this notebook that are on the pool
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
@@ -331,8 +335,11 @@ class BulletinMagics(Magics):
                 show_note(self._shell, _MEANT_TWO)
             answer, _ = self._converse(PictureAsked())
             assert isinstance(answer, Pictured)
-            place = self._place.words if self._place else ""
-            print(describe_pool(answer, place))  # noqa: T201 - the answer to a question that was typed
+            place, last = self._place.words if self._place else "", self._receipts.last(_LAST_SHOWN)
+            self._shell.display_pub.publish(panel(answer, place, self._every_cell.options, last))
+        elif verb == "receipts" and (not rest or rest.isdecimal()):
+            last = self._receipts.last(int(rest[:4] or _RECEIPTS_SHOWN))
+            self._shell.display_pub.publish(describe_receipts(last))
         elif verb == "vars" and not rest:
             self._vars()
         elif verb == "stop" and not rest:

@@ -1,10 +1,23 @@
-"""The receipt: one dim line after a cell that took a while, saying what it cost."""
+"""The receipt: one dim line after a cell that took a while, saying what it cost, and advice where there is some."""
+
+from collections import deque
+from collections.abc import Iterator
 
 from bulletin.units import show_duration, show_size
+from bulletin_magic import table
 from bulletin_magic.display import count
-from bulletin_magic.facts import Finished, Where
+from bulletin_magic.facts import Fact, Finished, Where
 
 _LONG_MS, _LONG_WAIT_MS, _LARGE_BYTES = 2_000, 1_000, 1_000_000
+#: A shorter cell says little about the next.
+_TELLING_MS = 10_000
+#: A GPU that is busy for less of the time does not pay.
+_IDLE = 0.05
+#: A slice must have a quarter more memory than the cell used: libraries keep some of their own.
+_ROOM = 1.25
+_KEPT = 100
+_HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy", "where")
+_FIGURES = {2, 3, 4, 5, 6, 7}
 
 
 def describe_place(where: Where) -> str:
@@ -14,19 +27,122 @@ def describe_place(where: Where) -> str:
     return f"{slots} of {where.node}"
 
 
-def receipt(finished: Finished) -> str | None:
-    """The line, or None for a cell that was quick and did not wait: it should feel as if it ran here."""
+class Receipt(Fact, frozen=True, kw_only=True):
+    """What a cell cost. Durations in milliseconds, sizes in bytes; None is not known."""
+
+    number: int  #: of the cell, as its prompt shows it
+    outcome: str
+    where: Where
+    ran_ms: int
+    waited_ms: int
+    sent_bytes: int
+    returned_bytes: int
+    peak_memory_bytes: int | None = None
+    mean_utilization: float | None = None  #: between 0 and 1
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the cell took a while, or waited: a quick one should feel as if it ran here."""
+        return self.ran_ms > _LONG_MS or self.waited_ms > _LONG_WAIT_MS
+
+
+class Receipts:
+    """The last cells of a notebook on the pool, and what they were advised of."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Receipt] = deque(maxlen=_KEPT)
+        self._advised: set[str] = set()
+
+    def take(self, receipt: Receipt) -> list[str]:
+        """Keep it; the lines to show below the cell. Each advice comes once in a notebook."""
+        self._kept.append(receipt)
+        if not receipt.is_long:
+            return []
+        advice = {about: text for about, text in advise(receipt) if about not in self._advised}
+        self._advised |= advice.keys()
+        return [line(receipt), *advice.values()]
+
+    def last(self, number: int) -> list[Receipt]:
+        """The newest, the oldest of them first."""
+        return list(self._kept)[-number:] if number else []
+
+
+def receipt_of(finished: Finished, number: int) -> Receipt:
+    """What the end of a cell says of its cost; by the agent's figures where it gives them."""
     usage = finished.ended.usage
-    ran_ms = usage.ran_ms if usage else finished.ended.ran_ms
-    if ran_ms <= _LONG_MS and finished.waited_ms <= _LONG_WAIT_MS:
-        return None
-    facts = [f"ran {show_duration(ran_ms)} on {describe_place(finished.where)}"]
-    if finished.waited_ms > _LONG_WAIT_MS:
-        facts.append(f"waited {show_duration(finished.waited_ms)}")
-    if finished.sent_bytes >= _LARGE_BYTES:
-        facts.append(f"sent {show_size(finished.sent_bytes)}")
-    if finished.returned_bytes >= _LARGE_BYTES:
-        facts.append(f"returned {show_size(finished.returned_bytes)}")
-    if usage is not None and usage.peak_memory_bytes is not None:
-        facts.append(f"peak {show_size(usage.peak_memory_bytes)}")
+    return Receipt(
+        number=number,
+        outcome=finished.ended.outcome,
+        where=finished.where,
+        ran_ms=usage.ran_ms if usage else finished.ended.ran_ms,
+        waited_ms=finished.waited_ms,
+        sent_bytes=finished.sent_bytes,
+        returned_bytes=finished.returned_bytes,
+        peak_memory_bytes=usage.peak_memory_bytes if usage else None,
+        mean_utilization=usage.mean_utilization if usage else None,
+    )
+
+
+def line(receipt: Receipt) -> str:
+    """The figures that are worth their words."""
+    facts = [f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.where)}"]
+    if receipt.waited_ms > _LONG_WAIT_MS:
+        facts.append(f"waited {show_duration(receipt.waited_ms)}")
+    if receipt.sent_bytes >= _LARGE_BYTES:
+        facts.append(f"sent {show_size(receipt.sent_bytes)}")
+    if receipt.returned_bytes >= _LARGE_BYTES:
+        facts.append(f"returned {show_size(receipt.returned_bytes)}")
+    if receipt.peak_memory_bytes is not None:
+        facts.append(f"peak {show_size(receipt.peak_memory_bytes)}")
+    if receipt.mean_utilization is not None:
+        facts.append(f"GPU {_percent(receipt.mean_utilization)} busy")
+    if receipt.where.is_in_quota is not None:
+        facts.append("in quota" if receipt.where.is_in_quota else "borrowed")
     return " · ".join(facts)
+
+
+def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    """What would serve the person better next time: what it is about, and a sentence."""
+    where, peak, busy = receipt.where, receipt.peak_memory_bytes, receipt.mean_utilization
+    if receipt.ran_ms < _TELLING_MS or receipt.outcome != "returned":
+        return
+    if busy is not None and busy < _IDLE:
+        idle = _percent(1 - busy)
+        yield "idle", f"The GPU was idle {idle} of the time: the cell would run as well without one, and not wait."
+    elif peak is not None and len(where.slots) == 1:
+        fitting = [size for size in where.sizes if _ROOM * peak <= size < where.memory_bytes]
+        if fitting:
+            used = f"The cell used {show_size(peak)} of the GPU's {show_size(where.memory_bytes)}"
+            yield "memory", f"{used}: a GPU or slice of {show_size(min(fitting))} would do, and may be free sooner."
+
+
+def describe_receipts(receipts: list[Receipt]) -> dict[str, str]:
+    """`%gpu receipts`: a table, as a bundle of MIME types."""
+    if not receipts:
+        return table.bundle(_HEAD, [], ["No cell of this notebook has run on the pool yet."], _FIGURES)
+    return table.bundle(_HEAD, [_row(one) for one in receipts], [_sum(receipts)], _FIGURES)
+
+
+def _row(receipt: Receipt) -> tuple[str, ...]:
+    busy, peak = receipt.mean_utilization, receipt.peak_memory_bytes
+    return (
+        f"[{receipt.number}]",
+        receipt.outcome,
+        show_duration(receipt.ran_ms),
+        show_duration(receipt.waited_ms),
+        show_size(receipt.sent_bytes),
+        show_size(receipt.returned_bytes),
+        "" if peak is None else show_size(peak),
+        "" if busy is None else _percent(busy),
+        describe_place(receipt.where),
+    )
+
+
+def _sum(receipts: list[Receipt]) -> str:
+    cells = "1 cell" if len(receipts) == 1 else f"{len(receipts)} cells"
+    ran, waited = (sum(getattr(one, name) for one in receipts) for name in ("ran_ms", "waited_ms"))
+    return f"{cells}: ran {show_duration(ran)} and waited {show_duration(waited)} in all."
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"

@@ -1,32 +1,73 @@
-"""What `%gpu` prints: where the pool is, what this notebook holds, the slots, the queue."""
+"""What `%gpu` shows: where the pool is, what this notebook holds, its quota, the slots, the queue, its last cells."""
 
+import html
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from bulletin.units import show_duration, show_size
-from bulletin.wire.messages import SlotPicture, WaitingPicture
+from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
+from bulletin_magic import table
 from bulletin_magic.display import count, ordinal
 from bulletin_magic.facts import Pictured
-from bulletin_magic.receipts import describe_place
+from bulletin_magic.receipts import Receipt, describe_place, line
 
 _WAITING_SHOWN = 10
+_SLOT_HEAD = ("node", "slot", "memory", "state", "who")
+_WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
+
+
+def panel(pictured: Pictured, place: str, mode: str | None, receipts: Sequence[Receipt]) -> dict[str, str]:
+    """The panel as a bundle of MIME types. `mode` are the options of every cell, or None where cells run here."""
+    own = list(_own(pictured, mode))
+    last = [f"[{one.number}] {line(one)}" for one in receipts]
+    text = [*_about(pictured, place), *own, *_listed(pictured), *(["Last cells:"] if last else [])]
+    text += [f"  {one}" for one in last]
+    return {"text/plain": "\n".join(text), "text/html": _html(pictured, [*_about(pictured, place), *own], last)}
 
 
 def describe_pool(pictured: Pictured, place: str) -> str:
-    """A few lines of text."""
+    """A few lines of text about the pool and the lease."""
+    return "\n".join([*_about(pictured, place), *_listed(pictured)])
+
+
+def _about(pictured: Pictured, place: str) -> Iterator[str]:
     picture = pictured.picture
     states = Counter(slot.state for slot in picture.slots)
     counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
     total = f"{len(picture.slots)} {picture.slot_word}{'' if len(picture.slots) == 1 else 's'}"
     held = describe_place(pictured.where) if pictured.where else f"no {picture.slot_word}"
-    lines = [
-        f"The pool {place}: {total} ({counts}), up {show_duration(picture.uptime_ms)}.",
-        f"This notebook holds {held}.",
-    ]
-    lines += [f"  {_slot(slot)}" for slot in picture.slots]
+    yield f"The pool {place}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
+    yield f"This notebook holds {held}{_quota_of(pictured)}."
+
+
+def _quota_of(pictured: Pictured) -> str:
+    if pictured.where is None or pictured.where.is_in_quota is None:
+        return ""
+    return ", in quota" if pictured.where.is_in_quota else ", borrowed: it goes back when its owner needs it"
+
+
+def _own(pictured: Pictured, mode: str | None) -> Iterator[str]:
+    if mode is not None:
+        yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
+    project = pictured.picture.project
+    if project is not None and (project.guaranteed_milli or project.limit_milli is not None):
+        yield _project(project, pictured.picture.slot_word)
+
+
+def _project(project: ProjectPicture, slot_word: str) -> str:
+    used, guaranteed = project.used_milli / 1000, project.guaranteed_milli / 1000
+    many = "" if guaranteed == 1 else "s"
+    limit = "" if project.limit_milli is None else f" and may use {project.limit_milli / 1000:g}"
+    promised = f"{guaranteed:g} {slot_word}{many} guaranteed" if guaranteed else "nothing guaranteed"
+    return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}."
+
+
+def _listed(pictured: Pictured) -> Iterator[str]:
+    picture = pictured.picture
+    yield from (f"  {_slot(slot)}" for slot in picture.slots)
     if picture.waiting:
-        lines.append(f"Waiting: {len(picture.waiting)}.")
-        lines += [f"  {_waiting(waiting, picture.slot_word)}" for waiting in picture.waiting[:_WAITING_SHOWN]]
-    return "\n".join(lines)
+        yield f"Waiting: {len(picture.waiting)}."
+        yield from (f"  {_waiting(waiting, picture.slot_word)}" for waiting in picture.waiting[:_WAITING_SHOWN])
 
 
 def _slot(slot: SlotPicture) -> str:
@@ -40,3 +81,29 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
     slots = count(waiting.gpus, slot_word)
     about = f", at most {show_duration(waiting.wait_ms)} more" if waiting.wait_ms is not None else ""
     return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
+
+
+def _html(pictured: Pictured, sentences: Sequence[str], last: Sequence[str]) -> str:
+    picture = pictured.picture
+    slots = [
+        (slot.node, slot.name, show_size(slot.memory_bytes) if slot.memory_bytes else "", slot.state, slot.user or "")
+        for slot in picture.slots
+    ]
+    waiting = [
+        (
+            ordinal(one.position),
+            one.user,
+            count(one.gpus, picture.slot_word),
+            one.qos,
+            show_duration(one.waited_ms),
+            one.reason,
+        )
+        for one in picture.waiting[:_WAITING_SHOWN]
+    ]
+    parts = [f"<div>{html.escape(sentence)}</div>" for sentence in sentences]
+    parts.append(table.as_html(_SLOT_HEAD, slots, {2}) if slots else "")
+    parts += (
+        [f"<div>Waiting: {len(picture.waiting)}.</div>", table.as_html(_WAITING_HEAD, waiting, {4})] if waiting else []
+    )
+    parts += ["<div>Last cells:</div>", *(f"<div>{html.escape(one)}</div>" for one in last)] if last else []
+    return "".join(parts)

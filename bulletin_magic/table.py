@@ -10,7 +10,7 @@ def bundle(head: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[s
     """A bundle of MIME types. Columns `right`, from 0, have figures and stand to the right."""
     text = [*_text(head, rows, right), *below]
     notes = "".join(f'<div role="note" style="{_DIM}">{html.escape(sentence)}</div>' for sentence in below)
-    return {"text/plain": "\n".join(text), "text/html": (_html(head, rows, right) if rows else "") + notes}
+    return {"text/plain": "\n".join(text), "text/html": (as_html(head, rows, right) if rows else "") + notes}
 
 
 def _text(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> list[str]:
@@ -27,7 +27,9 @@ def _text(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -
     return [*lines, ""]
 
 
-def _html(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> str:
+def as_html(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> str:
+    """The table alone, in HTML; every word in it is escaped."""
+
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(
             f'<{tag} style="text-align:{"right" if column in right else "left"}">{html.escape(cell)}</{tag}>'

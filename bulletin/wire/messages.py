@@ -153,6 +153,11 @@ class Granted(Message, frozen=True, kw_only=True, tag="granted"):
     node: str
     slots: tuple[str, ...]
     walltime_ms: int
+    #: Whether the guarantee of its project covers it now; None where the pool guarantees nothing to anybody.
+    in_quota: bool | None = None
+    #: The memory of one of its slots, and the sizes that slots of the pool have; 0 and none on CPU slots.
+    memory_bytes: int = 0
+    sizes: tuple[int, ...] = ()
 
 
 class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
@@ -206,6 +211,15 @@ class CellPicture(msgspec.Struct, frozen=True, kw_only=True):
     mean_utilization: float | None = None
 
 
+class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """How a project stands, in thousandths of a GPU."""
+
+    project: ProjectId
+    used_milli: int
+    guaranteed_milli: int
+    limit_milli: int | None = None
+
+
 class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     """The pool at this moment. Other people's names are left out for those who may not see them."""
 
@@ -215,6 +229,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     counters: dict[str, int]
     uptime_ms: int
     slot_word: str
+    #: The one that pays for the viewer's cells when nobody says.
+    project: ProjectPicture | None = None
 
 
 FromKernel = Hello | Submit | Withdraw | Look | Ping

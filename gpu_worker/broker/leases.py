@@ -257,15 +257,32 @@ class Leases:
         if node is None:
             return  # it was lost in this instant; the scheduler hears of it next
         if action.lease not in self.deals and wish is not None:
-            self.deals[action.lease] = _deal(action, wish, node)
+            self.deals[action.lease] = _deal(
+                action, wish, node, is_in_quota=self._is_in_quota(wish.project), sizes=self._sizes()
+            )
         deal = self.deals.get(action.lease)
         if deal is not None and deal.prepare is not None:  # granted again: the agent answers once more
             await self._tell_agent(action.agent, deal.prepare)
 
+    def _is_in_quota(self, project: ProjectId) -> bool | None:
+        """Whether what the project uses now is guaranteed to it; None where nothing is guaranteed to anybody."""
+        accounts = self.scheduler.state.accounts
+        if not any(account.guaranteed for account in accounts.by_id.values()):
+            return None
+        return any(account.covers(0) for account in accounts.of(project).path if account.guaranteed)
 
-def _deal(action: actions.Grant, wish: Wish, node: wire.Register) -> Deal:
+    def _sizes(self) -> tuple[int, ...]:
+        """The memory that slots of the pool have."""
+        sizes = {slot.memory_bytes for node in self.nodes.values() for slot in node.slots}
+        return tuple(sorted(size for size in sizes if size))
+
+
+def _deal(
+    action: actions.Grant, wish: Wish, node: wire.Register, *, is_in_quota: bool | None, sizes: tuple[int, ...]
+) -> Deal:
     ticket = keys.make_secret()
-    names = {slot.slot: slot.name for slot in node.slots}
+    offers = {slot.slot: slot for slot in node.slots}
+    held = [offers[slot] for slot in action.slots if slot in offers]
     prepare = wire.Prepare(
         lease=action.lease,
         session=action.session,
@@ -286,7 +303,10 @@ def _deal(action: actions.Grant, wish: Wish, node: wire.Register) -> Deal:
         agent=node.address,
         ticket=ticket,
         node=node.node,
-        slots=tuple(names.get(slot, slot) for slot in action.slots),
+        slots=tuple(offers[slot].name if slot in offers else slot for slot in action.slots),
         walltime_ms=action.walltime_ms,
+        in_quota=is_in_quota,
+        memory_bytes=min((offer.memory_bytes for offer in held), default=0),
+        sizes=sizes,
     )
     return Deal(action.session, action.agent, granted, prepare)

@@ -85,6 +85,20 @@ async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
         counters=broker.counters,
         uptime_ms=now_ms - broker.started_ms,
         slot_word=broker.agents.slot_word,
+        project=_project(broker, viewer),
+    )
+
+
+def _project(broker: "Broker", viewer: Person) -> wire.ProjectPicture | None:
+    """How the viewer's own project stands; None for one that nobody has configured or used."""
+    account = broker.leases.scheduler.state.accounts.by_id.get(viewer.project)
+    if account is None:
+        return None
+    return wire.ProjectPicture(
+        project=account.project.id,
+        used_milli=account.used,
+        guaranteed_milli=account.guaranteed,
+        limit_milli=account.limit,
     )
 
 

@@ -27,6 +27,16 @@ def test_a_remote_cell_asks_for_no_gpu(notebook: Notebook) -> None:
     assert "start the cell with %%gpu" in notebook.run("%%remote --gpus 2\n1").shown
 
 
+def test_what_cells_cost_and_how_the_pool_is_can_be_looked_at(notebook: Notebook) -> None:
+    notebook.run("%%gpu\nx = 1")
+    (shown,) = notebook.run("%gpu receipts 1").of("display_data")
+    assert "1 cell: ran" in shown["data"]["text/plain"]
+    (shown,) = notebook.run("%gpu").of("display_data")
+    assert "This notebook holds a CPU slot" in shown["data"]["text/plain"]
+    assert "Last cells:" in shown["data"]["text/plain"]
+    assert "<table>" in shown["data"]["text/html"]
+
+
 def test_gpu_works_in_functions_and_loops(notebook: Notebook) -> None:
     notebook.run("n = 0\ndef step():\n    get_ipython().run_cell_magic('gpu', '', 'n += 1')\n    return n")
     assert notebook.value("[step() for _ in range(3)]") == "[1, 2, 3]"

@@ -43,3 +43,22 @@ def test_a_limit_holds_back_and_a_higher_one_holds_at_once(
     )  # fmt: skip
     assert changed.who == file.owner()
     assert changed.at_ms > added.at_ms
+
+
+def test_a_cell_knows_whether_it_is_in_quota_or_borrowed(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text("[projects.default]\nguaranteed = 1\nlimit = 2\n")
+    pool = start_pool("--slots", "2", f"--Pool.quota_file={file}")
+    first, second = open_notebook(pool), open_notebook(pool)
+    busy = first.start_until("%%gpu\nprint('started')\ninput()", shows="started")
+    second.run("%%gpu\n1")
+    panel = second.run("%gpu").shown
+    assert "This notebook holds a CPU slot of" in panel
+    assert ", borrowed: it goes back when its owner needs it." in panel
+    assert "Your project 'default' uses " in panel
+    assert ", has 1 CPU slot guaranteed and may use 2." in panel
+    first.answer("go")
+    first.collect(busy)
+    assert ", in quota." in first.run("%gpu").shown

@@ -3,13 +3,22 @@
 import pytest
 from msgspec import structs
 
-from bulletin.ids import LeaseId, SlotId, UserName
-from bulletin.wire.messages import CellUsage, Ended, ErrorText, Parcel, Picture, SlotPicture, WaitingPicture
+from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
+from bulletin.wire.messages import (
+    CellUsage,
+    Ended,
+    ErrorText,
+    Parcel,
+    Picture,
+    ProjectPicture,
+    SlotPicture,
+    WaitingPicture,
+)
 from bulletin_magic.display import describe_waiting, dim, ordinal
 from bulletin_magic.facts import Finished, Pictured, Waiting, Where
 from bulletin_magic.outcome import RemoteError, describe_stayed, error_to_raise
-from bulletin_magic.receipts import receipt
-from bulletin_magic.status import describe_pool
+from bulletin_magic.receipts import Receipts, advise, describe_receipts, line, receipt_of
+from bulletin_magic.status import describe_pool, panel
 
 WHERE = Where(lease=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
 
@@ -63,11 +72,19 @@ def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: 
     )
 
 
+def shown(done: Finished) -> list[str]:
+    return Receipts().take(receipt_of(done, 4))
+
+
 def test_a_receipt_says_what_a_cell_cost() -> None:
-    line = "ran 4.2 s on GPU-0 of node1 · waited 3.0 s · sent 12 MB · returned 1.2 MB"
-    assert receipt(finished(4_200, 3_000)) == line
-    assert receipt(finished(4_200, 3_000, peak=3_100_000_000)) == f"{line} · peak 3.1 GB"
-    assert receipt(finished(5, 1_500)) is not None
+    cost = "ran 4.2 s on GPU-0 of node1 · waited 3.0 s · sent 12 MB · returned 1.2 MB"
+    assert shown(finished(4_200, 3_000)) == [cost]
+    assert shown(finished(4_200, 3_000, peak=3_100_000_000)) == [f"{cost} · peak 3.1 GB"]
+    assert len(shown(finished(5, 1_500))) == 1
+    used = structs.replace(receipt_of(finished(4_200), 4), mean_utilization=0.42)
+    assert line(used).endswith(" · GPU 42% busy")
+    borrowed = structs.replace(finished(4_200), where=structs.replace(WHERE, is_in_quota=False))
+    assert shown(borrowed)[0].endswith(" · borrowed")
 
 
 def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
@@ -77,11 +94,46 @@ def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
         returned_bytes=220,
         where=structs.replace(WHERE, slots=("CPU slot",), slot_word="CPU slot"),
     )
-    assert receipt(plain) == "ran 4.2 s on a CPU slot of node1"
+    assert shown(plain) == ["ran 4.2 s on a CPU slot of node1"]
 
 
-def test_a_quick_cell_has_no_receipt() -> None:
-    assert receipt(finished(2_000, 1_000, peak=5)) is None
+def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
+    receipts = Receipts()
+    assert receipts.take(receipt_of(finished(2_000, 1_000, peak=5), 4)) == []
+    (row, total) = describe_receipts(receipts.last(5))["text/plain"].splitlines()[1::2]
+    assert " ".join(row.split()) == "[4] returned 2.0 s 1.0 s 12 MB 1.2 MB 5 B GPU-0 of node1"
+    assert total == "1 cell: ran 2.0 s and waited 1.0 s in all."
+    assert "No cell" in describe_receipts(receipts.last(0))["text/plain"]
+
+
+SIZES = (10 * 10**9, 20 * 10**9, 80 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("ran_ms", "peak", "busy", "outcome", "words"),
+    [
+        (60_000, 3 * 10**9, 0.9, "returned", "used 3 GB of the GPU's 80 GB: a GPU or slice of 10 GB would do"),
+        (60_000, 9 * 10**9, 0.9, "returned", "slice of 20 GB"),  # libraries need room beside it
+        (60_000, 70 * 10**9, 0.9, "returned", None),
+        (60_000, 3 * 10**9, 0.03, "returned", "idle 97% of the time"),
+        (60_000, None, None, "returned", None),
+        (9_000, 3 * 10**9, 0.03, "returned", None),  # too short to tell
+        (60_000, 3 * 10**9, 0.03, "raised", None),
+    ],
+)
+def test_advice_is_given_where_there_is_some(
+    ran_ms: int, peak: int | None, busy: float | None, outcome: str, words: str | None
+) -> None:
+    where = structs.replace(WHERE, memory_bytes=80 * 10**9, sizes=SIZES)
+    receipt = receipt_of(structs.replace(finished(ran_ms, peak=peak, outcome=outcome), where=where), 1)
+    advice = [text for _, text in advise(structs.replace(receipt, mean_utilization=busy))]
+    assert len(advice) == (words is not None)
+    assert words is None or words in advice[0]
+
+
+def test_the_same_advice_is_given_once() -> None:
+    receipts, receipt = Receipts(), structs.replace(receipt_of(finished(60_000), 1), mean_utilization=0.0)
+    assert [len(receipts.take(receipt)) for _ in range(3)] == [2, 1, 1]
 
 
 def test_the_pool_is_described_in_a_few_lines() -> None:
@@ -99,6 +151,24 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
         "Waiting: 1.",
         "  1st: bob, 2 GPUs, batch, waited 5.0 s, at most 60 s more. All are busy.",
     ]
+
+
+def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
+    project = ProjectPicture(project=ProjectId("ml"), used_milli=2_500, guaranteed_milli=2_000, limit_milli=4_000)
+    picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
+    where = structs.replace(WHERE, is_in_quota=False)
+    last = [receipt_of(finished(4_200), 7)]
+    shown = panel(Pictured(picture=picture, where=where), "of <this> hub", "--gpus 1", last)
+    assert shown["text/plain"].splitlines() == [
+        "The pool of <this> hub: 0 GPUs (none yet), up 1 ms.",
+        "This notebook holds GPU-0 of node1, borrowed: it goes back when its owner needs it.",
+        "Every cell runs on the pool with --gpus 1; %gpu off ends this.",
+        "Your project 'ml' uses 2.5, has 2 GPUs guaranteed and may use 4.",
+        "Last cells:",
+        "  [7] ran 4.2 s on GPU-0 of node1 · sent 12 MB · returned 1.2 MB",
+    ]
+    assert "&lt;this&gt;" in shown["text/html"]
+    assert "<this>" not in shown["text/html"]
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
