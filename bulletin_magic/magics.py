@@ -37,6 +37,7 @@ from bulletin_magic.here import NEVER_BEGAN, describe_fallback, run_here
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.link import Link
 from bulletin_magic.mode import Mode
+from bulletin_magic.moves import call_of, describe_pushed, describe_reset, refuse_stayed
 from bulletin_magic.options import parse
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
@@ -320,6 +321,8 @@ class BulletinMagics(Magics):
             %gpu                 the pool, its queue, your quota, what this notebook holds, its last cells
             %gpu receipts [N]    what the last N cells of this notebook cost (20)
             %gpu vars            the variables of this notebook that are on the pool
+            %gpu push NAMES      send these variables now, so that the next cell need not
+            %gpu reset           end the process on the pool; the next cell has a fresh one, with your variables
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
             %gpu off             run cells here again, except those with %%gpu
@@ -342,6 +345,10 @@ class BulletinMagics(Magics):
             self._shell.display_pub.publish(describe_receipts(last))
         elif verb == "vars" and not rest:
             self._vars()
+        elif verb == "push" and rest:
+            self._push(list(dict.fromkeys(rest.replace(",", " ").split())))
+        elif verb == "reset" and not rest:
+            self._reset()
         elif verb == "stop" and not rest:
             self._stop()
         elif verb == "on":
@@ -462,6 +469,22 @@ class BulletinMagics(Magics):
         assert isinstance(answer, Left)
         where = answer.where
         show_note(self._shell, f"Given back: {describe_place(where)}." if where else _HOLDS_NONE)
+
+    def _reset(self) -> None:
+        """End the executor: what is only there is gone, what is here stays."""
+        held = self._shared.holdings(self._shell.user_ns, is_kept=self._shared.lease is not None)
+        had = self._link is not None and self._link.is_usable
+        if had:
+            self._converse(LeaveAsked())
+        self._shared.forget()
+        show_note(self._shell, describe_reset(held, had=had))
+
+    def _push(self, names: list[str]) -> None:
+        """Let a cell on the pool mention the names: what it needs is sent."""
+        source, wish = call_of(names, self._shell.user_ns), self._wish or Wish()
+        answer, captured, input_error = self._run(source, wish, refuse_stayed(names))
+        self._land(answer, captured, input_error)
+        show_note(self._shell, describe_pushed(names, answer))
 
     def _check_free(self) -> None:
         """Raise NoPool where this process, or this moment, is not one for the pool."""
