@@ -96,6 +96,7 @@ class AgentSide:
             ticket=self._lease.ticket,
             cell=shipped.cell if shipped else None,
             seen=shipped.seen if shipped else 0,
+            has_rings=self.rings.ring_in is not None,
         )
         self.say(attach)
 

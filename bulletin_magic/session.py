@@ -16,7 +16,6 @@ from bulletin.errors import (
     WaitedTooLong,
 )
 from bulletin.errors import Refused as RefusedError
-from bulletin.ids import CellId
 from bulletin.units import show_duration
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
@@ -176,9 +175,9 @@ class Session:
     def _from_agent(self, message: say.AgentToKernel, blobs: tuple[Blob, ...]) -> None:
         trip = self._trip
         match message:
-            case say.Attached(lease=lease, cell=cell):
+            case say.Attached(lease=lease):
                 if self._agent.attached(lease, self._now_ms) and trip is not None:
-                    self._attached(trip, cell)
+                    self._attached(trip, message)
             case say.Unknown():
                 self._agent.forgotten(trip, self._now_ms)
             case say.Gone(sentence=sentence):
@@ -218,8 +217,9 @@ class Session:
             return
         trip.ship(where, self._agent.rings, self._now_ms)
 
-    def _attached(self, trip: Trip, cell: CellId | None) -> None:
-        """The agent let us in, for the first time or again; `cell` is the one that it has."""
+    def _attached(self, trip: Trip, attached: say.Attached) -> None:
+        """The agent let us in, for the first time or again, and has a cell, or none."""
+        cell, lacks = attached.cell, attached.lacks
         if trip.phase is Phase.ATTACHING or (cell != trip.cell and trip.is_under_way and not trip.is_taken):
             self._ship(trip)
         elif not trip.is_under_way:
@@ -227,14 +227,14 @@ class Session:
         elif cell != trip.cell:
             self._agent.leave()
             self._fail(CellLost("The node of your cell was restarted and lost it."))
-        elif trip.phase is Phase.SHIPPING:  # some of it may be lost, nobody can say what; the cell cannot have begun
+        elif lacks or (trip.phase is Phase.SHIPPING and lacks is None):  # some is lost; the cell cannot have begun
             self._agent.leave()
             self._again(trip, _BROKE)
-        elif trip.is_state_in_doubt:
+        elif trip.is_state_in_doubt(lacks):
             self._agent.leave()
             self._fail(CellLost(_BROKE))
         else:
-            trip.resume()
+            trip.resume(is_stop_heard=attached.is_stopped)
 
     def _of_cell(self, trip: Trip, message: OfCell, blobs: tuple[Blob, ...]) -> None:
         try:

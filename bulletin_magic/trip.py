@@ -76,6 +76,8 @@ class Trip:
         self.seen = self._acknowledged = 0
         self._seen_due_ms: int | None = None
         self._is_asking = False
+        #: The number of the question that is asked, or was asked last, and what was typed.
+        self._question, self._answer = 0, ""
         self._ended: say.Ended | None = None
         self._receiver: Receiver | None = None
         self.stops = 0
@@ -148,7 +150,7 @@ class Trip:
         self.again()
         self.seen = self._acknowledged = 0
         self._seen_due_ms = self._ended = self._receiver = None
-        self._is_asking = False
+        self._is_asking, self._question = False, 0
 
     def ship(self, where: Where, rings: AgentConnected, now_ms: int) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""
@@ -197,18 +199,18 @@ class Trip:
                 if message.seq > self.seen:
                     self._show(message, blobs, now_ms)
             case say.Asked():
-                if not self._is_asking:
-                    self._is_asking = True
-                    self._deliver(Question(message.prompt, message.password))
+                self._ask(message)
             case say.Ended():
-                if self._ended is None:
+                if self._ended is None or message.round > self._ended.round:  # else it is said twice
                     self._receiver = Receiver(message.parcel, blobs, rings.ring_in)
                     self._ended = message
-                    self.move(Phase.RETURNING)
+                    if self.phase is not Phase.RETURNING:
+                        self.move(Phase.RETURNING)
             case say.Chunk():
-                if self._receiver is not None and not self._receiver.is_done:
+                is_awaited = self._ended is not None and message.round == self._ended.round
+                if is_awaited and self._receiver is not None and not self._receiver.is_done:
                     self._receiver.take(message, blobs)
-                    self._to_agent(say.Took(cell=self.cell), ())
+                    self._to_agent(say.Took(cell=self.cell, round=message.round), ())
             case _:
                 assert_never(message)
         return self._finished()
@@ -219,6 +221,14 @@ class Trip:
             self._outstanding -= 1
             self._sender.took()
             self._pour()
+
+    def _ask(self, asked: say.Asked) -> None:
+        """A question is asked once; what was typed is said again, in case it was lost with the connection."""
+        if asked.number and asked.number == self._question and not self._is_asking:
+            self._to_agent(say.Answer(cell=self.cell, text=self._answer), ())
+        elif not self._is_asking or asked.number != self._question:
+            self._is_asking, self._question = True, asked.number
+            self._deliver(Question(asked.prompt, asked.password))
 
     def _show(self, output: say.Output, blobs: tuple[Blob, ...], now_ms: int) -> None:
         self.seen = output.seq
@@ -234,7 +244,7 @@ class Trip:
         assert self._ended is not None
         assert self._where is not None
         assert self._shipped_ms is not None
-        self._acknowledge()  # all of it: the agent may forget the cell
+        self._acknowledge(is_done=True)
         return Finished(
             ended=self._ended,
             parts=tuple(self._receiver.parts),
@@ -244,32 +254,34 @@ class Trip:
             returned_bytes=sum(self._ended.parcel.sizes),
         )
 
-    def _acknowledge(self) -> None:
+    def _acknowledge(self, *, is_done: bool = False) -> None:
         self._acknowledged, self._seen_due_ms = self.seen, None
-        self._to_agent(say.Seen(cell=self.cell, seq=self.seen), ())
+        self._to_agent(say.Seen(cell=self.cell, seq=self.seen, is_done=is_done), ())
 
     # --- when the connection broke, and the agent still has the cell
 
-    @property
-    def is_state_in_doubt(self) -> bool:
-        """Whether all of its state was sent, and the end of it may not have arrived."""
-        return self.phase is Phase.RUNNING and self._outstanding > 0 and not self.seen
+    def is_state_in_doubt(self, lacks: int | None) -> bool:
+        """Whether some of its state may be lost, where the agent `lacks` so many bytes of it, or cannot say."""
+        return self.phase is Phase.RUNNING and self._outstanding > 0 and not self.seen and lacks is None
 
-    def resume(self) -> None:
+    def resume(self, *, is_stop_heard: bool = False) -> None:
         """The agent sends the outputs that were not seen, and results from their start."""
         self.is_taken = True
+        if self.phase is Phase.SHIPPING:  # all of it was sent, and has arrived: what was lost is that it was taken in
+            self.move(Phase.RUNNING)
+        self._sender, self._outstanding = None, 0
         if self.phase is Phase.RETURNING:
             self._ended = self._receiver = None
             self.move(Phase.RUNNING)
-        if self.stops > 1:
-            self._to_agent(say.Stop(cell=self.cell, hard=True), ())
+        if self.stops > 1 or (self.stops and not is_stop_heard):
+            self._to_agent(say.Stop(cell=self.cell, hard=self.stops > 1), ())
 
     # --- what the user does
 
     def answer(self, text: str) -> None:
         """The user answered the cell's question."""
         if self.phase is Phase.RUNNING:
-            self._is_asking = False
+            self._is_asking, self._answer = False, text
             self._to_agent(say.Answer(cell=self.cell, text=text), ())
 
     def stop(self, now_ms: int) -> bool:

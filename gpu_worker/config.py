@@ -27,6 +27,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, str]
     run_as_user: bool
     keep_ms: int
+    keep_results_ms: int
+    journal_bytes: int
+    advertise: str
     idle_exit_ms: int
     interrupt_grace_ms: int
     walltime_grace_ms: int
@@ -58,6 +61,11 @@ class Pool(Configurable):
     host = Unicode(
         "127.0.0.1",
         help="The address that kernels and agents connect to. Example: 10.0.0.5 where notebooks run on other hosts.",
+    ).tag(config=True)
+    advertise = Unicode(
+        "",
+        help="Where kernels reach the agent, if that is not where it listens: behind a port that is passed on. Empty: "
+        "where it listens. Example: tcp://gpu1.example.org:9000",
     ).tag(config=True)
     kernel_port = Int(0, help="Port for kernels. 0: a free one, kept from then on.").tag(config=True)
     agent_port = Int(0, help="Port for agents. 0: a free one, kept from then on.").tag(config=True)
@@ -93,6 +101,18 @@ class Pool(Configurable):
     ).tag(config=True)
     keep = Float(
         3600.0, min=0, help="Seconds that a session outlives its kernel, in case the kernel comes back. Example: 600"
+    ).tag(config=True)
+    keep_results = Float(
+        3600.0,
+        min=0,
+        help="Seconds that the outputs and results of a cell are kept whose notebook did not take them, after its "
+        "executor is gone. Example: 600",
+    ).tag(config=True)
+    journal_limit = Float(
+        64.0,
+        min=1,
+        help="What is kept of the outputs of one cell, in MB, on the agent's disk. Where no notebook reads for a "
+        "minute, the oldest go; else the cell waits for its notebook.",
     ).tag(config=True)
     idle_exit = Float(
         0.0, min=0, help="Seconds without any kernel or lease after which the pool ends by itself. 0: never."
@@ -162,6 +182,9 @@ class Pool(Configurable):
             environments=dict(self.environments),
             run_as_user=self.run_as_user,
             keep_ms=round(self.keep * 1000),
+            keep_results_ms=round(self.keep_results * 1000),
+            journal_bytes=round(self.journal_limit * 10**6),
+            advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),
             walltime_grace_ms=round(self.walltime_grace * 1000),

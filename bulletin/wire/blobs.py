@@ -87,8 +87,9 @@ def _copy(target: memoryview, source: memoryview) -> None:
 class Sender:
     """Cuts a parcel into chunks. Its owner sends each chunk that `ready` yields, and reports each Took."""
 
-    def __init__(self, cell: CellId, parts: Sequence[Blob], ring: mmap.mmap | None) -> None:
-        self._cell, self._ring = cell, ring
+    def __init__(self, cell: CellId, parts: Sequence[Blob], ring: mmap.mmap | None, number: int = 0) -> None:
+        """`number` is that of the sending, where parts are sent more than once."""
+        self._cell, self._ring, self.round = cell, ring, number
         self._parts = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         self._window = WINDOW
         self._sent = 0
@@ -109,14 +110,14 @@ class Sender:
             size = sum(piece.nbytes for piece in pieces)
             self._window -= 1
             if self._ring is None:
-                yield Chunk(cell=self._cell, size=size), list(pieces)
+                yield Chunk(cell=self._cell, size=size, round=self.round), list(pieces)
             else:
                 at = (self._sent % WINDOW) * CHUNK
                 place = memoryview(self._ring)[at : at + CHUNK]
                 for piece in pieces:
                     _copy(place, piece)
                     place = place[piece.nbytes :]
-                yield Chunk(cell=self._cell, size=size, at=at), []
+                yield Chunk(cell=self._cell, size=size, at=at, round=self.round), []
             self._sent += 1
 
     def _cut(self) -> list[memoryview]:

@@ -422,6 +422,8 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     #: After a lost connection: the last output of this cell that arrived. The agent sends what came after.
     cell: CellId | None = None
     seen: int = 0
+    #: The kernel has the rings of the session: results that come again may come through them.
+    has_rings: bool = False
 
 
 class Attached(Message, frozen=True, kw_only=True, tag="attached"):
@@ -429,6 +431,10 @@ class Attached(Message, frozen=True, kw_only=True, tag="attached"):
 
     lease: LeaseId
     cell: CellId | None = None
+    #: How many bytes of the cell's state have not come; None where nobody says.
+    lacks: int | None = None
+    #: The stop button was heard.
+    is_stopped: bool = False
 
 
 class Parcel(msgspec.Struct, frozen=True, kw_only=True):
@@ -461,12 +467,16 @@ class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
     cell: CellId
     size: int
     at: int | None = None
+    #: Of results: which sending of them it belongs to, as their Ended says.
+    round: int = 0
 
 
 class Took(Message, frozen=True, kw_only=True, tag="took"):
     """One chunk has been taken in: another may be sent."""
 
     cell: CellId
+    #: That of the chunk.
+    round: int = 0
 
 
 class Output(Message, frozen=True, kw_only=True, tag="output"):
@@ -486,6 +496,8 @@ class Asked(Message, frozen=True, kw_only=True, tag="asked"):
     cell: CellId
     prompt: str
     password: bool = False
+    #: Given by the agent, from 1 up in each cell: one that is asked again has the number that it had.
+    number: int = 0
 
 
 class Answer(Message, frozen=True, kw_only=True, tag="answer"):
@@ -503,12 +515,21 @@ class Stop(Message, frozen=True, kw_only=True, tag="stop"):
 
 
 class Seen(Message, frozen=True, kw_only=True, tag="seen"):
-    """Outputs up to this one have arrived: the journal may forget them."""
+    """Outputs up to this one have arrived. `is_done`: so have the results, and nobody needs the cell any more."""
 
     cell: CellId
     seq: int
     #: Those of cells that have ended, of whichever.
     late: bool = False
+    is_done: bool = False
+
+
+class Return(Message, frozen=True, kw_only=True, tag="return"):
+    """Send the results of the cell that ended last, from their start: an Ended with this round, then its chunks."""
+
+    cell: CellId
+    round: int
+    has_rings: bool = False
 
 
 class Leave(Message, frozen=True, tag="leave"):
@@ -544,6 +565,8 @@ class Ended(Message, frozen=True, kw_only=True, tag="ended"):
     ran_ms: int
     error: ErrorText | None = None
     usage: CellUsage | None = None
+    #: Results that were interrupted by a lost connection are sent again from their start: in another round.
+    round: int = 0
 
 
 class Lost(Message, frozen=True, kw_only=True, tag="lost"):
@@ -615,5 +638,5 @@ KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Pin
 AgentToKernel = (
     Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refused | Pong | Unknown | Malformed
 )
-ToExecutor = Run | Chunk | Took | Answer
+ToExecutor = Run | Chunk | Took | Answer | Return | Seen
 FromExecutor = Ready | Chunk | Took | Output | Asked | Noticed | Ended

@@ -22,11 +22,12 @@ from bulletin.ids import AgentId, CellId, LeaseId
 from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
+from gpu_worker.agent.cells import now_ms
 from gpu_worker.agent.children import MARK, Executor, Who, Zygote, sweep
 from gpu_worker.agent.door import Door
 from gpu_worker.agent.ends import End
 from gpu_worker.agent.inventory import Inventory
-from gpu_worker.agent.sessions import Session, now_ms
+from gpu_worker.agent.sessions import Session
 from gpu_worker.config import Settings
 
 _PING_S = 1.0
@@ -34,6 +35,8 @@ _PING_S = 1.0
 _BROKER_SILENCE_MS = 5_000
 #: The environment of cells that name none: the pool's own interpreter, unless the admin says otherwise.
 _DEFAULT = "default"
+#: How many sessions at most are remembered whose executor is gone.
+_KEPT = 256
 
 
 class Agent:
@@ -47,6 +50,8 @@ class Agent:
         self.log = structlog.get_logger("agent")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
         self.sessions: dict[LeaseId, Session] = {}
+        #: Sessions whose executor is gone while their kernel may still come for what their last cell has left.
+        self.kept: dict[LeaseId, tuple[Session, int]] = {}
         self.routes: dict[bytes, Session] = {}
         #: Runs of cells that are over, and when they ended; said again until the ledger has them.
         self.unrecorded: dict[tuple[LeaseId, CellId], tuple[wire.CellDone, int]] = {}
@@ -77,7 +82,7 @@ class Agent:
         bound = self._bind()
         door = Door(self.settings.folder, self._rings)
         self._address = wire.AgentAddress(
-            address=bound,
+            address=self.settings.advertise or bound,
             public_key=self._keys.public,
             door=str(door.path),
             boot=_boot_id(),
@@ -125,6 +130,10 @@ class Agent:
             for session in list(self.sessions.values()):
                 if now_ms() - session.heard_ms > self.settings.keep_ms:
                     session.finish_soon(End.KERNEL_GONE)
+                session.look()
+            for lease, (session, since_ms) in list(self.kept.items()):
+                if session.last is None or now_ms() - since_ms > self.settings.keep_results_ms:
+                    self._forget(lease)
             await asyncio.sleep(_PING_S)
 
     # --- the broker
@@ -257,14 +266,23 @@ class Agent:
                 session.executor.sweep()
         session.discard()
         self.sessions.pop(lease, None)
-        for route in [route for route, known in self.routes.items() if known is session]:
-            del self.routes[route]
+        self.kept[lease] = session, now_ms()
+        if session.last is None or session.end is End.LEFT:
+            self._forget(lease)
+        elif len(self.kept) > _KEPT:
+            self._forget(next(iter(self.kept)))
         code = session.end.value if session.end else "session-over"
         session.log.info("lease over", code="failed" if problem else code)
         if problem is not None:
             await self._cannot_start(lease, problem)
         else:
             await self._tell_broker(wire.LeaseOver(lease=lease, code=code, sentence=sentence))
+
+    def _forget(self, lease: LeaseId) -> None:
+        session, _ = self.kept.pop(lease)
+        session.forget()
+        for route in [route for route, known in self.routes.items() if known is session]:
+            del self.routes[route]
 
     async def _evict(self, message: wire.Evict) -> None:
         session = self.sessions.get(message.lease)
@@ -273,6 +291,8 @@ class Agent:
         elif session.cell is not None and not message.force:
             session.is_wanted = True
             await self._tell_broker(session.began(session.cell))
+        elif session.last is not None and not session.last.is_safe and not message.force:
+            session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
             session.finish_soon(End.EVICTED)
 
@@ -394,7 +414,8 @@ class Agent:
             sentence = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side"))
             await self._to_kernel(route, wire.Refused(code="version-mismatch", sentence=sentence), ())
             return
-        session = self.sessions.get(message.lease)
+        kept = self.kept.get(message.lease)
+        session = kept[0] if kept is not None else self.sessions.get(message.lease)
         if session is None or not secrets.compare_digest(message.ticket.encode(), session.prepare.ticket.encode()):
             sentence = "The session is not on this node any more: it was ended, or the node's agent was restarted."
             await self._to_kernel(route, wire.Gone(code="unknown-session", sentence=sentence), ())

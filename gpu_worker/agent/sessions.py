@@ -8,11 +8,11 @@ import asyncio
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
-import msgspec
 import structlog
+from msgspec import structs
 
 from bulletin.errors import MalformedMessage
 from bulletin.ids import CellId
@@ -21,10 +21,12 @@ from bulletin.wire import blobs as bulk
 from bulletin.wire import frames, pipe
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
+from gpu_worker.agent.cells import Cell, now_ms
 from gpu_worker.agent.children import Executor
 from gpu_worker.agent.ends import End, epitaph
-from gpu_worker.agent.inventory import Inventory, Load
+from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.outputs import Journal
+from gpu_worker.agent.results import Results
 from gpu_worker.config import Settings
 
 _PIPE_BUFFER = 4 * 2**20
@@ -34,31 +36,10 @@ _STATUS_WAIT_S = 2.0
 _BEGAN_S = 0.03
 #: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
 _AGAIN_S = (0.05, 1.0)
-
-
-class Cell:
-    """The cell that runs, and what it has cost so far."""
-
-    def __init__(self, run: wire.Run) -> None:
-        self.id = run.cell
-        self.journal = Journal(run.cell)
-        self.began_ms = now_ms()
-        self.load = Load()
-        self.bytes_sent = sum(run.parcel.sizes)
-        self.returning = 0  #: bytes of the parcel that are still to be passed on
-        self.ended: wire.Ended | None = None
-        self.ended_blobs: Sequence[Blob] = ()
-        self.has_noticed = False
-        self.is_overdue = False
-        self.is_stopped = False
-        self.alarms: list[asyncio.TimerHandle] = []
-        self.tasks: list[asyncio.Task[None]] = []
-
-
-def now_ms() -> int:
-    """A clock that does not run backwards."""
-    return time.monotonic_ns() // 1_000_000
-
+#: A kernel that was silent for so long while it has a cell is not there: its link is down, or it is dead.
+_AWAY_MS = 10_000
+#: From then on, a cell that prints does not wait for it.
+_UNREAD_MS = 60_000
 
 #: How a session reaches its kernel, and the broker. Either may be gone: what they are given may be lost.
 ToKernel = Callable[[bytes, wire.Message, Sequence[Blob]], Awaitable[None]]
@@ -76,8 +57,10 @@ class Session:
         self.route: bytes | None = None  #: the connection that showed the ticket last
         self._began_ms = self.heard_ms = now_ms()
         self.cell: Cell | None = None
-        self.last: Cell | None = None  #: the cell before, until its kernel has all of it
-        self._late = Journal(None)  #: what threads of cells that have ended go on to print
+        self.last: Cell | None = None  #: the cell before, until its kernel has all of it, or runs another
+        #: What threads of cells that have ended go on to print.
+        self._late = Journal(None, settings.folder, settings.journal_bytes)
+        self._late_seen = 0
         self.executor: Executor | None = None
         self.is_ready = False
         self._is_over = False
@@ -140,31 +123,69 @@ class Session:
         if isinstance(message, wire.Ready):
             self.is_ready = True
             await self._to_broker(wire.Prepared(lease=self.prepare.lease))
+        elif isinstance(message, wire.Chunk | wire.Ended) and (known := self._cell_of(message.cell)) is not None:
+            await self._result(known, message, blobs)
         elif cell is None or message.cell != cell.id:
             if isinstance(message, wire.Output):  # of a cell that is over
-                await self._tell(self._late.append(message, blobs), blobs)
+                await self._tell(self._keep(self._late, message, blobs), blobs)
         elif isinstance(message, wire.Output):
-            await self._tell(cell.journal.append(message, blobs), blobs)
+            await self._tell(self._keep(cell.journal, message, blobs), blobs)
         elif isinstance(message, wire.Noticed):
-            cell.has_noticed = True
-        elif isinstance(message, wire.Ended):
-            await self._ended(cell, message, blobs)
-        elif isinstance(message, wire.Chunk):
-            cell.returning -= message.size
-            await self._tell(message, blobs)
-            if cell.ended is not None and cell.returning <= 0:
-                await self._close_cell(cell)
+            cell.has_noticed, cell.question = True, None
+        elif isinstance(message, wire.Asked):
+            await self._tell(cell.asks(message))
         else:
             await self._tell(message, blobs)
+
+    def _cell_of(self, name: CellId) -> Cell | None:
+        """The cell of that name that runs, or ran last."""
+        return next((cell for cell in (self.cell, self.last) if cell is not None and cell.id == name), None)
+
+    def _keep(self, journal: Journal, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
+        try:
+            return journal.append(output, blobs)
+        except OSError as error:
+            self.log.error("an output cannot be kept", cell=output.cell, problem=str(error))
+            return structs.replace(output, seq=journal.last, late=journal is self._late)
+
+    async def _result(self, cell: Cell, message: wire.Chunk | wire.Ended, blobs: Sequence[Blob]) -> None:
+        if cell.results is not None:
+            if isinstance(message, wire.Ended):
+                cell.results.began(message)
+            else:
+                await self._chunk(cell, cell.results, message, blobs)
+        elif isinstance(message, wire.Ended):
+            await self._ended(cell, message, blobs)
+
+    async def _chunk(self, cell: Cell, results: Results, chunk: wire.Chunk, blobs: Sequence[Blob]) -> None:
+        try:
+            await results.chunk(chunk, blobs)
+        except OSError as error:
+            self.log.error("results cannot be kept", cell=cell.id, problem=str(error))
+            raise MalformedMessage("the disk of the node failed") from error
+        if results.is_out:
+            await self._close_cell(cell)
+        self._release(cell)
+
+    def _release(self, cell: Cell) -> None:
+        """Once its results are safe, the executor need not hold them; it may go, if somebody waits for its place."""
+        if not cell.is_safe:
+            return
+        self._to_executor(wire.Seen(cell=cell.id, seq=0, is_done=True), ())
+        if self.is_wanted and self.cell is None:
+            self.finish_soon(End.EVICTED)
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
         bulk.check(message.parcel, self._settings.parcel_limit_bytes)  # the user's code can reach the pipe
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
-        cell.ended, cell.ended_blobs = msgspec.structs.replace(message, usage=usage), blobs
-        cell.returning = 0 if message.parcel.inline else sum(message.parcel.sizes)
-        await self._tell(cell.ended, blobs)
-        if cell.returning <= 0:
+        cell.quiet()  # no walltime ends it any more
+        cell.ended, cell.question = structs.replace(message, usage=usage), None
+        cell.results = Results(
+            cell.ended, blobs, self._settings.folder, self._tell, lambda said: self._to_executor(said, ())
+        )
+        await cell.results.tell()
+        if cell.results.is_out:
             await self._close_cell(cell)
 
     async def _close_cell(self, cell: Cell, outcome: str | None = None) -> None:
@@ -172,10 +193,7 @@ class Session:
         if self.cell is not cell:
             return
         self.cell, self.last = None, cell
-        for alarm in cell.alarms:
-            alarm.cancel()
-        for task in cell.tasks:
-            task.cancel()
+        cell.quiet()
         usage = cell.ended.usage if cell.ended is not None and outcome is None else None
         prepare = self.prepare
         await self._to_broker(
@@ -191,7 +209,7 @@ class Session:
                 usage=usage or self._usage(cell, outcome or "died", cell.ended),
             )
         )
-        if self.is_wanted:  # or a notebook that runs cell after cell would never give way
+        if self.is_wanted and cell.is_safe:  # or a notebook that runs cell after cell would never give way
             self.finish_soon(End.EVICTED)
 
     def _usage(self, cell: Cell, outcome: str, ended: wire.Ended | None) -> wire.CellUsage:
@@ -217,19 +235,15 @@ class Session:
         """The ticket was right: this connection is the session's. Send again what it has missed."""
         self.route, self.heard_ms = route, now_ms()
         cell = self.cell or self.last
-        await self._tell(wire.Attached(lease=self.prepare.lease, cell=cell.id if cell else None))
-        for output, blobs in self._late.after(0):
+        about: dict[str, Any] = {}
+        if cell is not None:
+            about = {"cell": cell.id, "lacks": cell.lacks, "is_stopped": cell.is_stopped}
+        await self._tell(wire.Attached(lease=self.prepare.lease, **about))
+        for output, blobs in self._late.after(self._late_seen):
             await self._tell(output, blobs)
-        if cell is None or message.cell != cell.id:
-            return
-        for output, blobs in cell.journal.after(message.seen):
-            await self._tell(output, blobs)
-        if cell.ended is not None and cell.ended.parcel.inline:
-            await self._tell(cell.ended, cell.ended_blobs)
-        elif cell.ended is not None:  # chunks were under way when the connection was lost; which of them, nobody knows
-            sentence = "The connection to the node was lost while the results of your cell came back."
-            await self._tell(wire.Lost(cell=cell.id, code="link-lost", sentence=sentence))
-            await self._close_cell(cell, "link-lost")
+        if cell is not None and message.cell == cell.id:
+            cell.journal.read(is_read=True)
+            await cell.tell_missed(message, self._tell)
 
     async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
         """Pass on what the kernel says."""
@@ -237,15 +251,25 @@ class Session:
         match message:
             case wire.Run():
                 await self._run_cell(message, blobs)
-            case wire.Chunk() | wire.Took() | wire.Answer():
-                self._to_executor(message, blobs)
             case wire.Seen(late=True):
+                self._late_seen = max(self._late_seen, message.seq)
                 self._late.seen(message.seq)
-            case wire.Seen():
+            case wire.Chunk():
                 if self.cell is not None and self.cell.id == message.cell:
-                    self.cell.journal.seen(message.seq)
-                elif self.last is not None and self.last.id == message.cell:
-                    self.last = None
+                    self.cell.lacks = max(0, self.cell.lacks - message.size)
+                self._to_executor(message, blobs)
+            case wire.Took():
+                cell = self._cell_of(message.cell)
+                if cell is not None and cell.results is not None:
+                    await cell.results.took(message)
+                    if cell is self.last:
+                        self._release(cell)
+            case wire.Answer():
+                if self.cell is not None and self.cell.id == message.cell and self.cell.question is not None:
+                    self.cell.question = None
+                    self._to_executor(message, blobs)
+            case wire.Seen():
+                await self._seen(message)
             case wire.Stop():
                 if self.cell is not None and self.cell.id == message.cell:
                     self._stop(self.cell, hard=message.hard)
@@ -256,10 +280,41 @@ class Session:
             case wire.Attach():
                 pass  # the agent's own business; it has happened
 
+    async def _seen(self, message: wire.Seen) -> None:
+        cell = self._cell_of(message.cell)
+        if cell is None:
+            return
+        cell.journal.seen(message.seq)
+        if message.is_done and cell is self.last:
+            self._forget_last()
+            if self._is_over:
+                await self._tell_over()
+            elif self.is_wanted:
+                self.finish_soon(End.EVICTED)
+
+    def _forget_last(self) -> None:
+        cell, self.last = self.last, None
+        if cell is not None:
+            self._to_executor(wire.Seen(cell=cell.id, seq=0, is_done=True), ())
+            cell.close()
+
+    def look(self) -> None:
+        """Once a second: whether the kernel is there for what its cell says, and what to do if it is not."""
+        cell = self.cell or self.last
+        silent_ms = now_ms() - self.heard_ms
+        self._late.read(is_read=silent_ms < _UNREAD_MS)
+        if cell is None:
+            return
+        cell.journal.read(is_read=silent_ms < _UNREAD_MS)
+        if cell.results is not None and silent_ms >= _AWAY_MS:
+            try:
+                cell.results.keep()
+            except OSError as error:
+                self.log.error("results cannot be kept", cell=cell.id, problem=str(error))
+
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
-        if message.cell in {cell.id for cell in (self.cell, self.last) if cell is not None}:
+        if self._cell_of(message.cell) is not None:
             return  # said twice
-        self.last = None
         try:
             bulk.check(message.parcel, self._settings.parcel_limit_bytes)
         except MalformedMessage as error:
@@ -271,7 +326,8 @@ class Session:
             await self._tell(wire.Gone(code="not-free", sentence=sentence))
             return
         self._used.add(message.cell)  # each is counted once, so each is new
-        cell = self.cell = Cell(message)
+        self._forget_last()
+        cell = self.cell = Cell(message, self._settings.folder, self._settings.journal_bytes)
         self._to_executor(message, blobs)
         later = asyncio.get_running_loop().call_later
         cell.alarms.append(later(_BEGAN_S, self._tell_began, cell))
@@ -401,14 +457,32 @@ class Session:
         cell = self.cell
         if cell is not None:
             code = self.end.value if self.end is not None else "executor-died"
-            await self._tell(wire.Lost(cell=cell.id, code=code, sentence=sentence))
+            await self._lose(cell, code, sentence)
             await self._close_cell(cell, self.end.value if self.end is not None else "died")
-        elif self.end not in (End.LEFT, End.CANCELLED):  # of the one the kernel knows; of the other the broker tells
-            await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
+        elif self.last is not None and not self.last.is_safe:
+            await self._lose(self.last, "executor-died", sentence)
+        elif self.last is None:
+            await self._tell_over()
         while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
             self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)
         self.discard()
         return sentence
+
+    async def _lose(self, cell: Cell, code: str, sentence: str) -> None:
+        cell.lost = wire.Lost(cell=cell.id, code=code, sentence=sentence)
+        await self._tell(cell.lost)
+
+    async def _tell_over(self) -> None:
+        """The kernel has all of its cells: there will be no more of them here."""
+        if self.end not in (End.LEFT, End.CANCELLED):  # of the one it knows; of the other the broker tells
+            sentence = epitaph(self.end, self.executor.status if self.executor else None, self.prepare.walltime_ms)
+            await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
+
+    def forget(self) -> None:
+        """Nobody will ask for what its last cell has left."""
+        if self.last is not None:
+            self.last.close()
+            self.last = None
 
     def discard(self) -> None:
         """Give pipe and rings back; whoever has mapped a ring keeps a hold of its own on it."""

@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
+from msgspec import structs
+
 from bulletin.errors import CannotSend, MalformedMessage
 from bulletin.ids import CellId
 from bulletin.state import Baseline, Table, changes, restore
@@ -25,7 +27,9 @@ from bulletin.wire.messages import (
     ErrorText,
     Noticed,
     Ready,
+    Return,
     Run,
+    Seen,
     ToExecutor,
     Took,
 )
@@ -38,6 +42,7 @@ from gpu_worker.executor.streams import Descriptors, Stream
 Outcome = Literal["returned", "raised", "interrupted"]
 _WORD = re.compile(r"\w+")
 _UNCHANGED = "Nothing was run; your variables are unchanged."
+_FromAgent = Run | Chunk | Took | Answer | Return | Seen
 
 
 class _Job(NamedTuple):
@@ -46,6 +51,13 @@ class _Job(NamedTuple):
     run: Run
     parts: Sequence[Blob]
     problem: ErrorText | None = None
+
+
+class _Results(NamedTuple):
+    """What the last cell hands back, until it has arrived."""
+
+    ended: Ended
+    parts: Sequence[Blob]
 
 
 class Executor:
@@ -65,6 +77,7 @@ class Executor:
         self._arriving: tuple[Run, blobs.Receiver] | None = None
         self._sender: blobs.Sender | None = None
         self._sender_cell = CellId("")
+        self._results: _Results | None = None
         self._sending = threading.Lock()
         self._table = Table()
         self._postmortem = Postmortem()
@@ -100,7 +113,7 @@ class Executor:
     # --- the reader's thread
 
     def _read(self) -> None:
-        unpacker = Unpacker[Run | Chunk | Took | Answer](ToExecutor)
+        unpacker = Unpacker[_FromAgent](ToExecutor)
         try:
             while True:
                 frames = pipe.receive(self._link)
@@ -112,10 +125,10 @@ class Executor:
             # The agent is gone, or speaks something else: everything that the cell has started goes too.
             os.killpg(os.getpgid(0), signal.SIGKILL)
 
-    def _take(self, message: Run | Chunk | Took | Answer, frames: list[Blob]) -> None:
+    def _take(self, message: _FromAgent, frames: list[Blob]) -> None:
         match message:
             case Run():
-                self._sender, self._arriving = None, None
+                self._sender = self._arriving = self._results = None
                 self._loop.call_soon_threadsafe(self._interrupts.expect)
                 self._relay.cell = message.cell
                 try:
@@ -132,9 +145,15 @@ class Executor:
                         self._start(_Job(run, (), _cannot_take_in(error)))
                 self._relay.send(Took(cell=message.cell))  # of a refused parcel too: its sender must come to its end
             case Took():
-                self._send_more(message.cell)
+                self._send_more(message)
             case Answer():
                 self._shell.answers.put(message.text)
+            case Return():
+                self._send_again(message)
+            case Seen():
+                with self._sending:
+                    if self._results is not None and self._results.ended.cell == message.cell:
+                        self._results = self._sender = None
         if self._arriving is not None and self._arriving[1].is_done:
             run, receiver = self._arriving
             self._arriving = None
@@ -143,12 +162,25 @@ class Executor:
     def _start(self, job: _Job) -> None:
         self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
 
-    def _send_more(self, cell: CellId) -> None:
+    def _send_more(self, took: Took) -> None:
         with self._sending:
-            if self._sender is None or self._sender_cell != cell:
-                return  # of a cell before this one
+            if self._sender is None or self._sender_cell != took.cell or self._sender.round != took.round:
+                return  # of a cell, or a sending, before this one
             self._sender.took()
             self._pump(self._sender)
+
+    def _send_again(self, wanted: Return) -> None:
+        with self._sending:
+            results = self._results
+            if results is not None and results.ended.cell == wanted.cell:
+                self._send(results, wanted.round, has_rings=wanted.has_rings)
+
+    def _send(self, results: _Results, number: int, *, has_rings: bool) -> None:
+        ended, parts = results
+        self._sender = blobs.Sender(ended.cell, parts, self._rings[1] if has_rings else None, number)
+        self._sender_cell = ended.cell
+        self._relay.send(structs.replace(ended, round=number))
+        self._pump(self._sender)
 
     def _pump(self, sender: blobs.Sender) -> None:
         for chunk, pieces in sender.ready():
@@ -254,12 +286,8 @@ class Executor:
             self._relay.send(ended, parts)
             return
         with self._sending:
-            self._sender, self._sender_cell = (
-                blobs.Sender(run.cell, parts, self._rings[1] if run.has_rings else None),
-                run.cell,
-            )
-            self._relay.send(ended)
-            self._pump(self._sender)
+            self._results = _Results(ended, parts)
+            self._send(self._results, 0, has_rings=run.has_rings)
 
 
 def _cannot_take_in(error: BaseException) -> ErrorText:

@@ -136,7 +136,7 @@ def test_results_in_chunks_are_taken_one_by_one_and_then_delivered() -> None:
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
     assert stage.delivered() == []
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
-    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL), say.Seen(cell=CELL, seq=0)]
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL), say.Seen(cell=CELL, seq=0, is_done=True)]
     (finished,) = stage.delivered()
     assert isinstance(finished, Finished)
     assert [len(part) for part in finished.parts] == [1000, 2000]
@@ -289,4 +289,4 @@ def test_the_agent_may_forget_a_cell_only_once_all_of_it_is_here() -> None:
     stage.agent(ended(sizes=(2000,)))
     assert stage.said_to_agent() == []
     stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
-    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Seen(cell=CELL, seq=1)]
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Seen(cell=CELL, seq=1, is_done=True)]

@@ -1,12 +1,13 @@
 """A session whose peers fall silent, are restarted, or lose the connection."""
 
 import pytest
+from msgspec import structs
 
 from bulletin.errors import CellLost
 from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.facts import Finished, Printed
+from bulletin_magic.facts import Answered, Finished, Printed, Question, StopPressed
 from bulletin_magic.trip import Phase
 
 from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
@@ -274,3 +275,81 @@ def test_a_connection_whose_hello_was_superseded_says_hello_again_and_keeps_its_
     stage.welcome()
     assert stage.said_to_broker() == [say.Ping(), HELLO]
     assert stage.session.phase is Phase.ATTACHING
+
+
+def test_state_of_which_only_the_acknowledgment_was_lost_is_not_sent_again() -> None:
+    stage = Stage()
+    stage.start(cell(parts=LARGE))
+    stage.agent(say.Unknown())
+    stage.seen()
+    stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0))
+    assert stage.said_to_agent() == []
+    stage.finish()
+    assert isinstance(stage.delivered()[-1], Finished)
+
+
+def test_state_that_was_lost_on_the_way_means_another_lease_and_no_lost_cell() -> None:
+    stage = Stage()
+    stage.start(cell(parts=LARGE))
+    for _ in range(5):
+        stage.agent(say.Took(cell=CELL))
+    assert stage.session.phase is Phase.RUNNING
+    stage.agent(say.Unknown())
+    stage.seen()
+    stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=1_000_000))
+    assert stage.said_to_agent() == [say.Leave()]
+    assert stage.said_to_broker() == [submit("r-c1-2")]
+
+
+def test_chunks_of_two_sendings_of_the_results_are_not_mixed() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(ended(sizes=(2000,)))
+    stage.agent(say.Chunk(cell=CELL, size=1000), b"x" * 1000)
+    again = structs.replace(ended(sizes=(2000,)), round=1)
+    stage.agent(again)
+    stage.agent(say.Chunk(cell=CELL, size=1000), b"x" * 1000)
+    stage.seen()
+    for _ in range(2):
+        stage.agent(say.Chunk(cell=CELL, size=1000, round=1), b"y" * 1000)
+    finished = stage.delivered()[-1]
+    assert isinstance(finished, Finished)
+    assert finished.parts == (bytearray(b"y" * 2000),)
+    assert stage.said_to_agent()[:2] == [say.Took(cell=CELL, round=1)] * 2
+
+
+@pytest.mark.parametrize(("is_heard", "said"), [(False, [say.Stop(cell=CELL)]), (True, [])])
+def test_a_stop_that_was_lost_with_the_connection_is_said_again(is_heard: bool, said: list[say.Stop]) -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Pong())
+    stage.do(StopPressed())
+    stage.agent(say.Unknown())
+    stage.seen()
+    stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0, is_stopped=is_heard))
+    assert stage.said_to_agent() == said
+
+
+def test_an_answer_that_was_lost_with_the_connection_is_said_again_and_not_asked_for() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Asked(cell=CELL, prompt="name? ", number=1))
+    stage.do(Answered("ada"))
+    stage.agent(say.Unknown())
+    stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0))
+    stage.seen()
+    stage.agent(say.Asked(cell=CELL, prompt="name? ", number=1))
+    assert stage.said_to_agent() == [say.Answer(cell=CELL, text="ada")]
+    assert stage.delivered() == []
+    stage.agent(say.Asked(cell=CELL, prompt="again? ", number=2))
+    assert stage.delivered() == [Question("again? ", password=False)]
+
+
+def test_a_question_after_one_that_was_interrupted_is_asked() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Asked(cell=CELL, prompt="one? ", number=1))
+    stage.do(StopPressed())
+    stage.seen()
+    stage.agent(say.Asked(cell=CELL, prompt="two? ", number=2))
+    assert stage.delivered() == [Question("two? ", password=False)]

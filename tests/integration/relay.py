@@ -1,0 +1,106 @@
+"""A link that can be cut: passes bytes on between notebooks and an agent, until told otherwise."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+_PIECE = 64 * 1024
+
+
+class Relay:
+    """Listens at `address`; `lead` says where the bytes go. Threads, so that a test may wait for what it likes."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._is_whole = threading.Event()
+        self._is_closed = False
+        self._threads: list[threading.Thread] = []
+        self._left: int | None = None
+        self.passed = 0  #: bytes to notebooks, since `count`
+        self.was_cut = threading.Event()
+
+    def lead(self, address: str) -> None:
+        """Pass on what comes to this address."""
+        host, _, port = address.removeprefix("tcp://").rpartition(":")
+        self._target = host, int(port)
+        self._is_whole.set()
+        self._start(self._accept)
+
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def count(self, cut_after: int | None = None) -> None:
+        """Count from 0, and cut the link after so many bytes to notebooks."""
+        with self._lock:
+            self.passed, self._left = 0, cut_after
+        self.was_cut.clear()
+
+    def cut(self) -> None:
+        """Break every connection; new ones hear nothing."""
+        with self._lock:
+            self._is_whole.clear()
+            self._left = None
+            for end in self._open:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)  # their threads wake up and close them
+        self.was_cut.set()
+
+    def mend(self) -> None:
+        """Let bytes pass again."""
+        self._is_whole.set()
+
+    def close(self) -> None:
+        """The end."""
+        self._is_closed = True
+        self.cut()
+        self.mend()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self._is_closed:
+                self._is_whole.wait()
+                notebook, _ = self._listener.accept()
+                self._is_whole.wait()
+                if self._is_closed:
+                    notebook.close()
+                    return
+                agent = socket.create_connection(self._target)
+                with self._lock:
+                    self._open |= {notebook, agent}
+                for source, target in ((notebook, agent), (agent, notebook)):
+                    self._start(self._pass, source, target, source is agent)
+
+    def _pass(self, source: socket.socket, target: socket.socket, is_counted: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(_PIECE):
+                data = self._count(data) if is_counted else data
+                target.sendall(data)
+                if is_counted and self._left == 0:
+                    self.cut()
+        with self._lock:  # the other direction has ended when neither is listed any more
+            self._open.discard(source)
+            if target not in self._open:
+                source.close()
+                target.close()
+            else:
+                with contextlib.suppress(OSError):
+                    target.shutdown(socket.SHUT_RDWR)
+
+    def _count(self, data: bytes) -> bytes:
+        with self._lock:
+            if self._left is not None:
+                data = data[: self._left]
+                self._left -= len(data)
+            self.passed += len(data)
+        return data

@@ -1,0 +1,149 @@
+"""The way to the node breaks at any moment: the cell goes on, every output comes once, and the results arrive."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bulletin.wire import keys
+from tests.integration.conftest import Notebook, Output, PoolProcess, until
+from tests.integration.relay import Relay
+
+ROUNDS = int(os.environ.get("BULLETIN_SOAK", "3"))
+#: It prints in two streams, shows, asks nothing, and hands back more than a window; then says that its code is over.
+LONG = """%%gpu
+import sys
+for i in range(400):
+    print(i, 'x' * 300)
+    if i % 50 == 0:
+        print('!', i, file=sys.stderr)
+        display({'shown': i})
+box[0] = bytes(range(256)) * 160_000
+total = len(box[0])
+open(marker, 'w').write('over')
+total
+"""
+
+
+@pytest.fixture
+def relay() -> Iterator[Relay]:
+    made = Relay()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pool(relay: Relay, start_pool: Callable[..., PoolProcess]) -> PoolProcess:
+    """A pool of one slot whose agent is reached through the relay, and shares no memory with notebooks."""
+    started = start_pool("--slots", "1", f"--Pool.advertise={relay.address}")
+    relay.lead(keys.read_private(started.folder / "agent.json", keys.AgentFile).address)
+    (started.folder / "door").unlink()
+    return started
+
+
+def shown(output: Output) -> list[object]:
+    """All that was shown, with what was printed in one piece between other things; not our own notes."""
+    found: list[object] = []
+    for message in output.messages:
+        content, kind = message["content"], message["msg_type"]
+        if kind == "stream":
+            if found and isinstance(found[-1], tuple) and found[-1][0] == content["name"]:
+                found[-1] = (content["name"], found[-1][1] + content["text"])
+            else:
+                found.append((content["name"], content["text"]))
+        elif kind in ("display_data", "execute_result") and "role=" not in str(content["data"].get("text/html")):
+            found.append((kind, content["data"]))
+    return found
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_a_link_that_is_cut_at_any_moment_changes_nothing(
+    number: int, relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    notebook = open_notebook(pool)
+    marker = tmp_path / "over"
+    notebook.run(f"marker = {str(marker)!r}\nbox = [b'']\nalias = box")
+    relay.count()
+    undisturbed = notebook.run(LONG)
+    assert undisturbed.error is None, undisturbed.shown
+    assert relay.passed > 40_000_000
+    draw = random.Random(os.urandom(8)) if ROUNDS > 3 else random.Random(number)
+    cut_after = draw.randrange(200_000) if number % 2 else draw.randrange(relay.passed - 1_000)
+    marker.unlink()
+    notebook.run("box[0] = b''; del total")
+    relay.count(cut_after)
+    message_id = notebook.start(LONG)
+    assert relay.was_cut.wait(60), "the link was not cut"
+    until(marker.exists, "the cell to go on without its notebook")
+    relay.mend()
+    output = notebook.collect(message_id)
+    assert output.error is None, (cut_after, output.shown)
+    assert shown(output) == shown(undisturbed), cut_after
+    assert notebook.value("alias is box, total == len(box[0]) == 40_960_000") == "(True, True)"
+    assert notebook.value("box[0] == bytes(range(256)) * 160_000") == "True"
+    assert notebook.run("%%gpu\nprint(len(alias[0]))").stream() == "40960000\n"
+
+
+def test_results_outlive_their_executor_while_the_link_is_down(
+    relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    """Somebody else waits for the slot: the agent takes the results in, and the slot goes on to the next."""
+    first, second = open_notebook(pool), open_notebook(pool)
+    marker = tmp_path / "over"
+    first.run(f"marker = {str(marker)!r}\nbox = [b'']\nalias = box")
+    relay.count(cut_after=3_000_000)
+    message_id = first.start(LONG)
+    assert relay.was_cut.wait(60)
+    until(marker.exists, "the cell to go on without its notebook")
+    old = pool.part("executor").pid
+    waiting = second.start("%%gpu\nprint('mine')")
+    until(lambda: pool.part("executor").pid != old, "another executor in the place of the first")
+    relay.mend()
+    output = first.collect(message_id)
+    assert output.error is None, output.shown
+    assert output.stream() == "".join(f"{i} {'x' * 300}\n" for i in range(400))
+    assert first.value("alias is box, total == len(box[0]) == 40_960_000") == "(True, True)"
+    assert second.collect(waiting).stream() == "mine\n"
+    assert first.run("%%gpu\nprint(len(alias[0]))").stream() == "40960000\n"
+
+
+def test_a_question_and_its_answer_survive_a_lost_link(
+    relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook]
+) -> None:
+    """The first question may be lost, the first answer is, and neither is asked or given twice."""
+    notebook = open_notebook(pool)
+
+    def look(message: dict[str, object]) -> None:
+        if "first" in str(message["content"]):
+            relay.cut()
+            relay.mend()
+            notebook.client.get_stdin_msg(timeout=60)
+            relay.cut()
+            notebook.client.input("one")
+            relay.mend()
+            notebook.answer("two")
+
+    output = notebook.collect(notebook.start("%%gpu\nprint('fi' + 'rst')\na = input()\nb = input()\nprint(a, b)"), look)
+    assert output.error is None, output.shown
+    assert output.stream() == "first\none two\n"
+
+
+def test_a_cell_that_dies_while_the_link_is_down_is_explained_when_it_is_back(
+    relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook]
+) -> None:
+    notebook = open_notebook(pool)
+
+    def die() -> None:
+        executor = pool.part("executor")
+        relay.cut()
+        executor.kill()
+        until(lambda: not executor.is_running(), "the executor to be gone")
+        until(lambda: [s for s in pool.picture().slots if s.state == "free"], "a free slot")
+        relay.mend()
+
+    output = notebook.run_until("%%gpu\nprint('started')\nwhile True: pass", shows="started", then=die)
+    assert output.error is not None
+    assert "killed (SIGKILL)" in output.error["evalue"]
+    assert notebook.run("%%gpu\nprint('again')").stream() == "again\n"
