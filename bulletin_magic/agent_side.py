@@ -89,7 +89,7 @@ class AgentSide:
         if self._lease is None or not self._is_connected:
             return
         self.is_attached, self._attach_ms = False, now_ms
-        shipped = trip if trip is not None and trip.is_shipped else None
+        shipped = trip if trip is not None and (trip.is_shipped or trip.asked.joins) else None
         attach = say.Attach(
             protocol=say.PROTOCOL,
             lease=self._lease.lease,
@@ -97,6 +97,7 @@ class AgentSide:
             cell=shipped.cell if shipped else None,
             seen=shipped.seen if shipped else 0,
             has_rings=self.rings.ring_in is not None,
+            is_joining=shipped is not None and shipped.asked.joins is not None,
         )
         self.say(attach)
 

@@ -18,7 +18,7 @@ GREET_MS, LOOK_MS = 10_000, 5_000
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-News = say.Granted | say.Revoked | say.Refused | say.Picture | BulletinError
+News = say.Granted | say.Revoked | say.Refused | say.Picture | say.Found | BulletinError
 
 
 class Standing(Enum):
@@ -38,11 +38,12 @@ class BrokerSide:
         self.slot_word = "GPU"
         self._standing, self._was_welcome = Standing.STRANGE, False
         self._hello_ms = self._heard_ms = 0
-        self._request: say.Submit | None = None
+        self._request: say.Submit | say.Join | None = None
         #: When the request was sent, or the broker spoke of it last.
         self._request_ms = 0
         self._greet_by_ms: int | None = None
         self._look_by_ms: int | None = None
+        self._question: say.Look | say.Find = say.Look()
         self._is_cell_under_way = self._was_heard_in_cell = self._was_restarted = False
 
     @property
@@ -62,7 +63,7 @@ class BrokerSide:
         self._is_cell_under_way = False
         self._forget_request()
 
-    def ask(self, request: say.Submit, now_ms: int) -> None:
+    def ask(self, request: say.Submit | say.Join, now_ms: int) -> None:
         """Ask for a lease until it is granted or refused; greet first where we are not known."""
         self._request, self._request_ms = request, now_ms
         if self._standing is Standing.KNOWN:
@@ -79,11 +80,11 @@ class BrokerSide:
             self._say(say.Withdraw(request=self._request.request))
         self._forget_request()
 
-    def look(self, now_ms: int) -> None:
-        """Ask for a picture of the pool."""
-        self._look_by_ms = now_ms + LOOK_MS
+    def look(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
+        """Ask for a picture of the pool, or for the cells that it has."""
+        self._look_by_ms, self._question = now_ms + LOOK_MS, question or say.Look()
         if self._standing is Standing.KNOWN:
-            self._say(say.Look())
+            self._say(self._question)
         elif self._standing is Standing.STRANGE:
             self._greet(now_ms)
 
@@ -113,14 +114,14 @@ class BrokerSide:
                     self._forget_request()
                     return RefusedError(message.sentence)
             case say.Queued():
-                if self._request is not None and self._is_asked_for(message.request):
+                if isinstance(self._request, say.Submit) and self._is_asked_for(message.request):
                     self._request_ms = now_ms
                     self._tell_queue(self._request, message)
             case say.Granted(request=request):
                 if self._is_asked_for(request):
                     self._forget_request()
                     return message
-            case say.Picture():
+            case say.Picture() | say.Found():
                 if self._look_by_ms is not None:
                     self._look_by_ms = None
                     return message
@@ -143,7 +144,7 @@ class BrokerSide:
         if was_known:
             return  # the answer to an earlier Hello that was said again
         if self._look_by_ms is not None:
-            self._say(say.Look())
+            self._say(self._question)
         if self._request is not None:
             self._request_ms = now_ms
             self._say(self._request)

@@ -14,6 +14,7 @@ from bulletin_magic.display import StatusLine, describe_waiting, show_note
 from bulletin_magic.facts import (
     Answered,
     Began,
+    CellsFound,
     Delivery,
     Failed,
     Finished,
@@ -31,6 +32,7 @@ from bulletin_magic.link import Deliveries, Link
 from bulletin_magic.link import Question as Asked
 from bulletin_magic.outputs import Outputs
 
+_Answer = Finished | Moved | Pictured | CellsFound | Left
 #: After so many presses the main thread leaves at once, whatever the link says.
 _PATIENCE_PRESSES = 4
 
@@ -73,7 +75,7 @@ class Conversation:
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
-    def hold(self, asked: Asked) -> Finished | Moved | Pictured | Left:
+    def hold(self, asked: Asked) -> _Answer:
         """Ask, and show what comes until the answer is there.
 
         Raises
@@ -87,7 +89,7 @@ class Conversation:
             try:
                 while True:
                     delivery = self._next(deliveries)
-                    is_over = isinstance(delivery, Finished | Moved | Pictured | Left | Failed | BaseException)
+                    is_over = isinstance(delivery, _Answer | Failed | BaseException)
                     answer = self._take(delivery)
                     if answer is not None:
                         return answer
@@ -106,7 +108,7 @@ class Conversation:
             except queue.Empty:
                 self._line.show_now()
 
-    def _take(self, delivery: Delivery | BaseException) -> Finished | Moved | Pictured | Left | None:
+    def _take(self, delivery: Delivery | BaseException) -> _Answer | None:
         match delivery:
             case Printed(type=kind, content=content, buffers=buffers):
                 self._outputs.show(kind, content, buffers)
@@ -119,7 +121,7 @@ class Conversation:
             case Question():
                 self._outputs.flush()
                 self._answer(delivery)
-            case Finished() | Moved() | Pictured() | Left():
+            case Finished() | Moved() | Pictured() | CellsFound() | Left():
                 return delivery
             case Failed(error=error):
                 raise error

@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-COMMANDS = ("status", "receipts", "vars", "push NAMES", "reset", "on", "off", "stop", "connect PATH")
+COMMANDS = ("status", "receipts", "vars", "push NAMES", "reset", "on", "off", "stop", "attach", "connect PATH")
 
 
 def advise(line: str) -> str:

@@ -6,12 +6,13 @@ from typing import Literal
 import msgspec
 
 from bulletin.errors import BulletinError
-from bulletin.ids import CellId, EnvironmentId, LeaseId, ProjectId, RequestId
+from bulletin.ids import AgentId, CellId, EnvironmentId, LeaseId, ProjectId, RequestId
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import (
     AgentAddress,
     AgentToKernel,
     Ended,
+    Found,
     FromKernel,
     KernelToAgent,
     Picture,
@@ -72,10 +73,17 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     max_wait_ms: int | None = None
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
     is_whole: bool = False  #: all of the user's cell, with no `%%gpu` line above it
+    outlives_kernel: bool = True
+    #: The node that has the cell already: it is joined, not sent.
+    joins: AgentId | None = None
 
 
 class PictureAsked(Fact, frozen=True):
     """The user wants to know what goes on in the pool."""
+
+
+class CellsAsked(Fact, frozen=True):
+    """The user wants to know which cells the nodes have."""
 
 
 class LeaveAsked(Fact, frozen=True):
@@ -126,6 +134,7 @@ class Tick(Fact, frozen=True):
 Event = (
     CellAsked
     | PictureAsked
+    | CellsAsked
     | LeaveAsked
     | StopPressed
     | Answered
@@ -208,13 +217,19 @@ class Pictured(Fact, frozen=True, kw_only=True):
     where: Where | None
 
 
+class CellsFound(Fact, frozen=True):
+    """The cells of this user."""
+
+    found: Found
+
+
 class Left(Fact, frozen=True):
     """The session was given back, if there was one."""
 
     where: Where | None
 
 
-Delivery = Waiting | Began | Printed | Question | Note | Finished | Moved | Failed | Pictured | Left
+Delivery = Waiting | Began | Printed | Question | Note | Finished | Moved | Failed | Pictured | CellsFound | Left
 
 
 # --- actions --------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from bulletin_magic.facts import (
     Answered,
     BrokerSaid,
     CellAsked,
+    CellsAsked,
     ConnectAgent,
     Deliver,
     Delivery,
@@ -43,7 +44,7 @@ from bulletin_magic.session import Session
 
 #: What an asker reads: deliveries up to a closing one, or the error that broke the link.
 Deliveries = queue.SimpleQueue[Delivery | BaseException]
-Question = CellAsked | PictureAsked | LeaveAsked
+Question = CellAsked | PictureAsked | CellsAsked | LeaveAsked
 
 #: How long a closed socket may go on sending.
 _LINGER_MS = 400

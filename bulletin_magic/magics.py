@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from msgspec import structs
-from traitlets import Bool, Enum, Unicode
+from traitlets import Bool, CaselessStrEnum, Enum, Unicode
 
 from bulletin import state
 from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
@@ -32,9 +32,21 @@ from bulletin_magic.completion import complete
 from bulletin_magic.debugging import Debugging
 from bulletin_magic.display import StatusLine, cell_text, message_id, show_note
 from bulletin_magic.echoes import Echoes
-from bulletin_magic.facts import CellAsked, Finished, LeaveAsked, Left, Moved, PictureAsked, Pictured, Wish
+from bulletin_magic.facts import (
+    CellAsked,
+    CellsAsked,
+    CellsFound,
+    Finished,
+    LeaveAsked,
+    Left,
+    Moved,
+    PictureAsked,
+    Pictured,
+    Wish,
+)
 from bulletin_magic.here import NEVER_BEGAN, describe_fallback, run_here
 from bulletin_magic.holdings import describe_holdings
+from bulletin_magic.left import choose, describe_found
 from bulletin_magic.link import Link
 from bulletin_magic.mode import Mode
 from bulletin_magic.moves import call_of, describe_pushed, describe_reset, refuse_stayed
@@ -73,6 +85,13 @@ class BulletinMagics(Magics):
     ).tag(config=True)
     mode_options = Unicode(
         "", help="The options of %%gpu that each cell has in a kernel that starts with `mode` on, as in `--time 1h`."
+    ).tag(config=True)
+
+    on_restart = CaselessStrEnum(
+        ["detach", "cancel"],
+        "detach",
+        help="What becomes of a %%gpu cell whose kernel dies: detach: it goes on, and `%gpu attach` in your "
+        "next kernel has all of it. cancel: it is ended after half a minute.",
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -308,6 +327,7 @@ class BulletinMagics(Magics):
             message=message_id(self._shell),
             max_wait_ms=max_wait_ms,
             is_call=is_call,
+            outlives_kernel=self.on_restart == "detach",
             is_whole=self._every_cell.sends(cell),
         )
         answer, input_error = self._converse(asked)
@@ -326,6 +346,8 @@ class BulletinMagics(Magics):
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
             %gpu off             run cells here again, except those with %%gpu
+            %gpu attach          your cells whose notebook was closed or died
+            %gpu attach ID       show all that such a cell printed, wait for its end, bring its variables here
             %gpu connect PATH    use the pool of this connection file
 
         A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
@@ -355,6 +377,8 @@ class BulletinMagics(Magics):
             self._switch_on(line.strip().partition(" ")[2].strip())
         elif verb == "off" and not rest:
             self._switch_off()
+        elif verb == "attach":
+            self._attach(rest)
         elif verb == "connect" and rest:
             place_named = discovery.from_file(Path(rest).expanduser())
             self._leave()
@@ -486,6 +510,35 @@ class BulletinMagics(Magics):
         self._land(answer, captured, input_error)
         show_note(self._shell, describe_pushed(names, answer))
 
+    def _attach(self, name: str) -> None:
+        """List the cells that nodes have, or take one over."""
+        answer, _ = self._converse(CellsAsked())
+        assert isinstance(answer, CellsFound)
+        if not name:
+            print(describe_found(answer.found))  # noqa: T201 - the answer to a question that was typed
+            return
+        note = choose(answer.found, name)
+        if note is None:
+            raise BadOption(f"No cell of yours, or more than one, has the name {name!r}. `%gpu attach` lists them.")
+        nothing = state.capture({}, state.needs("", {}))
+        self._shared.forget()  # the lease of before is given back
+        asked = CellAsked(
+            cell=note.cell,
+            request=RequestId(token_hex(16)),
+            source="",
+            number=cell_number(self._shell),
+            parts=(),
+            joins=note.agent,
+        )
+        joined, input_error = self._converse(asked)
+        assert isinstance(joined, Finished)
+        try:
+            land(joined, nothing, SharedState(), self._shell)
+        except KeyboardInterrupt:
+            if input_error is not None:
+                raise input_error from None
+            raise
+
     def _check_free(self) -> None:
         """Raise NoPool where this process, or this moment, is not one for the pool."""
         if os.getpid() != self._pid:
@@ -494,8 +547,8 @@ class BulletinMagics(Magics):
             raise NoPool(*_UNDER_WAY)
 
     def _converse(
-        self, asked: CellAsked | PictureAsked | LeaveAsked
-    ) -> tuple[Finished | Moved | Pictured | Left, Exception | None]:
+        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked
+    ) -> tuple[Finished | Moved | Pictured | CellsFound | Left, Exception | None]:
         self._check_free()
         self._is_busy = True
         line = StatusLine(self._shell, is_whole=isinstance(asked, CellAsked) and asked.is_whole)

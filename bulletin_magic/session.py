@@ -28,6 +28,8 @@ from bulletin_magic.facts import (
     Answered,
     BrokerSaid,
     CellAsked,
+    CellsAsked,
+    CellsFound,
     Deliver,
     Delivery,
     Event,
@@ -84,6 +86,8 @@ class Session:
                 self._ask(event)
             case PictureAsked():
                 self._broker.look(now_ms)
+            case CellsAsked():
+                self._broker.look(now_ms, say.Find())
             case LeaveAsked():
                 self._leave()
             case StopPressed():
@@ -116,7 +120,7 @@ class Session:
     def _ask(self, asked: CellAsked) -> None:
         if self._trip is not None:
             raise IllegalMove(self._trip.phase.name, "CellAsked")
-        if not self._agent.fits(asked.wish):
+        if asked.joins or not self._agent.fits(asked.wish):
             self._agent.leave()
         self._broker.cell_began(self._now_ms)
         self._agent.heard(self._now_ms)
@@ -165,6 +169,8 @@ class Session:
                     self._fail(CellStopped(sentence))
             case say.Picture():
                 self._deliver(Pictured(picture=news, where=self.where))
+            case say.Found():
+                self._deliver(CellsFound(news))
             case BulletinError():
                 self._fail(news)
             case _:
@@ -184,7 +190,7 @@ class Session:
                 self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 is_ours = trip is not None and trip.is_under_way and trip.cell == cell
-                if is_ours and trip is not None and message.code == "reclaimed":
+                if is_ours and trip is not None and trip.asked.joins is None and message.code == "reclaimed":
                     self._run_again(trip, sentence)
                 else:
                     self._lease_over(sentence, is_cell_lost=is_ours)
@@ -220,6 +226,15 @@ class Session:
     def _attached(self, trip: Trip, attached: say.Attached) -> None:
         """The agent let us in, for the first time or again, and has a cell, or none."""
         cell, lacks = attached.cell, attached.lacks
+        if trip.asked.joins is not None and cell != trip.cell:
+            self._agent.leave()
+            self._fail(CellLost("The node does not have the cell any more."))
+            return
+        if trip.asked.joins is not None and trip.phase is Phase.ATTACHING:
+            where = self.where
+            assert where is not None
+            trip.join(where, self._now_ms)
+            return
         if trip.phase is Phase.ATTACHING or (cell != trip.cell and trip.is_under_way and not trip.is_taken):
             self._ship(trip)
         elif not trip.is_under_way:
@@ -249,6 +264,8 @@ class Session:
                 self._deliver(finished)
                 if trip.revoked:
                     self._agent.drop()
+                elif trip.asked.joins is not None:  # its executor has another notebook's variables
+                    self._agent.leave()
                 else:
                     self._agent.rest(self._now_ms)
                 self._end_trip()

@@ -115,11 +115,15 @@ class Trip:
 
     # --- out
 
-    def submit(self) -> say.Submit:
+    def submit(self) -> say.Submit | say.Join:
         """The request for a lease. Each try is a request of its own."""
         wish, request = self.asked.wish, self.asked.request
+        if self.tries > 1:
+            request = RequestId(f"{request}-{self.tries}")
+        if self.asked.joins is not None:
+            return say.Join(request=request, cell=self.cell, agent=self.asked.joins)
         return say.Submit(
-            request=request if self.tries == 1 else RequestId(f"{request}-{self.tries}"),
+            request=request,
             qos=wish.qos,
             gpus=wish.gpus,
             walltime_ms=wish.walltime_ms,
@@ -152,6 +156,12 @@ class Trip:
         self._seen_due_ms = self._ended = self._receiver = None
         self._is_asking, self._question = False, 0
 
+    def join(self, where: Where, now_ms: int) -> None:
+        """The agent has it, and tells what it has said so far."""
+        self._shipped_ms, self._where, self.is_taken = now_ms, where, True
+        self._deliver(Began(where))
+        self.move(Phase.RUNNING)
+
     def ship(self, where: Where, rings: AgentConnected, now_ms: int) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""
         if self.phase is not Phase.ATTACHING:
@@ -169,6 +179,7 @@ class Trip:
             silent=self.asked.is_call,
             request=self.asked.message,
             is_whole=self.asked.is_whole,
+            outlives_kernel=self.asked.outlives_kernel,
         )
         self._to_agent(run, parts if parcel.inline else ())
         self._deliver(Began(where))

@@ -5,7 +5,7 @@ which says what the other has already. Nothing here opens a socket or a file.
 """
 
 from .capture import Captured, capture
-from .changes import Baseline, Changed, changes
+from .changes import Baseline, Changed, changes, whole
 from .handles import Handle
 from .meanwhile import Meanwhile, depart
 from .needs import Needs, needs
@@ -15,5 +15,5 @@ from .table import Table
 
 __all__ = [
     "Applied", "Baseline", "Captured", "Changed", "Handle", "Meanwhile", "Needs", "Stayed", "Table",
-    "apply", "capture", "changes", "depart", "needs", "restore",
+    "apply", "capture", "changes", "depart", "needs", "restore", "whole",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """What a cell has changed: by content and by binding, decided on the executor's side."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from . import ambient, modules, names
 from .memory import Region
 from .parcel import Buffer
 from .report import Stayed, kind_of
-from .survey import Survey, attempt
+from .survey import Survey, attempt, is_plain
 from .table import Table, Unit
 
 
@@ -39,6 +39,8 @@ class Changed:
     #: Names that the notebook binds.
     names: list[str]
     stayed: list[Stayed]
+    #: The same, and names whose values have changed.
+    touched: list[str] = field(default_factory=list)
 
 
 def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str, object] | None = None) -> Changed:
@@ -81,8 +83,59 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
         "sources": ambient.sources(survey.files),
     }
     packed = parcel.pack()
+    touched = _touched(survey, bound)
     survey.commit(parcel)
-    return Changed(packed, bound, stayed)
+    return Changed(packed, bound, stayed, touched)
+
+
+def _touched(survey: Survey, bound: list[str]) -> list[str]:
+    units, definitions = survey.packed
+    roots = {id(unit.root) for unit in units} | {id(value) for value in definitions}
+    found = dict.fromkeys(bound)
+    for name, value in survey.names.items():
+        if name in found or is_plain(value):
+            continue
+        is_part = id(value) not in survey.units  # of another name's value
+        if id(value) in roots or (is_part and any(node is value for unit in units for node in unit.nodes)):
+            found[name] = None
+    return list(found)
+
+
+def whole(namespace: dict[str, Any], touched: Collection[str], *, extra: Mapping[str, object] | None = None) -> Changed:
+    """What a notebook gets of a cell that another one sent: complete, and new to it.
+
+    Parameters
+    ----------
+    namespace, touched
+        The executor's, and the names of it that the cell has bound or changed.
+    extra
+        As for `changes`.
+
+    Returns
+    -------
+    Changed
+        Values under these names, and under those that their functions look up. Nothing is deleted, and no ambient state
+        is set. For an `apply` whose `sent` is a capture of nothing.
+    """
+    changed: Changed = attempt(lambda wide: _whole(namespace, touched, dict(extra or {}), wide))
+    return changed
+
+
+def _whole(
+    namespace: dict[str, Any], touched: Collection[str], extra: dict[str, object], wide: list[Region]
+) -> Changed:
+    table = Table()
+    table.version = 1  # a notebook that has sent nothing is there
+    survey = Survey(namespace, table, wide=wide)
+    survey.add(name for name in touched if names.is_users(name))
+    survey.run(follow=True)
+    bound = list(survey.names)
+    parcel = survey.pack(bound, extra=extra)
+    stayed = [stayed for stayed, _ in survey.stayed]
+    if "result" in survey.refused:
+        stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
+    parcel.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(survey.files)}
+    return Changed(parcel.pack(), bound, stayed, bound)
 
 
 def _orphans(survey: Survey, baseline: Baseline) -> list[object]:

@@ -183,6 +183,11 @@ class Survey:
                 found[uid] = unit.root
         return found
 
+    @property
+    def packed(self) -> tuple[list[Unit], list[object]]:
+        """The units, and the functions and classes, that `pack` has found to be new or changed."""
+        return self._changed, list(self._changed_definitions.values())
+
     # --- packing
 
     def pack(

@@ -233,8 +233,43 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     project: ProjectPicture | None = None
 
 
-FromKernel = Hello | Submit | Withdraw | Look | Ping
-ToKernel = Welcome | Refused | Queued | Granted | Revoked | Picture | Pong | Unknown | Malformed
+class Find(Message, frozen=True, tag="find"):
+    """The cells of this user that nodes have are asked for."""
+
+
+class CellNote(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell that its node still has, for the user whose it is."""
+
+    cell: CellId
+    agent: AgentId
+    node: str
+    state: Literal["running", "finished", "lost"]
+    #: The first line of its source that says something.
+    line: Name
+    label: Name = ""
+    #: How long ago it began.
+    since_ms: int = 0
+    #: Its notebook is there, and takes its results itself.
+    is_attended: bool = False
+
+
+class Found(Message, frozen=True, kw_only=True, tag="found"):
+    """The cells of this user, oldest first. `missing` are the nodes that did not answer."""
+
+    cells: tuple[CellNote, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Join(Message, frozen=True, kw_only=True, tag="join"):
+    """Let this kernel have a cell whose own is gone. Answered with Granted or Refused."""
+
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    agent: Annotated[AgentId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
+
+FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping
+ToKernel = Welcome | Refused | Queued | Granted | Revoked | Picture | Found | Pong | Unknown | Malformed
 
 
 # --- agent and broker -----------------------------------------------------------------------------------------------
@@ -406,8 +441,57 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
     sentence: str
 
 
-FromAgent = Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Ping
-ToAgent = Registered | Prepare | Evict | Reclaim | Pause | CancelCell | Recorded | Refused | Pong | Unknown | Malformed
+class ListCells(Message, frozen=True, kw_only=True, tag="list-cells"):
+    """Say which cells of this user are there."""
+
+    query: str
+    user: UserName
+
+
+class Listed(Message, frozen=True, kw_only=True, tag="listed"):
+    """These."""
+
+    query: str
+    cells: tuple[CellNote, ...]
+
+
+class HandOver(Message, frozen=True, kw_only=True, tag="hand-over"):
+    """Let in whoever shows this ticket, and not the kernel that sent the cell. The agent compares the user."""
+
+    query: str
+    cell: CellId
+    user: UserName
+    session: SessionId
+    kernel: KernelId
+    ticket: str
+
+
+class HandedOver(Message, frozen=True, kw_only=True, tag="handed-over"):
+    """The cell has another kernel from now on; or, with a sentence, it has not."""
+
+    query: str
+    lease: LeaseId | None = None
+    slots: tuple[SlotId, ...] = ()
+    walltime_ms: int = 0
+    sentence: str = ""
+
+
+FromAgent = Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Listed | HandedOver | Ping
+ToAgent = (
+    Registered
+    | Prepare
+    | Evict
+    | Reclaim
+    | Pause
+    | CancelCell
+    | Recorded
+    | ListCells
+    | HandOver
+    | Refused
+    | Pong
+    | Unknown
+    | Malformed
+)
 
 
 # --- kernel and agent, agent and executor ---------------------------------------------------------------------------
@@ -424,6 +508,8 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     seen: int = 0
     #: The kernel has the rings of the session: results that come again may come through them.
     has_rings: bool = False
+    #: The cell is another kernel's: what it hands back must be complete.
+    is_joining: bool = False
 
 
 class Attached(Message, frozen=True, kw_only=True, tag="attached"):
@@ -459,6 +545,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     request: Name = ""
     #: The source is all of the notebook's cell; else it stands below a line, which tracebacks count.
     is_whole: bool = False
+    #: Whether the cell goes on when its kernel is gone, for another one to join.
+    outlives_kernel: bool = True
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
@@ -530,6 +618,8 @@ class Return(Message, frozen=True, kw_only=True, tag="return"):
     cell: CellId
     round: int
     has_rings: bool = False
+    #: For another notebook than the one that sent the cell: complete, and of no use to the first.
+    is_whole: bool = False
 
 
 class Leave(Message, frozen=True, tag="leave"):

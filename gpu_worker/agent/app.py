@@ -181,6 +181,10 @@ class Agent:
                 await self._pause(message.lease)
             case wire.CancelCell():
                 await self._cancel(message)
+            case wire.ListCells():
+                await self._list_cells(message)
+            case wire.HandOver():
+                await self._hand_over(message)
             case wire.Recorded():
                 if message.lease is not None:
                     self.unrecorded.pop((message.lease, message.cell), None)
@@ -291,7 +295,7 @@ class Agent:
         elif session.cell is not None and not message.force:
             session.is_wanted = True
             await self._tell_broker(session.began(session.cell))
-        elif session.last is not None and not session.last.is_safe and not message.force:
+        elif not session.may_go and not message.force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
             session.finish_soon(End.EVICTED)
@@ -319,6 +323,37 @@ class Agent:
             await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
         else:
             await session.cancel(message.sentence, hard=message.hard)
+
+    # --- cells whose kernel is gone
+
+    def _all_sessions(self) -> list[Session]:
+        return [*(session for session, _ in self.kept.values()), *self.sessions.values()]
+
+    async def _list_cells(self, message: wire.ListCells) -> None:
+        notes = [session.note() for session in self._all_sessions() if session.prepare.user == message.user]
+        cells = tuple(
+            msgspec.structs.replace(note, agent=self.id, node=self.node) for note in notes if note is not None
+        )
+        await self._send_broker(wire.Listed(query=message.query, cells=cells))
+
+    async def _hand_over(self, message: wire.HandOver) -> None:
+        sentence = "There is no such cell of yours any more."
+        for session in self._all_sessions():
+            note = session.note()
+            if note is None or note.cell != message.cell:
+                continue
+            sentence = session.hand_over(message)
+            if not sentence:
+                self.routes = {route: known for route, known in self.routes.items() if known is not session}
+                prepare = session.prepare
+                session.log.info("cell handed over", cell=message.cell, to=message.session)
+                await self._send_broker(
+                    wire.HandedOver(
+                        query=message.query, lease=prepare.lease, slots=prepare.slots, walltime_ms=prepare.walltime_ms
+                    )
+                )
+                return
+        await self._send_broker(wire.HandedOver(query=message.query, sentence=sentence))
 
     # --- executors
 

@@ -27,12 +27,14 @@ Ask = Callable[[wire.Return | wire.Took], None]
 class Results:
     """What one cell has handed back."""
 
-    def __init__(self, ended: wire.Ended, blobs: Sequence[Blob], folder: Path, tell: Tell, ask: Ask) -> None:
-        """`tell` reaches the kernel, if one is there, and `ask` the executor."""
+    def __init__(
+        self, ended: wire.Ended, blobs: Sequence[Blob], folder: Path, tell: Tell, ask: Ask, draw: Callable[[], int]
+    ) -> None:
+        """`tell` reaches the kernel, if one is there, and `ask` the executor. `draw` numbers rounds."""
         self.ended, self._blobs = ended, blobs
         self._folder, self._tell, self._ask = folder, tell, ask
         self._left = self._total = 0 if ended.parcel.inline else sum(ended.parcel.sizes)
-        self._round = 0
+        self._draw, self.round = draw, ended.round
         #: Chunks that the kernel was sent and has not taken in.
         self._untaken = 0
         self._file: int | None = None
@@ -53,7 +55,7 @@ class Results:
 
     async def tell(self) -> None:
         """Tell the kernel that its cell has ended."""
-        await self._tell(structs.replace(self.ended, round=self._round), self._blobs)
+        await self._tell(structs.replace(self.ended, round=self.round), self._blobs)
 
     async def again(self, *, has_rings: bool) -> None:
         """A kernel is there, for the first time or again: all of it, from the start."""
@@ -67,8 +69,14 @@ class Results:
             await self.tell()
 
     def keep(self) -> None:
-        """No kernel is there: take them into a file. Where there is no room on the disk, they stay in the executor."""
-        if self._file is not None or self.is_safe:
+        """No kernel is there: take them into a file. Raises OSError where there is no room for them."""
+        if self._file is None and not self.is_safe:
+            self.take_in()
+            self._begin(has_rings=False)
+
+    def take_in(self) -> None:
+        """From now on, chunks go into a file. Raises OSError where the disk has no room for them."""
+        if self.is_safe:
             return
         try:
             self._file = open_spool(self._folder)
@@ -78,12 +86,11 @@ class Results:
             self._drop_file()
             raise
         self._is_awaited = False
-        self._begin(has_rings=False)
 
     def _begin(self, *, has_rings: bool) -> None:
-        self._round += 1
+        self.round = self._draw()
         self._left, self._untaken = self._total, 0
-        self._ask(wire.Return(cell=self.ended.cell, round=self._round, has_rings=has_rings))
+        self._ask(wire.Return(cell=self.ended.cell, round=self.round, has_rings=has_rings))
 
     def began(self, ended: wire.Ended) -> None:
         """The executor begins a round. Raises MalformedMessage if it is not the one that ended."""
@@ -92,7 +99,7 @@ class Results:
 
     async def chunk(self, chunk: wire.Chunk, blobs: Sequence[Blob]) -> None:
         """The executor sent a piece. Raises MalformedMessage if there are too many; OSError when the disk fails."""
-        if chunk.round != self._round:
+        if chunk.round != self.round:
             return  # of a round that was given up
         at = self._total - self._left
         self._left -= chunk.size
@@ -113,7 +120,7 @@ class Results:
 
     async def took(self, took: wire.Took) -> None:
         """The kernel took a chunk in."""
-        if took.round != self._round:
+        if took.round != self.round:
             return
         if self._sender is not None:
             self._sender.took()
@@ -124,12 +131,12 @@ class Results:
 
     async def _send_kept(self) -> None:
         assert self._kept is not None
-        self._round += 1
+        self.round = self._draw()
         view, parts = memoryview(self._kept), []
         for size in self.ended.parcel.sizes:
             parts.append(view[:size])
             view = view[size:]
-        self._sender = Sender(self.ended.cell, parts, None, self._round)
+        self._sender = Sender(self.ended.cell, parts, None, self.round)
         await self.tell()
         await self._pump(self._sender)
 
@@ -143,6 +150,7 @@ class Results:
 
     def close(self) -> None:
         """Forget them."""
+        self.round = -1
         self._blobs, self._sender, self._kept = (), None, None  # pieces that are under way hold on to the file's memory
         self._drop_file()
 

@@ -15,7 +15,7 @@ import structlog
 from msgspec import structs
 
 from bulletin.errors import MalformedMessage
-from bulletin.ids import CellId
+from bulletin.ids import AgentId, CellId
 from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk
 from bulletin.wire import frames, pipe
@@ -38,6 +38,10 @@ _BEGAN_S = 0.03
 _AGAIN_S = (0.05, 1.0)
 #: A kernel that was silent for so long while it has a cell is not there: its link is down, or it is dead.
 _AWAY_MS = 10_000
+#: After so long another kernel may join its cell: it has not even answered once.
+_GONE_MS = 3_000
+#: A cell that does not outlive its kernel is ended.
+_ALONE_MS = 30_000
 #: From then on, a cell that prints does not wait for it.
 _UNREAD_MS = 60_000
 
@@ -64,6 +68,7 @@ class Session:
         self.executor: Executor | None = None
         self.is_ready = False
         self._is_over = False
+        self.is_joined = False  #: its kernel is not the one that sent the cell
         self._used: set[CellId] = set()
         self.is_wanted = False  #: somebody waits for its place: it goes after this cell
         self.end: End | None = None
@@ -137,6 +142,18 @@ class Session:
         else:
             await self._tell(message, blobs)
 
+    def _may_go(self, cell: Cell) -> bool:
+        """Whether nothing of the cell is in the executor that its kernel, or where that is gone another, may need."""
+        is_whole_safe = cell.whole is not None and cell.whole.is_safe
+        if cell.lost is not None or self.is_joined:
+            return cell.lost is not None or is_whole_safe
+        return cell.is_safe and (is_whole_safe or self.is_attended)
+
+    @property
+    def may_go(self) -> bool:
+        """Whether the executor may be ended for somebody who waits."""
+        return self.cell is None and (self.last is None or self._may_go(self.last))
+
     def _cell_of(self, name: CellId) -> Cell | None:
         """The cell of that name that runs, or ran last."""
         return next((cell for cell in (self.cell, self.last) if cell is not None and cell.id == name), None)
@@ -149,13 +166,48 @@ class Session:
             return structs.replace(output, seq=journal.last, late=journal is self._late)
 
     async def _result(self, cell: Cell, message: wire.Chunk | wire.Ended, blobs: Sequence[Blob]) -> None:
-        if cell.results is not None:
+        if cell.results is None:
             if isinstance(message, wire.Ended):
-                cell.results.began(message)
-            else:
-                await self._chunk(cell, cell.results, message, blobs)
-        elif isinstance(message, wire.Ended):
-            await self._ended(cell, message, blobs)
+                await self._ended(cell, message, blobs)
+        elif isinstance(message, wire.Ended) and message.round == cell.whole_round and cell.whole is None:
+            await self._whole(cell, message, blobs)
+        else:
+            for results in filter(None, (cell.results, cell.whole)):
+                if results.round == message.round and isinstance(message, wire.Ended):
+                    results.began(message)
+                elif results.round == message.round and isinstance(message, wire.Chunk):
+                    await self._chunk(cell, results, message, blobs)
+
+    def _results(self, cell: Cell, ended: wire.Ended, blobs: Sequence[Blob]) -> Results:
+        bulk.check(ended.parcel, self._settings.parcel_limit_bytes)  # the user's code can reach the pipe
+
+        def ask(said: wire.Return | wire.Took) -> None:
+            self._to_executor(said, ())
+
+        return Results(ended, blobs, self._settings.folder, self._tell, ask, cell.draw_round)
+
+    def _ask_whole(self, cell: Cell) -> None:
+        """The kernel that sent the cell is gone: what is for another one, the executor must make."""
+        if cell.whole_round is None:
+            cell.whole_round = cell.draw_round()
+            self._to_executor(wire.Return(cell=cell.id, round=cell.whole_round, is_whole=True), ())
+
+    async def _whole(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        usage = cell.ended.usage if cell.ended is not None else None
+        cell.whole = self._results(cell, structs.replace(message, usage=usage), blobs)
+        if self.is_joined:
+            await cell.whole.tell()
+        else:
+            self._take_in(cell, cell.whole)
+        if cell.whole.is_out:
+            await self._close_cell(cell)
+        self._release(cell)
+
+    def _take_in(self, cell: Cell, results: Results) -> None:
+        try:
+            results.take_in()
+        except OSError as error:
+            self.log.error("results cannot be kept", cell=cell.id, problem=str(error))
 
     async def _chunk(self, cell: Cell, results: Results, chunk: wire.Chunk, blobs: Sequence[Blob]) -> None:
         try:
@@ -169,21 +221,22 @@ class Session:
 
     def _release(self, cell: Cell) -> None:
         """Once its results are safe, the executor need not hold them; it may go, if somebody waits for its place."""
-        if not cell.is_safe:
+        if not self._may_go(cell):
             return
         self._to_executor(wire.Seen(cell=cell.id, seq=0, is_done=True), ())
         if self.is_wanted and self.cell is None:
             self.finish_soon(End.EVICTED)
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
-        bulk.check(message.parcel, self._settings.parcel_limit_bytes)  # the user's code can reach the pipe
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
         cell.quiet()  # no walltime ends it any more
         cell.ended, cell.question = structs.replace(message, usage=usage), None
-        cell.results = Results(
-            cell.ended, blobs, self._settings.folder, self._tell, lambda said: self._to_executor(said, ())
-        )
+        cell.results = self._results(cell, cell.ended, blobs)
+        if self.is_joined:
+            cell.results.close()
+            self._ask_whole(cell)
+            return
         await cell.results.tell()
         if cell.results.is_out:
             await self._close_cell(cell)
@@ -209,7 +262,7 @@ class Session:
                 usage=usage or self._usage(cell, outcome or "died", cell.ended),
             )
         )
-        if self.is_wanted and cell.is_safe:  # or a notebook that runs cell after cell would never give way
+        if self.is_wanted and self.may_go:  # or a notebook that runs cell after cell would never give way
             self.finish_soon(End.EVICTED)
 
     def _usage(self, cell: Cell, outcome: str, ended: wire.Ended | None) -> wire.CellUsage:
@@ -244,6 +297,9 @@ class Session:
         if cell is not None and message.cell == cell.id:
             cell.journal.read(is_read=True)
             await cell.tell_missed(message, self._tell)
+            if self.is_joined and cell.results is not None and cell.lost is None:
+                cell.results.close()
+                self._ask_whole(cell)
 
     async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
         """Pass on what the kernel says."""
@@ -260,10 +316,10 @@ class Session:
                 self._to_executor(message, blobs)
             case wire.Took():
                 cell = self._cell_of(message.cell)
-                if cell is not None and cell.results is not None:
-                    await cell.results.took(message)
-                    if cell is self.last:
-                        self._release(cell)
+                for results in filter(None, (cell.results, cell.whole) if cell is not None else ()):
+                    await results.took(message)
+                if cell is not None and cell is self.last:
+                    self._release(cell)
             case wire.Answer():
                 if self.cell is not None and self.cell.id == message.cell and self.cell.question is not None:
                     self.cell.question = None
@@ -306,11 +362,54 @@ class Session:
         if cell is None:
             return
         cell.journal.read(is_read=silent_ms < _UNREAD_MS)
-        if cell.results is not None and silent_ms >= _AWAY_MS:
+        is_vain = cell.lacks > 0 or not cell.outlives_kernel  # it will never begin, or nobody wants it
+        if self.cell is not None and is_vain and silent_ms >= _ALONE_MS:
+            self.finish_soon(End.KERNEL_GONE)
+        elif cell.results is not None and cell.lost is None and silent_ms >= _AWAY_MS and not self._is_over:
             try:
                 cell.results.keep()
+                if cell.results.is_safe:  # one after the other: they share the executor's pipe
+                    self._ask_whole(cell)
             except OSError as error:
                 self.log.error("results cannot be kept", cell=cell.id, problem=str(error))
+
+    # --- another kernel
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether its kernel is there, as far as one knows."""
+        return now_ms() - self.heard_ms < _GONE_MS
+
+    def note(self) -> wire.CellNote | None:
+        """What it has for its user, if anything. The node's agent fills its own name in."""
+        cell = self.cell or self.last
+        if cell is None or cell.lacks:
+            return None
+        return wire.CellNote(
+            cell=cell.id,
+            agent=AgentId(""),
+            node="",
+            state=cell.state,
+            line=cell.line,
+            label=self.prepare.label,
+            since_ms=now_ms() - cell.began_ms,
+            is_attended=self.is_attended,
+        )
+
+    def hand_over(self, message: wire.HandOver) -> str:
+        """Let another kernel of the same user have the cell. Or a sentence why not."""
+        cell = self.cell or self.last
+        if cell is None or cell.lacks or cell.id != message.cell or message.user != self.prepare.user:
+            return "There is no such cell of yours any more."
+        if self.is_attended and message.kernel != self.prepare.kernel:
+            return "The notebook that runs the cell is still there: stop the cell in it, or close it."
+        if cell.results is not None and cell.whole is None and self._is_over:
+            return "The results of the cell are gone: its process ended before they could be kept for another notebook."
+        self.prepare = structs.replace(
+            self.prepare, session=message.session, kernel=message.kernel, ticket=message.ticket
+        )
+        self.route, self.is_joined, self.heard_ms = None, True, now_ms()
+        return ""
 
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
         if self._cell_of(message.cell) is not None:
@@ -459,7 +558,7 @@ class Session:
             code = self.end.value if self.end is not None else "executor-died"
             await self._lose(cell, code, sentence)
             await self._close_cell(cell, self.end.value if self.end is not None else "died")
-        elif self.last is not None and not self.last.is_safe:
+        elif self.last is not None and not (self._may_go(self.last) if self.is_joined else self.last.is_safe):
             await self._lose(self.last, "executor-died", sentence)
         elif self.last is None:
             await self._tell_over()

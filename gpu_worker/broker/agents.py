@@ -10,6 +10,7 @@ import structlog
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
 from gpu_worker.scheduler import events
@@ -46,6 +47,7 @@ class Agents:
         self._by_route: dict[bytes, AgentId] = {}
         self.refused = 0
         self.leases: Leases  #: set by the broker: agents and leases know each other
+        self.joins: Joins
         self._log = structlog.get_logger("broker")
 
     @property
@@ -80,6 +82,10 @@ class Agents:
                 await self.leases.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
                 await self.leases.over(message)
+            case wire.Listed():
+                await self.joins.listed(agent_id, message)
+            case wire.HandedOver():
+                await self.joins.handed_over(agent_id, message)
 
     async def tell(self, agent: AgentId, message: wire.Message) -> None:
         """Say something to an agent, if it is there."""

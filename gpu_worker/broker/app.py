@@ -3,7 +3,8 @@
     kernels ── say hello, ask, wait          agents ── register, report
         └──────────────── leases ───────────────┘      the scheduler's hands
 
-It never looks into a blob: no state, no output and no source of a cell comes here at all.
+It never looks into a blob: no state, no output and no source of a cell comes here at all, but for first lines of the
+cells that their own user asks for by `%gpu attach`.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console import Console
 from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.leases import Leases
@@ -79,6 +81,9 @@ class Broker:
         )
         self.kernels.leases = self.agents.leases = self.leases
         self.kernels.console = Console(self.leases, self.agents, ledger, self.now_ms)
+        self.joins = self.kernels.joins = self.agents.joins = Joins(
+            self._to_kernel, self.agents.tell, self.leases, self.now_ms
+        )
 
     @staticmethod
     def now_ms() -> int:
@@ -230,6 +235,7 @@ class Broker:
                 self._announce()
             await self.agents.tidy()
             await self.kernels.tidy()
+            await self.joins.tidy()
             await self.leases.tell_queue(everybody=True)
             if self.leases.deals or self.leases.wishes:
                 self.kernels.active_ms = self.now_ms()

@@ -13,6 +13,7 @@ from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.wire import console, keys
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Identity, Person
+from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.leases import Leases, Wish
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Kernels:
         self.slot_word = "GPU"
         self.leases: Leases  #: set by the broker: kernels and leases know each other
         self.console: Console  #: likewise
+        self.joins: Joins
         self._log = structlog.get_logger("broker")
 
     async def take(self, route: bytes, message: console.FromClient) -> None:
@@ -73,8 +75,12 @@ class Kernels:
         match message:
             case wire.Ping():
                 await self._send(route, wire.Pong())
-            case wire.Submit() if self._identity.believed(kernel.token, self._now_ms()) is None:
+            case wire.Submit() | wire.Join() if self._identity.believed(kernel.token, self._now_ms()) is None:
                 self._aside(self._identify(kernel, message))
+            case wire.Find():
+                await self.joins.find(_asker(kernel))
+            case wire.Join():
+                await self.joins.join(_asker(kernel), message)
             case wire.Submit():
                 await self._submit(kernel, message)
             case wire.Withdraw():
@@ -161,7 +167,7 @@ class Kernels:
         welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
         await self._send(kernel.route, welcome)
 
-    async def _identify(self, kernel: Kernel, message: wire.Submit) -> None:
+    async def _identify(self, kernel: Kernel, message: wire.Submit | wire.Join) -> None:
         """Ask the hub again who this is, then take the request."""
         try:
             kernel.person = await self._identity.who(kernel.token, self._now_ms())
@@ -169,7 +175,10 @@ class Kernels:
             refused = wire.Refused(code=error.code, sentence=error.problem, request=message.request)
             await self._send(kernel.route, refused)
             return
-        await self._submit(kernel, message)
+        if isinstance(message, wire.Join):
+            await self.joins.join(_asker(kernel), message)
+        else:
+            await self._submit(kernel, message)
 
     async def _answer(self, kernel: Kernel, question: console.FromConsole) -> None:
         """Answer a person at a command line, whom the hub still knows."""
@@ -190,6 +199,10 @@ class Kernels:
             return
         wish = Wish(kernel.session, kernel.kernel, person, message, self._now_ms())
         await self.leases.submit(_name(kernel, message.request), wish)
+
+
+def _asker(kernel: Kernel) -> Asker:
+    return Asker(kernel.route, kernel.person.user, kernel.session, kernel.kernel)
 
 
 def _name(kernel: Kernel, request: RequestId) -> RequestId:

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from bulletin.errors import CannotSend, MalformedMessage
 from bulletin.ids import CellId
-from bulletin.state import Baseline, Table, changes, restore
+from bulletin.state import Baseline, Changed, Table, changes, restore, whole
 from bulletin.state.names import users
 from bulletin.wire import blobs, pipe
 from bulletin.wire.frames import Blob, Unpacker
@@ -42,6 +42,7 @@ from gpu_worker.executor.streams import Descriptors, Stream
 Outcome = Literal["returned", "raised", "interrupted"]
 _WORD = re.compile(r"\w+")
 _UNCHANGED = "Nothing was run; your variables are unchanged."
+_GONE = "The first notebook had taken the results of the cell, and they are not kept for another."
 _FromAgent = Run | Chunk | Took | Answer | Return | Seen
 
 
@@ -58,6 +59,8 @@ class _Results(NamedTuple):
 
     ended: Ended
     parts: Sequence[Blob]
+    touched: Sequence[str]
+    extra: Mapping[str, object]
 
 
 class Executor:
@@ -69,7 +72,7 @@ class Executor:
         for ring in (ring_in, ring_out):
             os.close(ring)
         self._loop = asyncio.new_event_loop()
-        self._jobs: asyncio.Queue[_Job] = asyncio.Queue()
+        self._jobs: asyncio.Queue[_Job | Return] = asyncio.Queue()
         self._interrupts = Interrupts(self._loop, self._notice)
         self._relay = Relay(self._link, self._interrupts)
         self._descriptors = Descriptors(self._relay)
@@ -99,7 +102,11 @@ class Executor:
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
             job = self._loop.run_until_complete(self._jobs.get())
-            self._run(job)
+            if isinstance(job, Return):
+                self._hand_over(job)
+            else:
+                self._run(job)
+            del job  # the values of a cell are not kept by what waits for the next
 
     def _become_child(self) -> None:
         self._interrupts.become_child()
@@ -148,6 +155,8 @@ class Executor:
                 self._send_more(message)
             case Answer():
                 self._shell.answers.put(message.text)
+            case Return(is_whole=True):  # by the main thread, as it pickles
+                self._loop.call_soon_threadsafe(self._jobs.put_nowait, message)
             case Return():
                 self._send_again(message)
             case Seen():
@@ -173,10 +182,12 @@ class Executor:
         with self._sending:
             results = self._results
             if results is not None and results.ended.cell == wanted.cell:
-                self._send(results, wanted.round, has_rings=wanted.has_rings)
+                self._send(results.ended, results.parts, wanted.round, has_rings=wanted.has_rings)
 
-    def _send(self, results: _Results, number: int, *, has_rings: bool) -> None:
-        ended, parts = results
+    def _send(self, ended: Ended, parts: Sequence[Blob], number: int, *, has_rings: bool) -> None:
+        if ended.parcel.inline:
+            self._relay.send(structs.replace(ended, round=number), parts)
+            return
         self._sender = blobs.Sender(ended.cell, parts, self._rings[1] if has_rings else None, number)
         self._sender_cell = ended.cell
         self._relay.send(structs.replace(ended, round=number))
@@ -219,11 +230,33 @@ class Executor:
             text = self._shell.error_text(error)
         self._take_back(lent, baseline)
         try:
-            changed = self._context.run(self._changes, baseline, {"result": result, "error": error})
+            extra = {name: value for name, value in (("result", result), ("error", error)) if value is not None}
+            changed = self._context.run(self._changes, baseline, extra)
         except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
             self._end(run, "raised", _cannot_hand_back(failure), ran_ms=ran_ms)
             return
-        self._end(run, outcome, text, changed, ran_ms)
+        self._end(run, outcome, text, changed.parts, ran_ms, changed.touched, extra)
+
+    def _hand_over(self, wanted: Return) -> None:
+        """The results for another notebook than the one that sent the cell."""
+        results = self._results
+        if results is None or results.ended.cell != wanted.cell:
+            gone = ErrorText(name="CannotReturn", value=_GONE, traceback=(f"CannotReturn: {_GONE}",))
+            parcel = blobs.describe(())
+            ended = Ended(cell=wanted.cell, outcome="raised", parcel=parcel, ran_ms=0, error=gone, round=wanted.round)
+            self._relay.send(ended)
+            return
+        ended, parts = results.ended, results.parts
+        if parts:
+            try:
+                parts = self._context.run(whole, self._shell.user_ns, results.touched, extra=results.extra).parts
+            except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
+                ended, parts = structs.replace(ended, outcome="raised", error=_cannot_hand_back(failure)), []
+        with self._sending:
+            ended = structs.replace(ended, parcel=blobs.describe(parts))
+            self._send(ended, parts, wanted.round, has_rings=wanted.has_rings)
+            if not ended.parcel.inline:
+                self._results = results._replace(ended=ended, parts=parts)
 
     def _restore(self, parts: Sequence[Blob], lent: Mapping[str, object]) -> Baseline | None:
         """Bring the namespace up to date. A cell without state runs in what is there, and hands nothing back."""
@@ -251,12 +284,10 @@ class Executor:
             still = {name for name, value in lent.items() if name not in baseline.came and namespace.get(name) is value}
             baseline.keep = self._own_names | still
 
-    def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> list[Blob]:
+    def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> Changed:
         if baseline is None:
-            return []
-        namespace = self._shell.user_ns
-        given = {name: value for name, value in extra.items() if value is not None}
-        return changes(namespace, baseline, extra=given).parts
+            return Changed([], [], [])
+        return changes(self._shell.user_ns, baseline, extra=extra)
 
     def _run_cell(self, run: Run) -> tuple[object, BaseException | None]:
         """The cell's value and its error, whatever happens in it."""
@@ -276,18 +307,22 @@ class Executor:
         return done.result, done.error_in_exec or done.error_before_exec
 
     def _end(
-        self, run: Run, outcome: Outcome, error: ErrorText | None, parts: Sequence[Blob] = (), ran_ms: int = 0
+        self,
+        run: Run,
+        outcome: Outcome,
+        error: ErrorText | None,
+        parts: Sequence[Blob] = (),
+        ran_ms: int = 0,
+        touched: Sequence[str] = (),
+        extra: Mapping[str, object] = {},
     ) -> None:
         self._descriptors.flush()
         self._interrupts.end()
         parcel = blobs.describe(parts)
         ended = Ended(cell=run.cell, outcome=outcome, parcel=parcel, ran_ms=ran_ms, error=error)
-        if parcel.inline:
-            self._relay.send(ended, parts)
-            return
         with self._sending:
-            self._results = _Results(ended, parts)
-            self._send(self._results, 0, has_rings=run.has_rings)
+            self._results = _Results(ended, parts, touched, extra)
+            self._send(ended, parts, 0, has_rings=run.has_rings)
 
 
 def _cannot_take_in(error: BaseException) -> ErrorText:

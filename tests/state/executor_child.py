@@ -12,6 +12,9 @@ from typing import Any
 
 from bulletin import state
 
+#: A cell that begins so is also handed back whole.
+FOR_ANOTHER = "# for another notebook"
+
 
 def run_cell(source: str, namespace: dict[str, Any]) -> Any:
     tree = ast.parse(source)
@@ -39,6 +42,9 @@ def main() -> None:
                 extra["error"] = error
             changed = state.changes(namespace, baseline, extra=extra)
             answer = {"parts": [bytearray(part) for part in changed.parts], "names": changed.names}
+            if source.startswith(FOR_ANOTHER):
+                whole = state.whole(namespace, changed.touched, extra=extra)
+                answer["whole"] = [bytearray(part) for part in whole.parts]
         except BaseException:  # noqa: BLE001  told to the test
             answer = {"failed": traceback.format_exc()}
         body = pickle.dumps(answer)

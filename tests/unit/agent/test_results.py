@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ class Wire:
         self.to_kernel: list[tuple[wire.Message, Sequence[Blob]]] = []
         self.to_executor: list[wire.Message] = []
         ended = wire.Ended(cell=CELL, outcome="returned", parcel=describe(PARTS), ran_ms=1)
-        self.results = Results(ended, (), folder, self.tell, self.to_executor.append)
+        rounds = count(1)
+        self.results = Results(ended, (), folder, self.tell, self.to_executor.append, lambda: next(rounds))
         self.sender = Sender(CELL, PARTS, None)
         self.receiver: Receiver | None = None
         self.round = 0

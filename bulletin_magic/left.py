@@ -1,0 +1,31 @@
+"""What `%gpu attach` prints: the cells of this user that nodes still have."""
+
+from bulletin.units import show_duration
+from bulletin.wire.messages import CellNote, Found
+
+#: As many characters of a cell's name as tell it from others.
+_SHORT = 8
+
+
+def describe_found(found: Found) -> str:
+    """A line for each cell, and what to type."""
+    lines = [_describe(note) for note in found.cells]
+    if any(not note.is_attended for note in found.cells):
+        lines.append("`%gpu attach ID` shows all that such a cell printed, and brings its variables here.")
+    elif not lines:
+        lines.append("No node has a cell of yours that this notebook could join.")
+    if found.missing:
+        lines.append(f"Not answered: {', '.join(found.missing)}.")
+    return "\n".join(lines)
+
+
+def _describe(note: CellNote) -> str:
+    label = f" [{note.label}]" if note.label else ""
+    state = "in a notebook that is there" if note.is_attended else note.state
+    return f"{note.cell[:_SHORT]}{label}  {note.line}  ({state}, {note.node}, began {show_duration(note.since_ms)} ago)"
+
+
+def choose(found: Found, name: str) -> CellNote | None:
+    """The cell whose name begins so, if there is exactly one."""
+    named = [note for note in found.cells if note.cell.startswith(name)]
+    return named[0] if len(named) == 1 else None

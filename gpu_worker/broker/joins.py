@@ -1,0 +1,146 @@
+"""Cells whose notebook is gone: which nodes have some of a user's, and another kernel of the same user let in.
+
+The broker asks its agents each time and keeps nothing. Who asks is who the hub says; the agent of the cell compares.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
+from bulletin.wire import keys
+from bulletin.wire import messages as wire
+from gpu_worker.broker.leases import Leases
+
+#: An agent that does not answer for so long is named, and not waited for.
+_PATIENCE_MS = 2_000
+#: An answer is given again for so long: the kernel may not have heard it.
+_REMEMBER_MS = 60_000
+_LIST_LIMIT = 100
+
+SendKernel = Callable[[bytes, wire.Message], Awaitable[None]]
+TellAgent = Callable[[AgentId, wire.Message], Awaitable[None]]
+
+
+class Asker(msgspec.Struct, frozen=True):
+    """The kernel that asks, as the broker knows it."""
+
+    route: bytes
+    user: UserName
+    session: SessionId
+    kernel: KernelId
+
+
+class _Search(msgspec.Struct):
+    route: bytes
+    due_ms: int
+    waiting: dict[AgentId, str]  # and the names of their nodes
+    cells: list[wire.CellNote]
+
+
+class _Handover(msgspec.Struct):
+    asker: Asker
+    request: RequestId
+    agent: AgentId
+    ticket: str
+    since_ms: int
+    answer: wire.Granted | wire.Refused | None = None
+
+
+class Joins:
+    """Owns the questions that are open."""
+
+    def __init__(self, send: SendKernel, tell: TellAgent, leases: Leases, now_ms: Callable[[], int]) -> None:
+        self._send, self._tell, self._leases, self._now_ms = send, tell, leases, now_ms
+        self._searches: dict[str, _Search] = {}
+        self._handovers: dict[str, _Handover] = {}
+
+    async def find(self, asker: Asker) -> None:
+        """Ask every node for this user's cells."""
+        nodes = {agent: node.node for agent, node in self._leases.nodes.items()}
+        search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])
+        query = keys.make_id()
+        self._searches[query] = search
+        for agent in list(nodes):
+            await self._tell(agent, wire.ListCells(query=query, user=asker.user))
+        await self._answer_search(query, search)
+
+    async def listed(self, agent: AgentId, message: wire.Listed) -> None:
+        """What one node has."""
+        search = self._searches.get(message.query)
+        if search is not None and search.waiting.pop(agent, None) is not None:
+            search.cells += message.cells
+            await self._answer_search(message.query, search)
+
+    async def _answer_search(self, query: str, search: _Search) -> None:
+        if search.waiting and self._now_ms() < search.due_ms:
+            return
+        self._searches.pop(query, None)
+        cells = sorted(search.cells, key=lambda note: -note.since_ms)[-_LIST_LIMIT:]
+        missing = tuple(sorted(search.waiting.values()))
+        await self._send(search.route, wire.Found(cells=tuple(cells), missing=missing))
+
+    async def join(self, asker: Asker, message: wire.Join) -> None:
+        """Let this kernel have the cell, if its node agrees. Said again, it is answered again."""
+        for query, known in self._handovers.items():
+            if known.asker.session == asker.session and known.request == message.request:
+                known.asker = asker
+                if known.answer is not None:
+                    await self._send(asker.route, known.answer)
+                else:
+                    await self._hand_over(query, known, message)
+                return
+        if message.agent not in self._leases.nodes:
+            sentence = "The node that had the cell is not there (any more)."
+            await self._send(asker.route, wire.Refused(code="no-such-cell", sentence=sentence, request=message.request))
+            return
+        handover = _Handover(asker, message.request, message.agent, keys.make_secret(), self._now_ms())
+        query = keys.make_id()
+        self._handovers[query] = handover
+        await self._hand_over(query, handover, message)
+
+    async def _hand_over(self, query: str, handover: _Handover, message: wire.Join) -> None:
+        asker = handover.asker
+        await self._tell(
+            handover.agent,
+            wire.HandOver(
+                query=query,
+                cell=message.cell,
+                user=asker.user,
+                session=asker.session,
+                kernel=asker.kernel,
+                ticket=handover.ticket,
+            ),
+        )
+
+    async def handed_over(self, agent: AgentId, message: wire.HandedOver) -> None:
+        """The node has let it in, or not."""
+        handover, node = self._handovers.get(message.query), self._leases.nodes.get(agent)
+        if handover is None or handover.agent != agent or node is None or handover.answer is not None:
+            return
+        asker = handover.asker
+        if message.lease is None:
+            handover.answer = wire.Refused(code="no-such-cell", sentence=message.sentence, request=handover.request)
+        else:
+            deal = self._leases.deals.get(message.lease)
+            if deal is not None:
+                deal.session = asker.session
+            names = {slot.slot: slot.name for slot in node.slots}
+            handover.answer = wire.Granted(
+                request=handover.request,
+                lease=message.lease,
+                session=asker.session,
+                agent=node.address,
+                ticket=handover.ticket,
+                node=node.node,
+                slots=tuple(names.get(slot, slot) for slot in message.slots),
+                walltime_ms=message.walltime_ms,
+            )
+        await self._send(asker.route, handover.answer)
+
+    async def tidy(self) -> None:
+        """Answer without the nodes that say nothing; forget what was answered long ago."""
+        for query, search in list(self._searches.items()):
+            await self._answer_search(query, search)
+        late_ms = self._now_ms() - _REMEMBER_MS
+        self._handovers = {query: one for query, one in self._handovers.items() if one.since_ms > late_ms}

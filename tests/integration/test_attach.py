@@ -1,0 +1,131 @@
+"""A notebook is killed in the middle of a cell: the cell goes on, and another notebook of the user has all of it."""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.integration.test_lost_links import shown
+
+#: What the dead notebook had: the cell changes `box` and `table`, and binds a function that calls one of before.
+BEFORE = """
+marker, gate = {marker!r}, {gate!r}
+box, table, untouched = [b''], {{'n': 1}}, 'here'
+inner = table
+def helper(x):
+    return x + 1
+"""
+LONG = """%%gpu --label mine
+import os, sys, time
+print('started')
+while not os.path.exists(gate): time.sleep(0.01)
+for i in range(300):
+    print(i, 'x' * 300)
+    if i % 50 == 0:
+        print('!', i, file=sys.stderr)
+        display({'shown': i})
+box[0] = bytes(range(256)) * 80_000
+table['n'] += 1
+def doubled(x):
+    return 2 * helper(x)
+both = [box, table]
+open(marker, 'w').write('over')
+len(box[0])
+"""
+VALUES = "len(box[0]), table, doubled(3), both[0] is box and both[1] is table, 'untouched' in dir()"
+
+
+def kill(notebook: Notebook) -> None:
+    process = notebook.manager.provisioner.process  # type: ignore[union-attr]
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def listed(notebook: Notebook) -> str:
+    output = notebook.run("%gpu attach")
+    assert output.error is None, output.shown
+    return output.stream()
+
+
+def id_when(notebook: Notebook, state: str) -> str:
+    """The name of the one cell that is listed, once it is in this state."""
+    pattern = re.compile(r"^(\w{8}) \[mine\]  import os, sys, time  \(" + state, re.MULTILINE)
+    found: re.Match[str] = until(lambda: pattern.search(listed(notebook)), f"a cell that is {state}")
+    return found[1]
+
+
+def start(notebook: Notebook, folder: Path) -> Path:
+    """Run the cell until it has printed; the file that lets it go on."""
+    gate, marker = folder / "gate", folder / "over"
+    notebook.run(BEFORE.format(marker=str(marker), gate=str(gate)))
+    notebook.start_until(LONG, shows="started")
+    return gate
+
+
+def test_a_running_cell_is_joined_by_another_notebook(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    pool = start_pool("--slots", "1")
+    first, second = open_notebook(pool), open_notebook(pool)
+    gate = start(first, tmp_path)
+    kill(first)
+    name = id_when(second, "running")
+    joined = second.run_until(f"%gpu attach {name}", shows="started", then=gate.touch)
+    assert joined.error is None, joined.shown
+    assert second.value(VALUES) == "(20480000, {'n': 2}, 8, True, False)"
+    assert second.value("_") == "(20480000, {'n': 2}, 8, True, False)"
+    third = open_notebook(pool)
+    third.run(BEFORE.format(marker=str(tmp_path / "over"), gate=str(gate)))
+    undisturbed = third.run(LONG)
+    assert shown(joined) == shown(undisturbed)
+    assert second.run("%%gpu\nprint(doubled(4))").stream() == "10\n"
+    assert "No node has a cell" in listed(second)
+
+
+def test_a_finished_cell_outlives_its_notebook_and_its_executor(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    """Somebody else has its slot by then."""
+    pool = start_pool("--slots", "1")
+    first, second = open_notebook(pool), open_notebook(pool)
+    gate = start(first, tmp_path)
+    kill(first)
+    gate.touch()
+    executor = pool.part("executor")
+    other = second.run("%%gpu\nprint('mine')")
+    assert other.stream() == "mine\n"
+    assert not executor.is_running()
+    name = id_when(second, "finished")
+    joined = second.run(f"%gpu attach {name}")
+    assert joined.error is None, joined.shown
+    assert joined.stream().startswith("started\n0 xxx")
+    assert second.value(VALUES) == "(20480000, {'n': 2}, 8, True, False)"
+
+
+def test_a_cell_whose_notebook_is_there_is_not_handed_over(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    pool = start_pool("--slots", "1")
+    first, second = open_notebook(pool), open_notebook(pool)
+    gate = start(first, tmp_path)
+    name = id_when(second, "in a notebook that is there")
+    refused = second.run(f"%gpu attach {name}")
+    assert refused.error is not None
+    assert "is still there" in refused.error["evalue"]
+    gate.touch()
+    until(lambda: (tmp_path / "over").exists(), "the cell to end")
+    assert first.value("table") == "{'n': 2}"
+
+
+def test_a_cell_that_shall_not_outlive_its_notebook_is_ended(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    pool = start_pool("--slots", "1")
+    first = open_notebook(pool)
+    first.run("%config BulletinMagics.on_restart = 'cancel'")
+    start(first, tmp_path)
+    executor = pool.part("executor")
+    kill(first)
+    until(lambda: not executor.is_running(), "the cell to be ended")
