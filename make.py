@@ -3,6 +3,7 @@
 
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, then the tests; ARGS go to pytest
+    python3 make.py soak [N]         links cut and notebooks killed at N random moments (20); takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
@@ -291,6 +292,14 @@ def mutants(arguments: list[str]) -> None:
     do(PYTHON, "-m", "tests.mutants.check", *arguments)
 
 
+def soak(arguments: list[str]) -> None:
+    """What may break at any moment, broken at many."""
+    install("test")
+    count = arguments[0] if arguments else "20"
+    files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
+    do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
+
+
 def lock(arguments: list[str]) -> None:
     """Pin what the extras of pyproject.toml need, on every platform and Python that we support."""
     make_venv()
@@ -306,7 +315,7 @@ def help_(_: list[str]) -> None:
     print(__doc__)
 
 
-COMMANDS = {"run": run, "test": test, "check": check, "mutants": mutants, "lock": lock}
+COMMANDS = {"run": run, "test": test, "soak": soak, "check": check, "mutants": mutants, "lock": lock}
 COMMANDS |= dict.fromkeys(("help", "--help", "-h"), help_)
 
 

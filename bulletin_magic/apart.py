@@ -17,6 +17,7 @@ from bulletin_magic.display import describe_waiting, dim, is_notebook, show_note
 from bulletin_magic.facts import (
     Began,
     CellAsked,
+    CellsFound,
     Failed,
     Finished,
     Left,
@@ -134,7 +135,7 @@ class Apart(threading.Thread):
                     return refusal or error
                 case BaseException():
                     return delivery
-                case Pictured() | Left():
+                case Pictured() | CellsFound() | Left():
                     raise AssertionError(f"{type(delivery).__name__} answers something else")
                 case _:
                     assert_never(delivery)

@@ -35,6 +35,7 @@ from bulletin_magic.facts import (
     LeaveAsked,
     Overhear,
     PictureAsked,
+    Printed,
     StopPressed,
     Tick,
     ToAgent,
@@ -42,14 +43,50 @@ from bulletin_magic.facts import (
 )
 from bulletin_magic.session import Session
 
-#: What an asker reads: deliveries up to a closing one, or the error that broke the link.
-Deliveries = queue.SimpleQueue[Delivery | BaseException]
 Question = CellAsked | PictureAsked | CellsAsked | LeaveAsked
 
 #: How long a closed socket may go on sending.
 _LINGER_MS = 400
 #: Messages taken from one socket before the others have their turn.
 _TURN = 64
+
+
+#: Outputs that wait to be shown. Beyond, the agent is not heard: it keeps them, and in the end the cell waits.
+_WAITING_LIMIT = 16 * 2**20
+_FULL_POLL_MS = 20
+
+
+class Deliveries:
+    """What an asker reads: deliveries up to a closing one, or the error that broke the link."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Delivery | BaseException] = queue.SimpleQueue()
+        # Each counter has one writer, so no lock is needed.
+        self._put_bytes = self._got_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more outputs wait than should."""
+        return self._put_bytes - self._got_bytes > _WAITING_LIMIT
+
+    def put(self, delivery: Delivery | BaseException) -> None:
+        """Add one."""
+        self._put_bytes += _size(delivery)
+        self._queue.put(delivery)
+
+    def get(self, timeout: float | None = None) -> Delivery | BaseException:
+        """Wait for the next. Raises queue.Empty."""
+        delivery = self._queue.get(timeout=timeout)
+        self._got_bytes += _size(delivery)
+        return delivery
+
+    def empty(self) -> bool:
+        """Whether none waits."""
+        return self._queue.empty()
+
+
+def _size(delivery: Delivery | BaseException) -> int:
+    return len(delivery.content) + 200 if isinstance(delivery, Printed) else 0
 
 
 def _now_ms() -> int:
@@ -68,7 +105,7 @@ class Link:
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
         self._session = Session(hello, place)
         self._inbox: queue.SimpleQueue[tuple[Event, Deliveries | None]] = queue.SimpleQueue()
-        self._outbox: Deliveries = queue.SimpleQueue()
+        self._outbox = Deliveries()
         self._is_closing = False
         self._pid = os.getpid()
         self._bell, self._bell_rope = socket.socketpair()
@@ -82,7 +119,7 @@ class Link:
             self._context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
         )
         self._monitor = self._broker.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
-        self._hears_broker = False
+        self._hears_broker = self._is_deaf = False
         self._agent: zmq.Socket[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
@@ -112,7 +149,7 @@ class Link:
         """
         if self._pid != os.getpid():
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
-        deliveries: Deliveries = queue.SimpleQueue()
+        deliveries = Deliveries()
         self._post(question, deliveries)
         return deliveries
 
@@ -126,7 +163,7 @@ class Link:
         if self._pid != os.getpid() or not self._thread.is_alive():
             return
         self._is_closing = True
-        self._post(LeaveAsked(), queue.SimpleQueue())
+        self._post(LeaveAsked(), Deliveries())
         self._thread.join(patience_s)
 
     def _post(self, event: Event, outbox: Deliveries | None) -> None:
@@ -152,7 +189,11 @@ class Link:
 
     def _turn(self) -> None:
         deadline_ms = self._session.deadline_ms
-        ready = dict(self._poller.poll(None if deadline_ms is None else max(0, deadline_ms - _now_ms())))
+        wait_ms = None if deadline_ms is None else max(0, deadline_ms - _now_ms())
+        self._hear_agent_if(not self._outbox.is_full)
+        if self._is_deaf:
+            wait_ms = _FULL_POLL_MS if wait_ms is None else min(wait_ms, _FULL_POLL_MS)
+        ready = dict(self._poller.poll(wait_ms))
         if self._bell.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
                 self._bell.recv(4096)
@@ -171,6 +212,11 @@ class Link:
         if deadline_ms is not None and deadline_ms <= _now_ms():
             self._take(Tick())
 
+    def _hear_agent_if(self, is_wanted: bool) -> None:  # noqa: FBT001  it says what
+        if self._agent is not None and self._is_deaf is is_wanted:
+            self._poller.modify(self._agent, zmq.POLLIN if is_wanted else 0)
+            self._is_deaf = not is_wanted
+
     def _hear_broker(self) -> None:
         for _ in range(_TURN):
             try:
@@ -186,8 +232,8 @@ class Link:
 
     def _hear_agent(self, agent: zmq.Socket[bytes]) -> None:
         for _ in range(_TURN):
-            if self._agent is not agent:
-                return  # dropped by what it said last
+            if self._agent is not agent or self._outbox.is_full:
+                return  # dropped by what it said last, or nobody shows as fast as it speaks
             try:
                 frames = agent.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
@@ -219,6 +265,7 @@ class Link:
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
                 self._poller.register(self._agent, zmq.POLLIN)
+                self._is_deaf = False
                 return door.enter(agent, ticket)
             case DropAgent():
                 self._drop_agent()
@@ -230,6 +277,8 @@ class Link:
 
     def _drop_agent(self) -> None:
         if self._agent is not None:
-            self._poller.unregister(self._agent)
+            if not self._is_deaf:
+                self._poller.unregister(self._agent)
+            self._is_deaf = False
             self._agent.close(_LINGER_MS)
             self._agent = None

@@ -1,17 +1,20 @@
 """A notebook is killed in the middle of a cell: the cell goes on, and another notebook of the user has all of it."""
 
 import os
+import random
 import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.integration.conftest import Notebook, PoolProcess, until
-from tests.integration.test_lost_links import shown
+from tests.integration.test_lost_links import ROUNDS, shown
 
 #: What the dead notebook had: the cell changes `box` and `table`, and binds a function that calls one of before.
 BEFORE = """
-marker, gate = {marker!r}, {gate!r}
+marker, gate, stop = {marker!r}, {gate!r}, {stop}
 box, table, untouched = [b''], {{'n': 1}}, 'here'
 inner = table
 def helper(x):
@@ -20,8 +23,8 @@ def helper(x):
 LONG = """%%gpu --label mine
 import os, sys, time
 print('started')
-while not os.path.exists(gate): time.sleep(0.01)
 for i in range(300):
+    while i == stop and not os.path.exists(gate): time.sleep(0.01)
     print(i, 'x' * 300)
     if i % 50 == 0:
         print('!', i, file=sys.stderr)
@@ -56,20 +59,22 @@ def id_when(notebook: Notebook, state: str) -> str:
     return found[1]
 
 
-def start(notebook: Notebook, folder: Path) -> Path:
-    """Run the cell until it has printed; the file that lets it go on."""
+def start(notebook: Notebook, folder: Path, stop: int = 0) -> Path:
+    """Run the cell until it has printed so many lines; the file that lets it go on."""
     gate, marker = folder / "gate", folder / "over"
-    notebook.run(BEFORE.format(marker=str(marker), gate=str(gate)))
-    notebook.start_until(LONG, shows="started")
+    notebook.run(BEFORE.format(marker=str(marker), gate=str(gate), stop=stop))
+    notebook.start_until(LONG, shows=f"{stop - 1} xxx" if stop else "started")
     return gate
 
 
+@pytest.mark.parametrize("number", range(ROUNDS))
 def test_a_running_cell_is_joined_by_another_notebook(
-    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+    number: int, start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
     pool = start_pool("--slots", "1")
     first, second = open_notebook(pool), open_notebook(pool)
-    gate = start(first, tmp_path)
+    draw = random.Random(os.urandom(8) if ROUNDS > 3 else number)
+    gate = start(first, tmp_path, stop=draw.randrange(1, 300))
     kill(first)
     name = id_when(second, "running")
     joined = second.run_until(f"%gpu attach {name}", shows="started", then=gate.touch)
@@ -77,7 +82,7 @@ def test_a_running_cell_is_joined_by_another_notebook(
     assert second.value(VALUES) == "(20480000, {'n': 2}, 8, True, False)"
     assert second.value("_") == "(20480000, {'n': 2}, 8, True, False)"
     third = open_notebook(pool)
-    third.run(BEFORE.format(marker=str(tmp_path / "over"), gate=str(gate)))
+    third.run(BEFORE.format(marker=str(tmp_path / "over"), gate=str(gate), stop=0))
     undisturbed = third.run(LONG)
     assert shown(joined) == shown(undisturbed)
     assert second.run("%%gpu\nprint(doubled(4))").stream() == "10\n"

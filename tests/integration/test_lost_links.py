@@ -11,6 +11,7 @@ from bulletin.wire import keys
 from tests.integration.conftest import Notebook, Output, PoolProcess, until
 from tests.integration.relay import Relay
 
+#: Moments to cut at; `make.py soak` has more, and draws others each time.
 ROUNDS = int(os.environ.get("BULLETIN_SOAK", "3"))
 #: It prints in two streams, shows, asks nothing, and hands back more than a window; then says that its code is over.
 LONG = """%%gpu

@@ -1,0 +1,163 @@
+"""Finding cells that were left, and handing one over: what the broker asks its agents, and whom it answers."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec import structs
+
+from bulletin.ids import AgentId, CellId, KernelId, LeaseId, RequestId, SessionId, SlotId, UserName
+from bulletin.wire import messages as wire
+from gpu_worker.broker.joins import Asker, Joins
+from gpu_worker.broker.leases import Deal, Leases
+from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.projects import Settings
+
+ADA = Asker(b"ada", UserName("ada"), SessionId("s2"), KernelId("k2"))
+JOIN = wire.Join(request=RequestId("r1"), cell=CellId("c1"), agent=AgentId("a1"))
+
+
+def node(name: str) -> wire.Register:
+    return wire.Register(
+        protocol=wire.PROTOCOL,
+        version="1",
+        secret="",
+        agent=AgentId(name),
+        node=f"node-{name}",
+        address=wire.AgentAddress(address=f"tcp://{name}:1", public_key="key"),
+        slots=(wire.SlotOffer(slot=SlotId("g0"), kind="gpu", name="GPU 0"),),
+    )
+
+
+def note(name: str, since_ms: int) -> wire.CellNote:
+    return wire.CellNote(
+        cell=CellId(name), agent=AgentId("a1"), node="node-a1", state="running", line="x", since_ms=since_ms
+    )
+
+
+class Pool:
+    """Joins between kernels and agents that only listen."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.to_kernels: list[tuple[bytes, wire.Message]] = []
+        self.to_agents: list[tuple[AgentId, Any]] = []
+
+    async def _kernel(self, route: bytes, message: wire.Message) -> None:
+        self.to_kernels.append((route, message))
+
+    async def _agent(self, agent: AgentId, message: wire.Message) -> None:
+        self.to_agents.append((agent, message))
+
+    async def _session(self, _session: SessionId, _message: wire.Message) -> None:
+        raise AssertionError("nothing is said to a session here")
+
+    def play(self, story: Callable[[Joins], Coroutine[Any, Any, None]]) -> None:
+        async def begin() -> None:
+            leases = Leases(Scheduler(Settings()), lambda: self.now_ms, self._session, self._agent)
+            leases.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
+            leases.deals[LeaseId("l1")] = Deal(SessionId("s1"), AgentId("a1"))
+            self.leases = leases
+            await story(Joins(self._kernel, self._agent, leases, lambda: self.now_ms))
+
+        asyncio.run(begin())
+
+
+def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.find(ADA)
+        assert [(agent, ask.user) for agent, ask in pool.to_agents] == [("a1", "ada"), ("a2", "ada")]
+        query = pool.to_agents[0][1].query
+        await joins.listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1),)))
+        assert pool.to_kernels == []
+        await joins.listed(AgentId("a2"), wire.Listed(query=query, cells=(note("again", 1),)))
+        await joins.listed(AgentId("a1"), wire.Listed(query=query, cells=(note("old", 9),)))
+        assert pool.to_kernels == [(b"ada", wire.Found(cells=(note("old", 9), note("young", 1))))]
+
+    pool.play(story)
+
+
+def test_a_node_that_does_not_answer_is_named_and_not_waited_for() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.find(ADA)
+        await joins.listed(AgentId("a1"), wire.Listed(query=pool.to_agents[0][1].query, cells=()))
+        pool.now_ms = 1_999
+        await joins.tidy()
+        assert pool.to_kernels == []
+        pool.now_ms = 2_000
+        await joins.tidy()
+        await joins.tidy()
+        assert pool.to_kernels == [(b"ada", wire.Found(cells=(), missing=("node-a2",)))]
+
+    pool.play(story)
+
+
+def test_a_cell_is_handed_over_by_a_new_ticket_and_its_lease_is_the_new_session_s() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.join(ADA, JOIN)
+        ((agent, hand_over),) = pool.to_agents
+        assert agent == "a1"
+        assert (hand_over.user, hand_over.session, hand_over.kernel) == ("ada", "s2", "k2")
+        done = wire.HandedOver(query=hand_over.query, lease=LeaseId("l1"), slots=(SlotId("g0"),), walltime_ms=5)
+        await joins.handed_over(AgentId("a2"), done)  # not the one that was asked
+        assert pool.to_kernels == []
+        await joins.handed_over(AgentId("a1"), done)
+        ((route, granted),) = pool.to_kernels
+        assert route == b"ada"
+        assert isinstance(granted, wire.Granted)
+        assert (granted.request, granted.lease, granted.ticket) == ("r1", "l1", hand_over.ticket)
+        assert granted.slots == ("GPU 0",)
+        assert pool.leases.deals[LeaseId("l1")].session == "s2"
+
+    pool.play(story)
+
+
+def test_a_request_that_is_said_again_has_the_same_ticket_and_the_same_answer() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.join(ADA, JOIN)
+        await joins.join(structs.replace(ADA, route=b"ada again"), JOIN)
+        first, second = (message for _, message in pool.to_agents)
+        assert first == second
+        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
+        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
+        await joins.join(ADA, JOIN)
+        assert [route for route, _ in pool.to_kernels] == [b"ada again", b"ada"]
+        assert pool.to_kernels[0][1] == pool.to_kernels[1][1]
+        assert len(pool.to_agents) == 2
+
+    pool.play(story)
+
+
+def test_another_user_s_request_of_the_same_name_is_another_request() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.join(ADA, JOIN)
+        await joins.join(Asker(b"eve", UserName("eve"), SessionId("s3"), KernelId("k3")), JOIN)
+        first, second = (message for _, message in pool.to_agents)
+        assert first.ticket != second.ticket
+        assert (second.user, second.session) == ("eve", "s3")
+
+    pool.play(story)
+
+
+def test_what_the_node_says_against_it_is_the_answer() -> None:
+    pool = Pool()
+
+    async def story(joins: Joins) -> None:
+        await joins.join(ADA, JOIN)
+        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=pool.to_agents[0][1].query, sentence="No."))
+        await joins.join(ADA, structs.replace(JOIN, request=RequestId("r2"), agent=AgentId("a9")))
+        answers = [message for _, message in pool.to_kernels]
+        assert [(type(answer), answer.request) for answer in answers] == [(wire.Refused, "r1"), (wire.Refused, "r2")]  # type: ignore[attr-defined]
+        assert pool.leases.deals[LeaseId("l1")].session == "s1"
+
+    pool.play(story)
