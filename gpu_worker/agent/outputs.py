@@ -98,6 +98,8 @@ class Journal:
     def _forget_first(self) -> None:
         self._bytes -= self._kept.popleft().size + _EACH
         self._first += 1
+        if self._unseen and self._unseen[0][0] < self._first:  # nobody will see it
+            self._unseen_bytes -= self._unseen.popleft()[1]
 
     def seen(self, seq: int) -> None:
         """The kernel has so many."""
