@@ -431,7 +431,7 @@ def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:
     rest = (past, *entry.key[1:])
     if account.covers(cost):
         return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
-    standing, surplus = account.trader.at(now_ms).standing, (used - account.guaranteed) * 1000 // project.weight
+    standing, surplus = account.trader.standing_at(now_ms), (used - account.guaranteed) * 1000 // project.weight
     return (1, entry.key[0], -project.priority, -standing, surplus, *rest)
 
 
@@ -444,5 +444,5 @@ def rank_of_members(account: Account, entry: Entry, now_ms: int) -> Rank:
     rest = (past, *entry.key[1:])
     if used <= guaranteed:
         return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, guaranteed), *rest)
-    standing = account.members.at(now_ms).standing
+    standing = account.members.standing_at(now_ms)
     return (1, entry.key[0], 0, -standing, (used - max(0, guaranteed)) * 1000, *rest)

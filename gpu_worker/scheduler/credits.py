@@ -59,6 +59,8 @@ class Trader(msgspec.Struct, eq=False):
     spent: int = 0
     balance: int = 0  #: what counts of it in the order: never above the most, nor as far below 0
     standing: int = 0  #: the balance in steps, for its weight: -40 to 40; less than a step is none
+    up: int | None = STEP - 1  #: so much may it earn before its standing changes; None is anything
+    down: int | None = STEP - 1  #: and so much may it spend
     earning_at: int = 0  #: its market's sums when they were last counted for it
     spending_at: int = 0
 
@@ -84,6 +86,17 @@ class Trader(msgspec.Struct, eq=False):
             self.earning_at, self.spending_at = market.earning, market.spending
         return self
 
+    def standing_at(self, now_ms: int) -> int:
+        """Its standing at this time: most of the time the one that it had, which costs a comparison."""
+        market = self.market
+        if market.counted_ms != now_ms:
+            market.count(now_ms)
+        if self.surplus > 0:
+            amount, room = self.surplus * (market.spending - self.spending_at), self.down
+        else:
+            amount, room = -self.surplus * (market.earning - self.earning_at), self.up
+        return self.standing if room is None or amount <= room else self.at(now_ms).standing
+
     def change(self, surplus: int, now_ms: int) -> None:
         """From now on it uses so much above its guarantee or, below 0, leaves so much of it."""
         before = self.at(now_ms).surplus
@@ -95,10 +108,20 @@ class Trader(msgspec.Struct, eq=False):
         """Add so much to the balance; what is above the most is forgotten."""
         most = MOST_STEPS * STEP * self.weight
         self.balance = max(-most, min(most, self.balance + amount))
-        steps = abs(self.balance) // (STEP * self.weight)
+        step = STEP * self.weight
+        steps = abs(self.balance) // step
         self.standing = steps if self.balance >= 0 else -steps
+        self.up = None if self.balance == most else _room(self.balance, step)
+        self.down = None if self.balance == -most else _room(-self.balance, step)
 
     def inherit(self, before: "Trader") -> None:
         """Go on from there, with another weight."""
         self.earned, self.spent, self.balance = before.earned, before.spent, before.balance
         self.pay(0)
+
+
+def _room(balance: int, step: int) -> int:
+    """How much more a balance may have before it is in another whole step; what is less than one step is none."""
+    if balance < 0 and -balance >= step:
+        return -balance % step
+    return step - balance % step - 1 if balance >= 0 else step - balance - 1

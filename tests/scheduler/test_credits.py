@@ -362,7 +362,10 @@ def test_what_is_earned_is_spent_and_is_the_integral_of_what_was_lent(
             earned[n] += Fraction(max(0, -one.surplus) * lent * passed_ms, idle or 1)
             spent[n] += Fraction(max(0, one.surplus) * lent * passed_ms, borrowed or 1)
         now_ms += passed_ms
+        assert all(abs(one.standing_at(now_ms)) <= 40 for one in traders)
+    standings = [one.standing_at(now_ms) for one in traders]
     counted = [one.at(now_ms) for one in traders]
+    assert standings == [one.standing for one in counted]
     assert sum(earned) == sum(spent)
     lost = 5 * 24_000 * len(changes)  # parts, of five billion each
     for n, one in enumerate(counted):
