@@ -1,6 +1,7 @@
 """One conversation with the pool, on the kernel's main thread: waits, shows, asks, and hears the stop button."""
 
 import getpass
+import os
 import queue
 import signal
 import threading
@@ -9,6 +10,7 @@ from typing import Any, Self, assert_never
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from bulletin_magic.activity import Activity
 from bulletin_magic.comms import Comms
 from bulletin_magic.display import StatusLine, describe_waiting, show_note
 from bulletin_magic.facts import (
@@ -40,7 +42,8 @@ _PATIENCE_PRESSES = 4
 class StopButton:
     """While it is held, SIGINT is told to the link and raises nothing here: no delivery is ever cut in two.
 
-    In a question it raises KeyboardInterrupt as usual, so that `input` ends.
+    In a question it raises KeyboardInterrupt as usual, so that `input` ends. SIGTERM, which ends a kernel that is
+    restarted and does not stop by itself, gives the session back first: nobody would ask for the cell's results.
     """
 
     def __init__(self, link: Link) -> None:
@@ -48,15 +51,23 @@ class StopButton:
         self.is_asking = False
         self._presses = 0
         self._before: Any = None
+        self._end_before: Any = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._pressed)
+            self._end_before = signal.signal(signal.SIGTERM, self._ended)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+            signal.signal(signal.SIGTERM, self._end_before)
+
+    def _ended(self, number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, self._end_before)
+        self._link.close()
+        os.kill(os.getpid(), number)
 
     def _pressed(self, _signal: int, _frame: FrameType | None) -> None:
         self._presses += 1
@@ -68,8 +79,8 @@ class StopButton:
 class Conversation:
     """A question to the pool and all that is shown until its answer."""
 
-    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine, comms: Comms) -> None:
-        self._link, self._shell, self._line = link, shell, line
+    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine, comms: Comms, activity: Activity) -> None:
+        self._link, self._shell, self._line, self._activity = link, shell, line, activity
         self._outputs = Outputs(shell, comms)
         self._button = StopButton(link)
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
@@ -104,9 +115,12 @@ class Conversation:
             self._outputs.flush()
         while True:
             try:
-                return deliveries.get(timeout=self._line.due_in_s)
+                dues = (self._line.due_in_s, self._activity.due_in_s)
+                return deliveries.get(timeout=min((due for due in dues if due is not None), default=None))
             except queue.Empty:
-                self._line.show_now()
+                if self._line.due_in_s == 0:
+                    self._line.show_now()
+                self._activity.tell()
 
     def _take(self, delivery: Delivery | BaseException) -> _Answer | None:
         match delivery:

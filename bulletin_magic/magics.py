@@ -15,7 +15,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from msgspec import structs
-from traitlets import Bool, CaselessStrEnum, Enum, Unicode
+from traitlets import Bool, CaselessStrEnum, Enum, Float, Unicode
 
 from bulletin import state
 from bulletin.errors import BadOption, BulletinError, CellLost, NoPool
@@ -24,6 +24,7 @@ from bulletin.offload import Outcome
 from bulletin.state import modules
 from bulletin.state.names import HEARD, users
 from bulletin_magic import discovery, glance
+from bulletin_magic.activity import Activity
 from bulletin_magic.background import Background, Backgrounds
 from bulletin_magic.cell import Conversation
 from bulletin_magic.commands import advise, stands_above_code
@@ -76,6 +77,11 @@ class BulletinMagics(Magics):
 
     receipts = Bool(
         default_value=True, help="Show one line about time, place and memory after a %%gpu cell that took a while."
+    ).tag(config=True)
+    activity_every_s = Float(
+        60.0,
+        help="How often the kernel says that it is busy while a cell waits or runs on the pool, in seconds. Well below "
+        "the time after which the hub ends idle servers: that counts what kernels say.",
     ).tag(config=True)
     mode = Enum(
         ("off", "on"),
@@ -554,7 +560,8 @@ class BulletinMagics(Magics):
         line = StatusLine(self._shell, is_whole=isinstance(asked, CellAsked) and asked.is_whole)
         conversation = None
         try:
-            conversation = Conversation(self._connect(line), self._shell, line, self._comms)
+            activity = Activity(self._shell, self.activity_every_s)
+            conversation = Conversation(self._connect(line), self._shell, line, self._comms, activity)
             return conversation.hold(asked), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:
