@@ -433,8 +433,9 @@ class BulletinMagics(Magics):
         self._every_cell.stop()
 
     def _switch_on(self, options: str) -> None:
-        if parse(options).is_plan:
-            raise BadOption("%gpu on takes the options that each cell runs with; --plan runs none.")
+        parsed = parse(options)
+        if parsed.is_plan or parsed.is_background or parsed.each:
+            raise BadOption("%gpu on takes no --plan, --background or --each: these are for a cell that asks for them.")
         was_on, self._every_cell.options = self._every_cell.options is not None, options
         since = "Every cell of this notebook now runs" if was_on else "From the next cell on, every cell runs"
         how = f" with {options}" if options else " without options" if was_on else ""
