@@ -236,7 +236,7 @@ OTHERS = (
     (
         "guarantees-inside-not-counted",
         "projects.py",
-        "found[at] = max(by_id[at].guaranteed_milli, inside)",
+        "found[at] = max(by_id[at].guaranteed_milli, inside.get(at, 0))",
         "found[at] = by_id[at].guaranteed_milli",
         "a project is guaranteed what its parts are guaranteed together",
     ),
@@ -263,9 +263,9 @@ OTHERS = (
     ),
     (
         "idleness-earns",
-        "shares.py",
-        "taken = min(total, borrowed)",
-        "taken = total",
+        "credits.py",
+        "lent = min(self.idle, self.borrowed - self.unpromised)",
+        "lent = self.idle if self.borrowed else 0",
         "credit is for what others in fact used, not for idleness",
     ),
     (
@@ -418,15 +418,15 @@ OTHERS = (
     (
         "walltime-before-due",
         "machine.py",
-        "key = (-qos.priority, due, walltime_ms, state.next_seq())",
-        "key = (-qos.priority, walltime_ms, due, state.next_seq())",
+        "key = (-qos.priority, age.due, walltime_ms, age.seq)",
+        "key = (-qos.priority, walltime_ms, age.due, age.seq)",
         "who is due first comes first; only within ten seconds the shorter one",
     ),
     (
         "low-qos-first",
         "machine.py",
-        "key = (-qos.priority, due, walltime_ms, state.next_seq())",
-        "key = (qos.priority, due, walltime_ms, state.next_seq())",
+        "key = (-qos.priority, age.due, walltime_ms, age.seq)",
+        "key = (qos.priority, age.due, walltime_ms, age.seq)",
         "the QoS of higher priority comes first",
     ),
     (
@@ -544,8 +544,8 @@ OTHERS = (
     (
         "estimate-of-the-shortest",
         "explain.py",
-        "times[: one.need] = [wait_ms + one.walltime_ms] * one.need",
-        "times[: one.need] = [one.walltime_ms] * one.need",
+        "times[:need] = [waits[one.id] + one.walltime_ms] * need",
+        "times[:need] = [one.walltime_ms] * need",
         "the estimate counts those ahead one after the other",
     ),
 )
