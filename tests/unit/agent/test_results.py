@@ -117,6 +117,31 @@ def test_what_was_under_way_when_the_kernel_came_back_is_not_mixed_in(tmp_path: 
     played(story, tmp_path)
 
 
+def test_pieces_and_answers_of_a_round_that_was_given_up_are_void(tmp_path: Path) -> None:
+    """The executor sent them, and the kernel said them, before either heard that it all begins again."""
+
+    async def story(it: Wire) -> None:
+        await it.results.tell()
+        await it.executor_works(2)
+        old = [(chunk, [bytes(piece) for piece in pieces]) for chunk, pieces in it.sender.ready()]
+        assert old
+        await it.kernel_works()
+        await it.results.again(has_rings=False)
+        said = list(it.to_executor)
+        told = list(it.to_kernel)
+        for chunk, pieces in old:
+            await it.results.chunk(chunk, pieces)
+        assert it.to_executor == said
+        assert it.to_kernel == told
+        await it.executor_works(2)
+        said = list(it.to_executor)
+        await it.results.took(wire.Took(cell=CELL, round=0))
+        assert it.to_executor == said
+        await it.finish()
+
+    played(story, tmp_path)
+
+
 def test_results_that_nobody_takes_are_kept_and_their_executor_is_free(tmp_path: Path) -> None:
     async def story(it: Wire) -> None:
         await it.results.tell()
