@@ -314,6 +314,8 @@ class Agent:
             await self._tell_broker(wire.LeaseOver(lease=lease, code="unknown", sentence=""))
         elif session.cell is not None:
             await self._tell_broker(wire.PauseDeclined(lease=lease))
+        elif not session.may_go:
+            session.is_wanted = True
         else:
             session.finish_soon(End.EVICTED)
 
