@@ -21,7 +21,10 @@ SCHEDULER = Path("gpu_worker") / "scheduler"
 #: The quickest first. All in one process, which ends with the first test that fails.
 TESTS = [
     f"tests/scheduler/test_{name}.py"
-    for name in ("periods", "projects", "scenarios", "quotas", "reclaim", "promises", "shares", "crowd", "histories")
+    for name in (
+        *("periods", "projects", "scenarios", "quotas", "reclaim", "promises", "shares", "credits", "lending", "drain"),
+        *("pause", "coverage", "crowd", "histories"),
+    )
 ]
 #: A mutant that takes so many times as long as the code as it is hangs.
 PATIENCE, FIRST_LIMIT_S = 10, 600.0
