@@ -387,7 +387,19 @@ class Scheduler:
         return [self._evict(self.state.leases[lease]) for lease in hot]
 
     def _advance(self, lane: Lane) -> list[Action]:
-        """Grant what fits, and make room for what is next. One walk is enough: no grant lets an earlier one fit."""
+        """Grant what fits, and make room for what is next, until nothing more is granted.
+
+        A grant changes who is next: another cell of the same project, which a large one stood before, may come to stand
+        before it. Ends: each walk but the last one grants something.
+        """
+        actions: list[Action] = []
+        while True:
+            number = len(actions)
+            actions += self._walk(lane)
+            if not any(isinstance(action, Grant) for action in actions[number:]):
+                return actions
+
+    def _walk(self, lane: Lane) -> list[Action]:
         actions: list[Action] = []
         for request, decision in decisions(self.state, lane):
             match decision:

@@ -81,7 +81,6 @@ class Referee:
     ages: AgeBook = field(default_factory=AgeBook)
     drained: set[str] = field(default_factory=set)  # agents
     now_ms: int = 0
-    has_granted: bool = False  # in this step
 
     # Books
 
@@ -316,7 +315,6 @@ class Referee:
                     self.see_end(action, due)
         assert not due, f"these things had to be said and were not: {due}"
         evicted = [a.lease for a in actions if isinstance(a, act.Evict) and a.lease in hot_before]
-        self.has_granted = any(isinstance(action, act.Grant) for action in actions)
         self.after(now_ms, evicted, hot_before)
 
     def note(self, event: ev.Event, now_ms: int) -> set[tuple[str, str]]:
@@ -638,8 +636,7 @@ class Referee:
             first = next(((w, need) for w, need in waiting if need <= self.capacity(agent, lane)), None)
             if first is not None:
                 name, need = first[0].event.request, first[1]
-                # Who runs since this step may have put others forward: they are served with the next event.
-                is_idle = self.free(agent, lane) >= need and not self.has_granted
+                is_idle = self.free(agent, lane) >= need
                 assert not is_idle, f"{name} is next on {agent}, fits its free slots, and waits"
         head = next(
             ((w, need) for w, need in waiting if any(need <= self.capacity(agent, lane) for agent in agents)), None
