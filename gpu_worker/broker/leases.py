@@ -108,9 +108,7 @@ class Leases:
     @property
     def capacity_milli(self) -> int | None:
         """What the connected nodes have together, as projects are accounted; None while there is none."""
-        state = self.scheduler.state
-        lane = state.lane_for(1)
-        return sum(state.cost_of(lane, node.lanes[lane].capacity) for node in state.nodes.values()) or None
+        return self.scheduler.state.capacity or None
 
     # --- requests
 

@@ -19,6 +19,7 @@ from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, O
 from gpu_worker.scheduler.actions import Why
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.state import Lease, State
 
 #: For how long the cells of a lease that is over may still be reported.
@@ -136,7 +137,7 @@ class Metering:
         return unseen
 
     def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
-        cost = self._state.cost_of(lease.kind, len(lease.slots))
+        cost = self._state.cost_of(lease.kind, len(lease.slots) * GPU_MILLI)
         if cost and from_ms < until_ms:
             self._unseen.append(Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms))
 
@@ -206,7 +207,7 @@ class Metering:
     def _would_cover(self, lease: Lease | None, record: LeaseRecord) -> bool:
         if lease is not None:
             return self._coverage.is_in_quota(self._state, lease)
-        cost = self._state.cost_of(record.kind, len(record.slots))
+        cost = self._state.cost_of(record.kind, len(record.slots) * GPU_MILLI)
         return self._coverage.would_cover(self._state, record.project, cost)
 
 

@@ -11,7 +11,8 @@ from gpu_worker.scheduler import explain
 from gpu_worker.scheduler.accounts import Account
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import GPU_MILLI
-from gpu_worker.scheduler.state import LANES, USING, Lease, Node, Request, State
+from gpu_worker.scheduler.resources import LANES
+from gpu_worker.scheduler.state import USING, Lease, Node, Request, State
 
 _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
     Phase.GRANTED: "granted",
@@ -130,7 +131,7 @@ def _node(node: Node, request: Request) -> console.NodeRow:
         hot=counts.hot,
         leaving=counts.leaving,
         is_drained=node.is_drained,
-        is_large_enough=counts.capacity >= request.need,
+        is_large_enough=node.holds(request.entry.shape),
     )
 
 

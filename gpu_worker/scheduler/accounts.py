@@ -17,6 +17,7 @@ from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
+from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
 from gpu_worker.scheduler.shares import Used
 
 #: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
@@ -32,13 +33,23 @@ _CREDITS = 4
 Rank = tuple[int, ...]
 
 
-class Shape(msgspec.Struct, frozen=True, order=True):
+class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """Requests that are alike: whatever holds one of them holds another."""
 
-    lane: str
+    lane: Lane
     need: int  #: slots, all on one node
-    cost: int  #: thousandths of a GPU
+    cost: int  #: thousandths of a GPU; the most, where what may serve it costs more or less
     qos: str
+    wants: Wants = PLAIN
+
+    def takes_in(self, other: "Shape") -> bool:
+        """Whether each node that holds the other holds this one, on the same slots."""
+        if self.lane != other.lane or self.need > other.need:
+            return False
+        mine, its = self.wants, other.wants
+        if mine is its:
+            return True
+        return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -167,6 +178,7 @@ class Accounts:
         self.budgeted: list[Account] = []
         self.market = Market()  #: of those at the top
         self.capacity = self.in_use = self.kept_inside = 0  #: of the pool; and what all at the top keep together
+        self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         by_id = {project.id: project for project in projects}
         promised = guarantees(by_id.values())
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
@@ -306,12 +318,12 @@ class Accounts:
         self._rank_line(self.of(project), user, entry.shape)
 
     def _count(self, project: ProjectId, shape: Shape, step: int) -> None:
-        for account in self.of(project).path:
-            number = account.waiting.get(shape, 0) + step
+        for waiting in (self.shapes, *(account.waiting for account in self.of(project).path)):
+            number = waiting.get(shape, 0) + step
             if number:
-                account.waiting[shape] = number
+                waiting[shape] = number
             else:
-                del account.waiting[shape]
+                del waiting[shape]
 
     def due_ms(self, project: ProjectId, name: UserName, apart_ms: int) -> int:
         """When a request of now is due: the later the more its user used before, but not much later.
@@ -362,25 +374,25 @@ class Accounts:
 
     # --- who is next
 
-    def next(self, lane: str, below: int) -> tuple[Account, Entry] | None:
-        """Whoever is next in a lane for fewer slots than `below`; None where nobody may have more."""
-        return self._next_among(self.top.values(), None, lane, below)
+    def next(self, closed: set[Shape]) -> tuple[Account, Entry] | None:
+        """Whoever is next with a shape that is not closed; None where nobody may have more."""
+        return self._next_among(self.top.values(), None, closed)
 
-    def _next_in(self, account: Account, lane: str, below: int) -> tuple[Account, Entry] | None:
-        own = self._next_user(account, lane, below)
+    def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
+        own = self._next_user(account, closed)
         if not account.children:
             return own
-        return self._next_among(account.children.values(), own, lane, below)
+        return self._next_among(account.children.values(), own, closed)
 
     def _next_among(
-        self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, lane: str, below: int
+        self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, closed: set[Shape]
     ) -> tuple[Account, Entry] | None:
         """The next among siblings, and among the users of the project that they are in."""
         ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
         for account in accounts:
-            if not any(shape.lane == lane and shape.need < below for shape in account.waiting):
+            if closed.issuperset(account.waiting):
                 continue
-            found = self._next_in(account, lane, below)
+            found = self._next_in(account, closed)
             if found is not None:
                 ranked.append((rank_among(account, found[1], self.now_ms), found))
         if not ranked:
@@ -394,12 +406,11 @@ class Accounts:
                     best, first = min((best, first), ((*before, most, *rank[_CREDITS:]), found), key=itemgetter(0))
         return first
 
-    def _next_user(self, account: Account, lane: str, below: int) -> tuple[Account, Entry] | None:
+    def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
         best: tuple[Rank, UserName] | None = None
         at: Shape | None = None
         for shape, heads in account.heads.items():
-            is_asked = shape.lane == lane and shape.need < below
-            if is_asked and (best is None or heads[0] < best) and self.is_allowed(account, shape):
+            if shape not in closed and (best is None or heads[0] < best) and self.is_allowed(account, shape):
                 best, at = heads[0], shape
         if best is None or at is None:
             return None

@@ -42,6 +42,7 @@ class TooManyGpus(msgspec.Struct, frozen=True, tag=True):
     gpus: int
     largest: int  #: what the largest node offers of what the request would use
     on_cpu: bool  #: the request would use CPU slots: it wants no GPU, or the pool has none
+    with_what: str = ""  #: what else each of them must have, in words
 
     def __str__(self) -> str:
         if self.gpus == 0:
@@ -52,8 +53,41 @@ class TooManyGpus(msgspec.Struct, frozen=True, tag=True):
                 f"has no GPU, offers {self.largest}. Ask for {self.largest} or fewer with --gpus."
             )
         return (
-            f"{count(self.gpus, on_cpu=False)} on one node were asked for, and the largest node of this pool has "
-            f"{self.largest}. Ask for {self.largest} or fewer with --gpus."
+            f"{count(self.gpus, on_cpu=False)}{self.with_what} on one node were asked for, and the largest node of "
+            f"this pool has {self.largest}. Ask for {self.largest} or fewer with --gpus."
+        )
+
+
+class NoSuchGpu(msgspec.Struct, frozen=True, tag=True):
+    """No GPU of the pool was ever of this type, and slices serve only who names them."""
+
+    gpu_type: str
+    offered: tuple[str, ...]  #: names of what there is
+    on_cpu: bool
+
+    def __str__(self) -> str:
+        if self.on_cpu:
+            return "this pool offers CPU slots for such a cell, and no GPU. Leave --gpu-type and --gpu-memory out."
+        return (
+            f"no GPU of this pool is of type {self.gpu_type!r}. Choose one with words of its name, as in --gpu-type "
+            f'"A100": {", ".join(self.offered)}. A slice is given to who names it, as in --gpu-type "MIG 1g.10gb".'
+        )
+
+
+class TooLarge(msgspec.Struct, frozen=True, tag=True):
+    """No node of the pool ever offered as much of something, or of all together."""
+
+    option: str  #: what asked for it; empty where each is there, but not on one node
+    asked: str
+    most: str
+    of: str = "node"
+
+    def __str__(self) -> str:
+        if not self.option:
+            return "no node of this pool has all that was asked for, though each of it is there. Ask for less of one."
+        return (
+            f"{self.option} asks for {self.asked}, and the most that one {self.of} of this pool has is {self.most}. "
+            "Ask for less."
         )
 
 
@@ -116,7 +150,9 @@ class Replaced(msgspec.Struct, frozen=True, tag=True):
         return "a newer cell of the same notebook took its place in the queue."
 
 
-Reason = UnknownQoS | WalltimeTooLong | TooManyGpus | OverLimit | NeverInQuota | QueueFull | Replaced
+Reason = (
+    UnknownQoS | WalltimeTooLong | TooManyGpus | NoSuchGpu | TooLarge | OverLimit | NeverInQuota | QueueFull | Replaced
+)
 
 
 class Grant(msgspec.Struct, frozen=True, tag=True):

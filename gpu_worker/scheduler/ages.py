@@ -3,6 +3,7 @@
 import msgspec
 
 from bulletin.ids import ProjectId, SessionId, UserName
+from gpu_worker.scheduler.resources import Wants
 
 #: For how long it is known.
 _KEPT_MS = 3_600_000
@@ -15,6 +16,7 @@ class Wanted(msgspec.Struct, frozen=True):
     project: ProjectId
     qos: str
     need: int
+    wants: Wants
 
 
 class Age(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ class Slot(msgspec.Struct, frozen=True):
     kind: Literal["gpu", "mig", "cpu"]
     name: str
     memory_bytes: int
+    milli: int = 1000  #: what it costs, in thousandths of a GPU: less than 1000 for a slice
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class Held(msgspec.Struct, frozen=True):
     walltime_ms: int
     running_ms: int  #: how long the cell has run by the agent's clock
     held_ms: int = 0  #: how long the agent has had the lease
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -39,6 +42,8 @@ class AgentJoined(msgspec.Struct, frozen=True, tag=True):
     node: str
     slots: tuple[Slot, ...]
     held: tuple[Held, ...] = ()
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
 
 
 class AgentLost(msgspec.Struct, frozen=True, tag=True):
@@ -65,6 +70,10 @@ class RequestSubmitted(msgspec.Struct, frozen=True, tag=True):
     qos: str
     gpus: int  #: 0 is a cell that wants a CPU slot
     walltime_ms: int | None = None  #: None is all that the QoS gives
+    gpu_type: str = ""  #: words that the name of each GPU must have; slices are served only where they are named
+    gpu_memory_bytes: int = 0  #: what each GPU must have at least
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
 
 
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag=True):

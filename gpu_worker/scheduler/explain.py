@@ -1,6 +1,5 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
 
@@ -8,15 +7,18 @@ import msgspec
 
 from bulletin.ids import RequestId
 from bulletin.units import show_duration
+from gpu_worker.scheduler.accounts import Shape
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.credits import STEP, Trader
+from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.lending import kept_from
-from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.life import Standing
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
+from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shares import HOUR_MS
-from gpu_worker.scheduler.state import Lane, Node, Request, State, lane_of
+from gpu_worker.scheduler.state import Node, Request, State
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
 _MOST_WORK = 5_000
@@ -59,8 +61,9 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     if request.standing is Standing.HELD:
         return "this notebook's earlier cell has not ended yet"
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
-    able = [node for node in state.nodes.values() if node.lanes[request.lane].capacity >= request.need]
-    capable = [node.lanes[request.lane] for node in able if not node.is_drained]
+    shape = request.entry.shape
+    able = [node for node in state.nodes.values() if node.holds(shape)]
+    capable = [node for node in able if not node.is_drained]
     drained = _drained([node.name for node in able if node.is_drained])
     limit = _limit(state, request)
     if limit is not None:
@@ -70,14 +73,19 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     elif drained and not capable:
         reason, drained = drained, ""
     elif not capable:
-        reason = f"no connected node has {count(request.need, on_cpu=request.lane == 'cpu')}"
+        what = count(request.need, on_cpu=request.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
+        reason = f"no connected node has {what}"
     elif ahead < state.settings.look_ahead and _is_room_being_made(state, request):
         if request.need == 1:
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
-    elif not any(counts.free for counts in capable):
-        total = sum(counts.capacity for counts in capable)
-        reason = f"the only {word.removesuffix('s')} is busy" if total == 1 else f"all {total} {word} are busy"
+    elif not any(node.free(shape).slots for node in capable):
+        total = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
+        of_kind = "" if shape.wants.kind == PLAIN.kind else " of this kind"
+        only = f"the only {word.removesuffix('s')}{of_kind} is busy"
+        reason = only if total == 1 else f"all {total} {word}{of_kind} are busy"
+    elif shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
+        reason = "the CPUs or the memory that it asks for are in use"
     elif request.need > 1:
         reason = f"no node has {request.need} {word} free at once"
     else:
@@ -93,6 +101,12 @@ def _drained(names: list[str]) -> str:
         return f"node {names[0]} is being drained" if names else ""
     which = f"nodes {' and '.join(names)}" if len(names) == 2 else f"{len(names)} nodes"
     return f"{which} are being drained"
+
+
+def _has_rest(node: Node, shape: Shape) -> bool:
+    """Whether a node with a free slot has the CPUs and the memory too."""
+    free, wants = node.free(shape), shape.wants
+    return free.slots > 0 and wants.cpus <= free.cpus and wants.memory_bytes <= free.memory_bytes
 
 
 def _limit(state: State, request: Request) -> str | None:
@@ -187,31 +201,16 @@ def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
 
 
 def _waits(state: State, lane: Lane, now_ms: int) -> dict[RequestId, int]:
-    """Seat those in line one after the other, each where the slots are free first and for its whole walltime."""
+    """Seat those in line one after the other, each where it can start first and for its whole walltime."""
     nodes = [node for node in state.nodes.values() if node.lanes[lane].capacity and not node.is_drained]
     line = islice(standings(state, lane), _MOST_WORK // max(1, len(nodes)))
-    free_at = [sorted(_free_at_ms(state, node, lane, now_ms)) for node in nodes]
+    forecasts = [Forecast(state, node, now_ms) for node in nodes]
     waits: dict[RequestId, int] = {}
     for one in map(state.pending.__getitem__, line):
-        need = one.need
-        times = min((times for times in free_at if len(times) >= need), key=lambda t: t[need - 1], default=None)
-        if times is not None:
-            waits[one.id] = times[need - 1]
-            times[:need] = [waits[one.id] + one.walltime_ms] * need
-            times.sort()
+        shape = one.entry.shape
+        starts = ((at_ms, n) for n, at in enumerate(forecasts) if (at_ms := at.start_ms(shape)) is not None)
+        found = min(starts, default=None)
+        if found is not None:
+            forecasts[found[1]].seat(shape, found[0], one.walltime_ms)
+            waits[one.id] = found[0] - now_ms
     return waits
-
-
-def _free_at_ms(state: State, node: Node, lane: Lane, now_ms: int) -> Iterator[int]:
-    """For each slot, how long until it is free at the latest; hot and leaving ones count as free now."""
-    for slot in node.slots.values():
-        tenant = node.tenants[slot.id]
-        if lane_of(slot) != lane:
-            continue
-        lease = state.leases[tenant] if tenant is not None else None
-        if lease is not None and lease.phase is Phase.BUSY:
-            yield max(0, lease.since_ms + lease.walltime_ms - now_ms)
-        elif lease is not None and lease.phase is Phase.GRANTED:
-            yield max(0, state.alarms[lease.id] - now_ms) + lease.walltime_ms
-        else:
-            yield 0

@@ -6,7 +6,8 @@ from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts import Account, Holder, Shape
 from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.life import Phase, Standing
-from gpu_worker.scheduler.state import LANES, LEAVING, USING, Lease, State, lane_of
+from gpu_worker.scheduler.resources import LANES
+from gpu_worker.scheduler.state import LEAVING, USING, Lease, State, lane_of
 
 
 def check(state: State) -> None:
@@ -42,6 +43,10 @@ def _check_tenants(state: State) -> None:
         _same(f"tenants of {node.agent}", node.tenants, tenants)
         leases = {lease.id for lease in state.leases.values() if lease.agent == node.agent}
         _same(f"leases of {node.agent}", set(node.leases), leases)
+        here = [state.leases[lease] for lease in leases]
+        _same(f"free CPUs of {node.agent}", node.free_cpus, node.cpus - sum(one.cpus for one in here))
+        free = node.memory_bytes - sum(one.memory_bytes for one in here)
+        _same(f"free memory of {node.agent}", node.free_memory_bytes, free)
     drained = {node.agent for node in state.nodes.values() if node.is_drained}
     _same("drained nodes", drained, set(state.drained) & set(state.nodes))
     _same("agents of leases", {lease.agent for lease in state.leases.values()} - set(state.nodes), set())
@@ -89,9 +94,11 @@ def _check_requests(state: State) -> None:
         for shape, line in user.lines.items()
     }
     _same("lines", kept, lines)
+    shapes = Counter(request.entry.shape for request in pending if request.standing is Standing.QUEUED)
+    _same("shapes", state.accounts.shapes, dict(shapes))
     for request in pending:
         _same(f"lane of {request.id}", request.lane, state.lane_for(request.gpus))
-        shape = Shape(request.lane, request.need, state.cost_of(request.lane, request.need), request.qos)
+        shape = state.shape_of(request.gpus, request.gpu_type, request.entry.shape.wants, request.qos)
         _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
         _same(f"standing of {request.id}", request.standing, Standing.HELD if is_held else Standing.QUEUED)
@@ -127,7 +134,8 @@ def _check_leases(state: State) -> None:
 def _check_accounts(state: State) -> None:
     leases = list(state.leases.values())
     for lease in leases:
-        _same(f"cost of {lease.id}", lease.cost, state.cost_of(lease.lane, len(lease.slots)))
+        node = state.nodes[lease.agent]
+        _same(f"cost of {lease.id}", lease.cost, state.cost_on(node, lease.lane, lease.slots))
     for account in state.accounts.by_id.values():
         name = account.project.id
         inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}

@@ -2,7 +2,9 @@
 
 from typing import assert_never
 
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
+import msgspec
+
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts import Entry, Shape
 from gpu_worker.scheduler.actions import (
     Action,
@@ -10,6 +12,7 @@ from gpu_worker.scheduler.actions import (
     Evict,
     Grant,
     NeverInQuota,
+    NoSuchGpu,
     OverLimit,
     Pause,
     QueueFull,
@@ -17,6 +20,7 @@ from gpu_worker.scheduler.actions import (
     Reclaim,
     Refuse,
     Replaced,
+    TooLarge,
     TooManyGpus,
     UnknownQoS,
     WalltimeTooLong,
@@ -40,9 +44,11 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
 )
 from gpu_worker.scheduler.life import Phase, Standing
-from gpu_worker.scheduler.order import Place, decisions
+from gpu_worker.scheduler.order import Ahead, Place, decisions
 from gpu_worker.scheduler.projects import Preemption, Settings
-from gpu_worker.scheduler.state import LANES, Lane, Lease, Node, Request, State, lane_of
+from gpu_worker.scheduler.refusals import never_there
+from gpu_worker.scheduler.resources import LANES, Kind, Lane, Wants
+from gpu_worker.scheduler.state import Lease, Node, Request, State, lane_of
 
 #: Who is due within the same ten seconds is put in order by walltime.
 _DUE_TO_MS = 10_000
@@ -73,9 +79,7 @@ class Scheduler:
         actions += self._own_leases()
         actions += self._without_budget()
         actions += self._from_drained()
-        for lane in LANES:
-            actions += self._advance(lane)
-        return actions
+        return actions + self._advance()
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
@@ -138,15 +142,15 @@ class Scheduler:
         if earlier is not None:
             actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
-        lane = state.lane_for(event.gpus)
+        shape = self._shape(event)
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
-        need = max(1, event.gpus)
-        age = state.ages.take(event.session, Wanted(event.user, event.project, event.qos, need), self._now_ms)
+        age = state.ages.take(
+            event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
+        )
         if age is None:
             due_ms = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms)
             age = Age(due_ms // _DUE_TO_MS, state.next_seq())
         key = (-qos.priority, age.due, walltime_ms, age.seq)
-        shape = Shape(lane, need, state.cost_of(lane, need), event.qos)
         request = Request(
             id=event.request,
             lease=event.lease,
@@ -155,9 +159,10 @@ class Scheduler:
             project=event.project,
             qos=event.qos,
             gpus=event.gpus,
+            gpu_type=event.gpu_type,
             walltime_ms=walltime_ms,
             is_walltime_asked=event.walltime_ms is not None,
-            lane=lane,
+            lane=shape.lane,
             entry=Entry(event.request, event.user, key, shape),
         )
         state.submit(request)
@@ -171,7 +176,8 @@ class Scheduler:
             return UnknownQoS(event.qos, tuple(state.qos))
         if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
             return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-        never = self._too_many(event.gpus) or self._never_allowed(event.project, event.qos, event.gpus)
+        shape = self._shape(event)
+        never = self._never_there(event.gpus, event.gpu_type, shape) or self._never_allowed(event.project, shape)
         if never is not None:
             return never
         queued = state.queued.get((event.user, event.qos), 0)
@@ -182,18 +188,19 @@ class Scheduler:
             return QueueFull(event.qos, qos.queued_per_user)
         return None
 
-    def _too_many(self, gpus: int) -> TooManyGpus | None:
-        """Refused if no node could ever hold so many. While no node was ever seen, nobody can say."""
-        lane = self.state.lane_for(gpus)
-        largest = self.state.largest[lane]
-        if max(1, gpus) <= largest or not any(self.state.largest.values()):
-            return None
-        return TooManyGpus(gpus, largest, lane == "cpu")
+    def _shape(self, event: RequestSubmitted) -> Shape:
+        wants = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
+        return self.state.shape_of(event.gpus, event.gpu_type, wants, event.qos)
 
-    def _never_allowed(self, project: ProjectId, qos: str, gpus: int) -> OverLimit | NeverInQuota | None:
+    def _never_there(self, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+        """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
+        if not any(self.state.largest.values()):
+            return None
+        return never_there(gpus, gpu_type, shape, self.state.offers[shape.lane])
+
+    def _never_allowed(self, project: ProjectId, shape: Shape) -> OverLimit | NeverInQuota | None:
         """Refused if limits and guarantees never let so many run, whatever else runs."""
-        lane = self.state.lane_for(gpus)
-        cost, on_cpu = self.state.cost_of(lane, max(1, gpus)), lane == "cpu"
+        cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
         account = self.state.accounts.of(project)
         limit = account.project.user_limit_milli
         if limit is not None and cost > limit:
@@ -218,7 +225,7 @@ class Scheduler:
         state.change_settings(settings)
         for request in list(state.pending.values()):
             limit_ms = known[request.qos].walltime_ms
-            reason: Reason | None = self._never_allowed(request.project, request.qos, request.gpus)
+            reason: Reason | None = self._never_allowed(request.project, request.entry.shape)
             if reason is None and request.walltime_ms > limit_ms and request.is_walltime_asked:
                 reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
             if reason is not None:
@@ -292,13 +299,15 @@ class Scheduler:
                 actions.append(EndLease(lease.id, Why.NOT_HELD))
         if known is not None:
             state.part(event.agent)
-        state.join(event.agent, event.node, event.slots, seq)
+        state.join(event.agent, event.node, event.slots, seq, event.cpus, event.memory_bytes)
         used = {lease.id: lease.used for lease, _ in before.values() if lease.used}
         newest = state.next_seq()  # those that were not known come last, in the order of the report
         for held in sorted({held.lease: held for held in event.held}.values(), key=lambda h: used.get(h.lease, newest)):
             actions += self._relearn(event, held, before.get(held.lease), alarms.get(held.lease))
         for request in list(state.pending.values()):  # submitted while no node was known
-            reason = self._too_many(request.gpus)
+            shape = request.entry.shape
+            reason: Reason | None = self._never_there(request.gpus, request.gpu_type, shape)
+            reason = reason or self._never_allowed(request.project, shape)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions
@@ -341,7 +350,10 @@ class Scheduler:
             walltime_ms=held.walltime_ms,
             phase=phase,
             since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms,
-            cost=state.cost_of(lane, len(slots)),
+            cost=state.cost_on(node, lane, tuple(slots)),
+            cpus=held.cpus,
+            memory_bytes=held.memory_bytes,
+            kind=was.kind if was is not None else Kind(),
             cell=held.cell,
             age=was.age if was is not None else None,
             used=was.used if was is not None and was.used else state.next_seq(),
@@ -386,7 +398,7 @@ class Scheduler:
         hot = [lease for node in nodes for counts in node.lanes.values() for lease in counts.hot_leases]
         return [self._evict(self.state.leases[lease]) for lease in hot]
 
-    def _advance(self, lane: Lane) -> list[Action]:
+    def _advance(self) -> list[Action]:
         """Grant what fits, and make room for what is next, until nothing more is granted.
 
         A grant changes who is next: another cell of the same project, which a large one stood before, may come to stand
@@ -394,14 +406,15 @@ class Scheduler:
         """
         actions: list[Action] = []
         while True:
-            number = len(actions)
-            actions += self._walk(lane)
+            number, ahead = len(actions), Ahead()
+            for lane in LANES:
+                actions += self._walk(lane, ahead)
             if not any(isinstance(action, Grant) for action in actions[number:]):
                 return actions
 
-    def _walk(self, lane: Lane) -> list[Action]:
+    def _walk(self, lane: Lane, ahead: Ahead) -> list[Action]:
         actions: list[Action] = []
-        for request, decision in decisions(self.state, lane):
+        for request, decision in decisions(self.state, lane, ahead):
             match decision:
                 case Node():
                     actions.append(self._give(request, decision))
@@ -415,7 +428,8 @@ class Scheduler:
         return actions
 
     def _give(self, request: Request, node: Node) -> Grant:
-        slots = self.state.free_slots(node, request.lane, request.need)
+        shape = request.entry.shape
+        slots = self.state.free_slots(node, shape)
         self.state.drop(request, Standing.GRANTED)
         lease = Lease(
             id=request.lease,
@@ -430,7 +444,10 @@ class Scheduler:
             walltime_ms=request.walltime_ms,
             phase=Phase.GRANTED,
             since_ms=self._now_ms,
-            cost=self.state.cost_of(request.lane, len(slots)),
+            cost=self.state.cost_on(node, shape.lane, slots),
+            cpus=shape.wants.cpus,
+            memory_bytes=shape.wants.memory_bytes,
+            kind=shape.wants.kind,
             age=Age(request.entry.key[1], request.entry.key[3]),
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
@@ -449,7 +466,8 @@ class Scheduler:
             return Reclaim(lease.id, 0)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
         if lease.age is not None:
-            wanted = Wanted(lease.user, lease.project, lease.qos, len(lease.slots))
+            wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
+            wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
             self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
         account = self.state.accounts.of(lease.project)
         account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
@@ -463,6 +481,11 @@ class Scheduler:
         else:
             self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
         return Evict(lease.id)
+
+
+def _wanted(user: UserName, project: ProjectId, qos: str, need: int, wants: Wants) -> Wanted:
+    kind = msgspec.structs.replace(wants.kind, is_slice=False)  # slices may stand in for GPUs now, and not later
+    return Wanted(user, project, qos, need, msgspec.structs.replace(wants, kind=kind))
 
 
 def _grant(request_id: RequestId, lease: Lease) -> Grant:

@@ -1,21 +1,23 @@
 """Who is next, where it fits, and who must make room: questions only, answered on counts.
 
 One rule makes the order: **nobody is passed on a node that could hold them.** A request may run before one that stands
-ahead of it only on a node too small for that one, where it takes nothing away. So a request for many GPUs is not
-starved by small ones, and one that no connected node can hold blocks nobody.
+ahead of it only on a node that could not hold that one, or where the two use nothing of the same: there it takes
+nothing away. So a request for many GPUs is not starved by small ones, and one that no connected node can hold blocks
+nobody.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.accounts import Holder
+from gpu_worker.scheduler.accounts import Holder, Shape
 from gpu_worker.scheduler.reclaim import Plan, is_covered, takeable
-from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
+from gpu_worker.scheduler.resources import LANES, Amount, Lane
+from gpu_worker.scheduler.state import LEAVING, Lease, Node, Request, State
 
-#: Above every need and every node.
-ANY_SIZE = 1 << 60
+#: What requests ahead are to have on a node.
+Claims = Mapping[AgentId, list[Shape]]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -29,30 +31,80 @@ class Place(msgspec.Struct, frozen=True):
     reclaimed: tuple[Lease, ...] = ()  #: running cells that must be given back
 
 
+class Closed:
+    """Requests that wait, by shape: the nodes that could hold one are closed to whom it would be passed by."""
+
+    def __init__(self) -> None:
+        self._shapes: list[Shape] = []  #: none that another one of them stands for
+
+    def add(self, shape: Shape) -> None:
+        """One more waits."""
+        if not any(_stands_for(one, shape) for one in self._shapes):
+            self._shapes = [one for one in self._shapes if not _stands_for(shape, one)]
+            self._shapes.append(shape)
+
+    def to(self, node: Node, shape: Shape) -> bool:
+        """Whether the node is closed to such a request."""
+        return any(node.holds(one) and _is_rival(node, one, shape) for one in self._shapes)
+
+    def everywhere(self, shape: Shape) -> bool:
+        """Whether each node that could hold such a request is closed to it."""
+        return any(one.takes_in(shape) for one in self._shapes)
+
+
+def _stands_for(one: Shape, other: Shape) -> bool:
+    """Whether all that one closes is closed by the other too."""
+    mine, its = one.wants, other.wants
+    return (
+        one.takes_in(other) and bool(mine.cpus) >= bool(its.cpus) and bool(mine.memory_bytes) >= bool(its.memory_bytes)
+    )
+
+
+def _is_rival(node: Node, one: Shape, other: Shape) -> bool:
+    """Whether the two could use the same slot, CPU or memory of the node."""
+    mine, its = one.wants, other.wants
+    if one.lane == other.lane:
+        if mine.kind == its.kind:
+            return True
+        if not set(node.serving(one.lane, mine.kind)).isdisjoint(node.serving(other.lane, its.kind)):
+            return True
+    return bool((mine.cpus and its.cpus) or (mine.memory_bytes and its.memory_bytes))
+
+
+class Ahead:
+    """Who waits already, of all lanes walked so far. GPUs are walked before CPU slots: they have a node's CPUs first.
+
+    Whoever is granted passes those in `passed`; for those in `blocked` no room can be made.
+    """
+
+    def __init__(self) -> None:
+        self.passed, self.blocked = Closed(), Closed()
+
+
 class Line:
     """A lane's requests in order, while those that are reached may be granted and leave the line.
 
     One that is not granted is taken for granted while others are looked at, so that who comes next is decided as it
-    will be then. `narrow(need)` leaves out, from then on, all that need so many slots or more: they could only pass a
-    request that waits, on nodes that could hold it. Needs are few, so the walk ends soon after nothing fits.
+    will be then. `narrow(blocked)` leaves out, from then on, all that could only pass a request that waits, on nodes
+    that could hold it. Shapes are few, so the walk ends soon after nothing fits.
     """
 
     def __init__(self, state: State, lane: Lane) -> None:
-        self._state, self._lane = state, lane
-        self._below = ANY_SIZE
+        self._state = state
+        self._closed = {shape for shape in state.accounts.shapes if shape.lane != lane}
 
-    def narrow(self, need: int) -> None:
-        """Skip, from now on, requests for so many slots or more."""
-        self._below = min(self._below, need)
+    def narrow(self, blocked: Closed) -> None:
+        """Skip, from now on, requests to which every node that could hold them is closed."""
+        self._closed.update(shape for shape in self._state.accounts.shapes if blocked.everywhere(shape))
 
     def __iter__(self) -> Generator[Request]:
         state, accounts = self._state, self._state.accounts
         aside: list[Request] = []
         try:
-            while (found := accounts.next(self._lane, self._below)) is not None:
+            while (found := accounts.next(self._closed)) is not None:
                 request = state.pending[found[1].id]
                 yield request
-                if request.id in state.pending and self._below > 1:
+                if request.id in state.pending and not self._closed.issuperset(accounts.shapes):
                     accounts.leave(request.project, request.entry)
                     accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
                     aside.append(request)
@@ -62,10 +114,10 @@ class Line:
                 accounts.enter(request.project, request.entry)
 
 
-def decisions(state: State, lane: Lane) -> Generator[tuple[Request, Node | Place | None]]:
+def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generator[tuple[Request, Node | Place | None]]:
     """Each request of the lane that something can be said of, in order, with what is to become of it now.
 
-    The caller exhausts or closes it: meanwhile the line is not as it was.
+    The caller exhausts or closes it: meanwhile the line is not as it was. `before` is of lanes that come before.
 
     Yields
     ------
@@ -76,9 +128,8 @@ def decisions(state: State, lane: Lane) -> Generator[tuple[Request, Node | Place
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
     """
-    line = Line(state, lane)
-    passed = blocked = ANY_SIZE  # the least need of those that wait; and of those for which no room can be made
-    claimed: dict[AgentId, int] = {}
+    line, waiting = Line(state, lane), before or Ahead()
+    claims: dict[AgentId, list[Shape]] = {}
     ahead = 0
     walk = iter(line)
     try:
@@ -87,18 +138,19 @@ def decisions(state: State, lane: Lane) -> Generator[tuple[Request, Node | Place
             if capped is not None:
                 yield request, capped
                 continue
-            node = fit(state, request, passed)
+            shape = request.entry.shape
+            node = fit(state, shape, waiting.passed)
             if node is not None:
                 yield request, node
                 continue
-            passed = min(passed, request.need)
-            found = place(state, request, blocked, claimed) if ahead < state.settings.look_ahead else None
+            waiting.passed.add(shape)
+            found = place(state, request, waiting.blocked, claims) if ahead < state.settings.look_ahead else None
             if found is None:
-                blocked = min(blocked, request.need)
-                line.narrow(blocked)
+                waiting.blocked.add(shape)
+                line.narrow(waiting.blocked)
             elif found.agent is not None:
                 ahead += 1
-                claimed[found.agent] = claimed.get(found.agent, 0) + request.need
+                claims.setdefault(found.agent, []).append(shape)
             yield request, found
     finally:
         walk.close()
@@ -126,65 +178,94 @@ def _room_in(holder: Holder, missing: int, chosen: Mapping[LeaseId, None]) -> It
             yield lease
 
 
-def fit(state: State, request: Request, below: int) -> Node | None:
-    """The node, of fewer slots than `below`, whose free slots hold the request and are least torn by it."""
-    if below <= request.need:
+def fit(state: State, shape: Shape, passed: Closed) -> Node | None:
+    """The node, not closed by those who wait, that holds such a request now, with the least GPUs and least torn."""
+    if passed.everywhere(shape):
         return None
-    lane, need = request.lane, request.need
-    nodes = (state.nodes[agent] for agent in state.roomy[lane])
-    fitting = (node for node in nodes if node.lanes[lane].free >= need and node.lanes[lane].capacity < below)
-    return min(fitting, key=lambda node: (node.lanes[lane].free, node.seq), default=None)
+    nodes = (state.nodes[agent] for agent in state.roomy[shape.lane])
+    fitting = (
+        node
+        for node in nodes
+        if node.lanes[shape.lane].free >= shape.need
+        and node.holds(shape)
+        and _needed(shape).less(node.free(shape)).is_nothing
+        and not passed.to(node, shape)
+    )
+    return min(fitting, key=lambda node: (*node.least(shape), node.lanes[shape.lane].free, node.seq), default=None)
 
 
-def place(state: State, request: Request, below: int, claimed: Mapping[AgentId, int]) -> Place | None:
-    """Where, on a node of fewer slots than `below`, the request will fit without waiting for a running cell.
+def _needed(shape: Shape) -> Amount:
+    return Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes)
 
-    `claimed` slots, free or leaving, are meant for requests ahead of it. A node whose leaving slots suffice comes
-    first; then the one whose most recently used victim was used the longest ago. None where running cells are in the
-    way everywhere.
+
+def missing(state: State, node: Node, shape: Shape, claims: Claims) -> Amount:
+    """What such a request lacks there once all that leaves has left, and those ahead have what they claim."""
+    lacks = _needed(shape).less(node.free(shape))
+    if node.is_all(shape):
+        claimed = sum(one.need for one in claims.get(node.agent, ()) if one.lane == shape.lane)
+        return Amount(lacks.slots - node.lanes[shape.lane].leaving + claimed)
+    for lease in map(state.leases.__getitem__, node.leases):
+        if lease.phase in LEAVING:
+            lacks = lacks.less(node.part_of(lease, shape))
+    serving = set(node.serving(shape.lane, shape.wants.kind))
+    for one in claims.get(node.agent, ()):
+        shared = len(serving.intersection(node.serving(one.lane, one.wants.kind)))
+        lacks = lacks.less(Amount(-min(one.need, shared), -one.wants.cpus, -one.wants.memory_bytes))
+    return lacks
+
+
+def place(state: State, request: Request, blocked: Closed, claims: Claims) -> Place | None:
+    """Where, on a node that is not closed, the request will fit without waiting for a running cell.
+
+    What those ahead claim, free or leaving, is meant for them. A node where what leaves suffices comes first; then the
+    one whose most recently used victim was used the longest ago. None where running cells are in the way everywhere.
     """
-    lane, need = request.lane, request.need
-
-    def missing(node: Node) -> int:
-        counts = node.lanes[lane]
-        return need - (counts.free + counts.leaving - claimed.get(node.agent, 0))
-
-    roomy = (state.nodes[agent] for agent in state.roomy[lane])
-    ready = (node for node in roomy if missing(node) <= 0 and node.lanes[lane].capacity < below)
-    first = min(ready, key=lambda node: (-missing(node), node.seq), default=None)
-    if first is not None:
-        return Place(first.agent)
+    shape = request.entry.shape
+    lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
+    able = [
+        node
+        for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.roomy[lane]))
+        if node.holds(shape) and not blocked.to(node, shape)
+    ]
+    ready = [
+        (-lacks.slots, node.seq, node) for node in able if (lacks := missing(state, node, shape, claims)).is_nothing
+    ]
+    if ready:
+        return Place(min(ready, key=lambda one: one[:2])[2].agent)
     best: Place | None = None
-    for agent in state.warm[lane]:
-        node = state.nodes[agent]
-        if missing(node) <= node.lanes[lane].hot and node.lanes[lane].capacity < below:
-            found = Place(agent, _victims(state, node, lane, missing(node)))
-            if best is None or _last_used(found) < _last_used(best):
+    for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
+        if node.holds(shape) and not blocked.to(node, shape):
+            victims = _victims(state, node, shape, missing(state, node, shape, claims))
+            found = Place(node.agent, victims) if victims is not None else None
+            if found is not None and (best is None or _last_used(found) < _last_used(best)):
                 best = found
-    return best or _reclaim(state, request, below, missing)
+    return best or _reclaim(state, request, blocked, claims)
 
 
-def _reclaim(state: State, request: Request, below: int, missing: Callable[[Node], int]) -> Place | None:
+def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) -> Place | None:
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
-    lane, now_ms = request.lane, state.accounts.now_ms
+    shape, now_ms = request.entry.shape, state.accounts.now_ms
     best: tuple[int, int, Place] | None = None
-    if not is_covered(state.accounts.of(request.project), request.entry.shape.cost):
+    if not is_covered(state.accounts.of(request.project), shape.cost):
         return None
     for node in state.nodes.values():
-        if node.is_drained or not request.need <= node.lanes[lane].capacity < below:
+        if node.is_drained or not node.holds(shape) or blocked.to(node, shape):
             continue
-        rest = missing(node) - node.lanes[lane].hot
+        lacks = missing(state, node, shape, claims)
+        rest = lacks
+        for hot in _hot(state, node, shape):
+            rest = rest.less(node.part_of(hot, shape))
         plan = Plan(state, request)
         chosen: list[Lease] = []
-        for lease in takeable(state, node, lane):
-            if rest > 0 and plan.takes(lease):
+        for lease in takeable(state, node, shape.lane):
+            part = node.part_of(lease, shape)
+            if rest.gains(part) and plan.takes(lease):
                 chosen.append(lease)
-                rest -= len(lease.slots)
-        if rest <= 0 and chosen:
+                rest, lacks = rest.less(part), lacks.less(part)
+        if rest.is_nothing and chosen:
             lost = sum((now_ms - lease.since_ms) * len(lease.slots) for lease in chosen)
-            hot = _victims(state, node, lane, missing(node) - sum(len(lease.slots) for lease in chosen))
             if best is None or (lost, node.seq) < best[:2]:
-                best = lost, node.seq, Place(node.agent, hot, tuple(chosen))
+                best = lost, node.seq, Place(node.agent, _victims(state, node, shape, lacks) or (), tuple(chosen))
     return best[2] if best is not None else None
 
 
@@ -193,17 +274,30 @@ def _last_used(place: Place) -> list[int]:
     return [lease.used for lease in reversed(place.victims)]
 
 
-def _victims(state: State, node: Node, lane: Lane, missing: int) -> tuple[Lease, ...]:
-    """Hot leases of the node, least recently used first, as many as free so many slots and none that is not needed."""
+def _hot(state: State, node: Node, shape: Shape) -> list[Lease]:
+    """Hot leases of the node that such a request may have the place of, least recently used first."""
+    leases = [state.leases[hot] for lane in LANES for hot in node.lanes[lane].hot_leases]
+    if not shape.wants.is_more:
+        return [lease for lease in leases if lease.lane == shape.lane]
+    return sorted(leases, key=lambda lease: lease.used)
+
+
+def _victims(state: State, node: Node, shape: Shape, lacks: Amount) -> tuple[Lease, ...] | None:
+    """Hot leases of the node, least recently used first, that have what is lacking, and none that is not needed.
+
+    None where all of them together have not enough.
+    """
     chosen: list[Lease] = []
-    for hot in node.lanes[lane].hot_leases:
-        if missing <= 0:
-            break
-        chosen.append(state.leases[hot])
-        missing -= len(chosen[-1].slots)
-    surplus = -missing
+    for lease in _hot(state, node, shape):
+        part = node.part_of(lease, shape)
+        if lacks.gains(part):
+            chosen.append(lease)
+            lacks = lacks.less(part)
+    if not lacks.is_nothing:
+        return None
     for lease in reversed(chosen[:]):
-        if len(lease.slots) <= surplus:
+        without = lacks.less(Amount(0).less(node.part_of(lease, shape)))
+        if without.is_nothing:
             chosen.remove(lease)
-            surplus -= len(lease.slots)
+            lacks = without
     return tuple(chosen)

@@ -11,7 +11,8 @@ import msgspec
 from gpu_worker.scheduler.accounts import Account
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
-from gpu_worker.scheduler.state import Lane, Lease, Node, Request, State
+from gpu_worker.scheduler.resources import Lane
+from gpu_worker.scheduler.state import Lease, Node, Request, State
 
 
 class Branch(msgspec.Struct, frozen=True):
@@ -71,7 +72,8 @@ class Plan:
         mine, others = parting(self._account, self._state.accounts.of(victim.project))
         if not mine or not others or not mine[0].covers(self._cost):
             return False
-        if any(self._kept(branch) - victim.cost <= branch.guaranteed - GPU_MILLI for branch in others):
+        whole = min(GPU_MILLI, victim.cost)  # of a slice nothing is taken from who is within a guarantee
+        if any(self._kept(branch) - victim.cost <= branch.guaranteed - whole for branch in others):
             return False
         for branch in others:
             name = branch.account.project.id

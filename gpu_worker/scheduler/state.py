@@ -1,23 +1,24 @@
 """What the scheduler knows: tables, and indexes over them. Only this file changes either.
 
 A *lane* is the kind of slot that a request would use. GPUs and MIG slices are one lane, CPU slots the other. A request
-for GPUs uses CPU slots only in a pool that has shown no GPU since it started.
+for GPUs uses CPU slots only in a pool that has shown no GPU since it started. CPUs and host memory of a node are of
+both lanes: whatever a lease asked for of them is its own until it ends.
 """
 
+from collections import Counter
 from typing import Literal, TypeVar
 
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.accounts import Accounts, Entry
+from gpu_worker.scheduler.accounts import Accounts, Entry, Shape
 from gpu_worker.scheduler.ages import Age, Ages
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
+from gpu_worker.scheduler.resources import LANES, PLAIN, Amount, Kind, Lane, Offer, Wants, kind_of
 
-Lane = Literal["gpu", "cpu"]
 Value = TypeVar("Value")
-LANES: tuple[Lane, ...] = ("gpu", "cpu")
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
 LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
@@ -33,6 +34,7 @@ class Request(msgspec.Struct):
     project: ProjectId
     qos: str
     gpus: int
+    gpu_type: str
     walltime_ms: int
     is_walltime_asked: bool  #: else it is what the QoS gives
     lane: Lane
@@ -62,6 +64,9 @@ class Lease(msgspec.Struct):
     since_ms: int  #: when the phase began; for a busy lease, when its cell did
     cost: int  #: thousandths of a GPU
     counted_ms: int = 0  #: until when what it used is in the history of its project
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+    kind: Kind = Kind()  #: of slots that was asked for, as far as it is known
     cell: CellId | None = None
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
@@ -89,6 +94,51 @@ class Node(msgspec.Struct):
     leases: dict[LeaseId, None]
     lanes: dict[Lane, Counts]
     is_drained: bool = False  #: it is given nothing more
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+    free_cpus: int = 0
+    free_memory_bytes: int = 0
+    #: What follows from the slots, which never change, once it was asked for.
+    _serving: dict[tuple[Lane, Kind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
+    _holds: dict[Shape, bool] = msgspec.field(default_factory=dict)
+
+    def serving(self, lane: Lane, kind: Kind) -> tuple[SlotId, ...]:
+        """The slots of a lane that are of a kind: those that cost and have least first, then in the node's order."""
+        if (lane, kind) not in self._serving:
+            of_kind = [slot for slot in self.slots.values() if lane_of(slot) == lane and kind.serves(slot)]
+            of_kind.sort(key=lambda slot: (slot.milli, slot.memory_bytes))
+            self._serving[lane, kind] = tuple(slot.id for slot in of_kind)
+        return self._serving[lane, kind]
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether it could hold such a request if nothing ran there."""
+        if shape not in self._holds:
+            wants = shape.wants
+            enough = len(self.serving(shape.lane, wants.kind)) >= shape.need
+            self._holds[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
+        return self._holds[shape]
+
+    def is_all(self, shape: Shape) -> bool:
+        """Whether all slots of the lane serve such a request, and slots are all that it needs."""
+        serving = self.serving(shape.lane, shape.wants.kind)
+        return not shape.wants.is_more and len(serving) == self.lanes[shape.lane].capacity
+
+    def free(self, shape: Shape) -> Amount:
+        """What is free of what such a request may use."""
+        if self.is_all(shape):
+            return Amount(self.lanes[shape.lane].free)
+        free = sum(self.tenants[slot] is None for slot in self.serving(shape.lane, shape.wants.kind))
+        return Amount(free, self.free_cpus, self.free_memory_bytes)
+
+    def part_of(self, lease: Lease, shape: Shape) -> Amount:
+        """What a lease has of what such a request may use."""
+        serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
+        return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
+
+    def least(self, shape: Shape) -> tuple[int, int]:
+        """The cost and the memory of the least slot that serves such a request."""
+        slot = self.slots[self.serving(shape.lane, shape.wants.kind)[0]]
+        return slot.milli, slot.memory_bytes
 
 
 def lane_of(slot: Slot) -> Lane:
@@ -108,6 +158,9 @@ class State:
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
         #: The most slots of a lane that one node has shown since the start, also if it is lost now.
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)
+        #: What the pool has shown since the start: kinds of slots, without names; and nodes.
+        self.offered: dict[Slot, None] = {}
+        self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
 
         self.accounts = Accounts(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
@@ -140,9 +193,24 @@ class State:
         self._seq += 1
         return self._seq
 
-    def cost_of(self, lane: Lane, slots: int) -> int:
-        """What so many slots count, in thousandths of a GPU."""
-        return slots * GPU_MILLI if lane == "gpu" or not self.largest["gpu"] else 0
+    def cost_of(self, lane: Lane, milli: int) -> int:
+        """What slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
+        return milli if lane == "gpu" or not self.largest["gpu"] else 0
+
+    def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
+        """What these slots of a node count, in thousandths of a GPU."""
+        return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
+
+    def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: str) -> Shape:
+        """The shape of a request in the pool as it is known now; `wants` may be of a former one."""
+        lane, need = self.lane_for(gpus), max(1, gpus)
+        kind = Kind((), wants.kind.memory_bytes)
+        if lane == "gpu" or gpu_type:
+            kind = kind_of(gpu_type, wants.kind.memory_bytes, self.offered if lane == "gpu" else {})
+        wants = Wants(kind, wants.cpus, wants.memory_bytes)
+        each = [slot.milli for slot in self.offered if lane_of(slot) == lane and kind.serves(slot)]
+        cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
+        return Shape(lane, need, cost, qos, PLAIN if wants == PLAIN else wants)
 
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""
@@ -166,10 +234,12 @@ class State:
 
     # Nodes
 
-    def join(self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int) -> None:
+    def join(
+        self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int = 0, memory_bytes: int = 0
+    ) -> None:
         """Add a node with all of its slots free."""
         lanes = {lane: Counts() for lane in LANES}
-        node = Node(agent, name, seq, {}, {}, {}, lanes, is_drained=agent in self.drained)
+        node = Node(agent, name, seq, {}, {}, {}, lanes, agent in self.drained, cpus, memory_bytes, cpus, memory_bytes)
         for slot in slots:
             if slot.id not in node.slots:
                 node.slots[slot.id] = slot
@@ -187,18 +257,37 @@ class State:
             self._note_room(node, lane)
         if is_first_gpu:
             for lease in self.leases.values():
-                lease.cost = self.cost_of(lease.lane, len(lease.slots))
+                lease.cost = self.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
                 self._count(lease, +1)
+        if self._show(node):
             for request in self.pending.values():
-                if request.standing is Standing.QUEUED:
-                    self.accounts.leave(request.project, request.entry)
-                request.lane = self.lane_for(request.gpus)
-                cost = self.cost_of(request.lane, request.need)
-                shape = msgspec.structs.replace(request.entry.shape, lane=request.lane, cost=cost)
-                request.entry = msgspec.structs.replace(request.entry, shape=shape)
-                if request.standing is Standing.QUEUED:
-                    self.accounts.enter(request.project, request.entry)
+                self._reshape(request)
         self._note_capacity()
+
+    def _show(self, node: Node) -> bool:
+        """Note what a node offers; whether the pool had not shown one of its kinds of slots before."""
+        before = len(self.offered)
+        for lane in LANES:
+            slots = Counter(
+                msgspec.structs.replace(slot, id=SlotId("")) for slot in node.slots.values() if lane_of(slot) == lane
+            )
+            self.offered.update(dict.fromkeys(slots))
+            if slots:
+                self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes)] = None
+        return len(self.offered) > before
+
+    def _reshape(self, request: Request) -> None:
+        """What is in the pool now may serve it in another way, or at another cost."""
+        old = request.entry.shape
+        shape = self.shape_of(request.gpus, request.gpu_type, old.wants, request.qos)
+        if shape == old:
+            return
+        if request.standing is Standing.QUEUED:
+            self.accounts.leave(request.project, request.entry)
+        request.lane = shape.lane
+        request.entry = msgspec.structs.replace(request.entry, shape=shape)
+        if request.standing is Standing.QUEUED:
+            self.accounts.enter(request.project, request.entry)
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""
@@ -228,15 +317,16 @@ class State:
     @property
     def capacity(self) -> int:
         """What the connected nodes offer, in thousandths of a GPU."""
-        return sum(self.cost_of(lane, node.lanes[lane].capacity) for node in self.nodes.values() for lane in LANES)
+        slots = [slot for node in self.nodes.values() for slot in node.slots.values()]
+        return sum(self.cost_of(lane_of(slot), slot.milli) for slot in slots)
 
     def _note_capacity(self) -> None:
         self.accounts.has(self.capacity)
 
-    def free_slots(self, node: Node, lane: Lane, number: int) -> tuple[SlotId, ...]:
-        """The first free slots of a lane, in the node's own order."""
-        free = [slot.id for slot in node.slots.values() if lane_of(slot) == lane and node.tenants[slot.id] is None]
-        return tuple(free[:number])
+    def free_slots(self, node: Node, shape: Shape) -> tuple[SlotId, ...]:
+        """The free slots of a node that such a request is given: those that cost and have least."""
+        free = [slot for slot in node.serving(shape.lane, shape.wants.kind) if node.tenants[slot] is None]
+        return tuple(free[: shape.need])
 
     # Requests
 
@@ -288,6 +378,8 @@ class State:
             assert node.tenants[slot] is None, f"slot {slot} would have two tenants"
             node.tenants[slot] = lease.id
         node.lanes[lease.lane].free -= len(lease.slots)
+        node.free_cpus -= lease.cpus
+        node.free_memory_bytes -= lease.memory_bytes
         node.leases[lease.id] = None
         self.leases[lease.id] = lease
         lease.counted_ms = self.accounts.now_ms
@@ -319,6 +411,8 @@ class State:
         for slot in lease.slots:
             node.tenants[slot] = None
         node.lanes[lease.lane].free += len(lease.slots)
+        node.free_cpus += lease.cpus
+        node.free_memory_bytes += lease.memory_bytes
         self._note_room(node, lease.lane)
         del node.leases[lease.id]
         del self.leases[lease.id]

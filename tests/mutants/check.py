@@ -22,8 +22,8 @@ SCHEDULER = Path("gpu_worker") / "scheduler"
 TESTS = [
     f"tests/scheduler/test_{name}.py"
     for name in (
-        *("periods", "projects", "scenarios", "quotas", "reclaim", "promises", "shares", "credits", "lending", "drain"),
-        *("pause", "coverage", "crowd", "histories"),
+        *("periods", "projects", "scenarios", "quotas", "reclaim", "resources", "promises", "shares", "credits"),
+        *("lending", "drain", "pause", "coverage", "crowd", "histories"),
     )
 ]
 #: A mutant that takes so many times as long as the code as it is hangs.

@@ -27,11 +27,13 @@ class AgeBook:
 
     def reclaimed(self, lease: "Tenancy", now_ms: int) -> None:
         if lease.age is not None:
-            wanted = (lease.user, lease.project, lease.qos, len(lease.slots))
+            rest = (lease.gpu_type, lease.gpu_memory_bytes, lease.cpus, lease.memory_bytes)
+            wanted = (lease.user, lease.project, lease.qos, len(lease.slots), *rest)
             self.lost[lease.session] = wanted, lease.age, now_ms + HOUR
 
     def asked(self, asked: "ev.RequestSubmitted", now_ms: int) -> tuple[int, int] | None:
         """When the request is due, and its number, if it is for a cell that was reclaimed within the hour."""
         wanted, age, until_ms = self.lost.pop(asked.session, ((), (0, 0), 0))
-        is_same = wanted == (asked.user, asked.project, asked.qos, max(1, asked.gpus))
+        rest = (asked.gpu_type, asked.gpu_memory_bytes, asked.cpus, asked.memory_bytes)
+        is_same = wanted == (asked.user, asked.project, asked.qos, max(1, asked.gpus), *rest)
         return age if is_same and now_ms < until_ms else None

@@ -71,8 +71,10 @@ class Bench:
         self.now_ms += ms
         return self.say(ev.Tick())
 
-    def join(self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.Held) -> list[Action]:
-        return self.say(ev.AgentJoined(AgentId(agent), f"node-{agent}", offered, held))
+    def join(
+        self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.Held, cpus: int = 0, memory_bytes: int = 0
+    ) -> list[Action]:
+        return self.say(ev.AgentJoined(AgentId(agent), f"node-{agent}", offered, held, cpus, memory_bytes))
 
     def lose(self, agent: str) -> list[Action]:
         return self.say(ev.AgentLost(AgentId(agent)))
@@ -90,12 +92,16 @@ class Bench:
         walltime_ms: int | None = None,
         user: str = "",
         project: str = "p",
+        gpu_type: str = "",
+        gpu_memory_bytes: int = 0,
+        cpus: int = 0,
+        memory_bytes: int = 0,
     ) -> list[Action]:
         """The n-th request of a session, "ann/1", for the lease "ann:1"."""
         return self.say(
             ev.RequestSubmitted(
                 RequestId(f"{session}/{n}"), LeaseId(f"{session}:{n}"), SessionId(session), UserName(user or session),
-                ProjectId(project), qos, gpus, walltime_ms,
+                ProjectId(project), qos, gpus, walltime_ms, gpu_type, gpu_memory_bytes, cpus, memory_bytes,
             )
         )  # fmt: skip
 
@@ -121,6 +127,12 @@ class Bench:
         said = waiting(self.scheduler.state, RequestId(request), self.now_ms)
         assert said is not None
         return said
+
+
+def models(number: int, name: str, gb: int, kind: str = "gpu", milli: int = 1000) -> tuple[ev.Slot, ...]:
+    """Slots of a model, each named after it."""
+    word = name.rsplit(maxsplit=1)[-1]
+    return tuple(ev.Slot(SlotId(f"{word}-{i}"), kind, name, gb * 10**9, milli) for i in range(number))  # type: ignore[arg-type]
 
 
 def held(

@@ -31,8 +31,7 @@ class CreditBook:
                     surplus["project", name] = used.get(("project", name), 0) - referee.guaranteed(name)
             free = 0
             if parent is None:
-                offered = (referee.worth(lane, 1) for slots in referee.nodes.values() for lane in slots.values())
-                free = max(0, sum(offered) - sum(referee.guaranteed(who[1]) for who in surplus))
+                free = max(0, referee.offered() - sum(referee.guaranteed(who[1]) for who in surplus))
             else:
                 rest = used.get(("project", parent), 0) - referee.guaranteed(parent) - sum(surplus.values())
                 surplus["members", parent] = rest

@@ -28,9 +28,8 @@ def leaves_what_is_kept(referee: "Referee", wish: "Wish", used: Amounts) -> bool
     cost = referee.cost(wish.event)
     if not cost:
         return True
-    offered = sum(referee.worth(lane, 1) for slots in referee.nodes.values() for lane in slots.values())
     tops = {referee.path(who[1])[0] for who in used if who[0] == "project"}
-    scopes = [(offered - sum(used_by(used, top) for top in tops), list[int]())]
+    scopes = [(referee.offered() - sum(used_by(used, top) for top in tops), list[int]())]
     names = referee.path(wish.event.project)
     for depth, name in enumerate(names):
         left = referee.guaranteed(name) - used_by(used, name)

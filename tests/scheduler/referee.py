@@ -3,6 +3,7 @@
 It keeps books of its own, and raises AssertionError with a sentence at the first promise that is broken.
 """
 
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -61,12 +62,18 @@ class Tenancy:
     begun_ms: int = 0
     is_pausing: bool = False
     age: tuple[int, int] | None = None  # when it was due, and its number
+    cpus: int = 0
+    memory_bytes: int = 0
+    gpu_type: str = ""  # what was asked for, as far as it is known
+    gpu_memory_bytes: int = 0
 
 
 @dataclass
 class Referee:
     settings: Settings
     nodes: dict[str, dict[str, str]] = field(default_factory=dict)  # agent -> slot -> lane
+    offers: dict[str, ev.AgentJoined] = field(default_factory=dict)  # what each agent there has
+    shown: list[ev.AgentJoined] = field(default_factory=list)  # what any agent ever had
     wishes: dict[str, Wish] = field(default_factory=dict)
     leases: dict[str, Tenancy] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -131,6 +138,59 @@ class Referee:
             self.add(used, self.who(order[-1].event), self.cost(order[-1].event), 1)
         return [(wish, max(1, wish.event.gpus)) for wish in order if self.is_below_limits(wish, held)]
 
+    # What a request may use: the referee's own reading
+
+    def names_a_slice(self, asked: ev.RequestSubmitted) -> bool:
+        return re.search(r"\bmig\b|\b\d+g\b", asked.gpu_type.lower()) is not None
+
+    def serves(self, slot: ev.Slot, asked: ev.RequestSubmitted) -> bool:
+        lane = "cpu" if slot.kind == "cpu" else "gpu"
+        words = re.split(r"[^a-z0-9]+", asked.gpu_type.lower().strip())
+        if lane != self.lane(asked.gpus) or slot.memory_bytes < asked.gpu_memory_bytes:
+            return False
+        name = re.split(r"[^a-z0-9]+", f"{slot.name} {slot.kind}".lower())
+        if not all(word in name for word in words if word):
+            return False
+        if slot.kind == "mig":
+            has_whole = any(one.kind == "gpu" for offer in self.shown for one in offer.slots)
+            return self.names_a_slice(asked) or not has_whole
+        return not self.names_a_slice(asked)
+
+    def serving(self, offer: ev.AgentJoined, asked: ev.RequestSubmitted) -> set[str]:
+        return {slot.id for slot in offer.slots if self.serves(slot, asked)}
+
+    def holds(self, offer: ev.AgentJoined, asked: ev.RequestSubmitted) -> bool:
+        enough = len(self.serving(offer, asked)) >= max(1, asked.gpus)
+        return enough and asked.cpus <= offer.cpus and asked.memory_bytes <= offer.memory_bytes
+
+    def could_hold(self, agent: str, asked: ev.RequestSubmitted) -> bool:
+        return self.holds(self.offers[agent], asked)
+
+    def would_fit(self, agent: str, asked: ev.RequestSubmitted, *gone: str, without: tuple[str, ...] = ()) -> bool:
+        """Whether it fits what is free there, once leases in these states and these leases are gone."""
+        offer = self.offers[agent]
+        here = [
+            lease
+            for name, lease in self.leases.items()
+            if lease.agent == agent and lease.state not in gone and name not in without
+        ]
+        free = self.serving(offer, asked) - {slot for lease in here for slot in lease.slots}
+        cpus, memory = sum(lease.cpus for lease in here), sum(lease.memory_bytes for lease in here)
+        enough = len(free) >= max(1, asked.gpus)
+        return enough and asked.cpus + cpus <= offer.cpus and asked.memory_bytes + memory <= offer.memory_bytes
+
+    def are_rivals(self, agent: str, one: ev.RequestSubmitted, other: ev.RequestSubmitted) -> bool:
+        """Whether both could use the same slot, CPUs or memory of the node."""
+        offer = self.offers[agent]
+        slots = self.serving(offer, one) & self.serving(offer, other)
+        return bool(slots or (one.cpus and other.cpus) or (one.memory_bytes and other.memory_bytes))
+
+    def uses_nothing_special(self, asked: ev.RequestSubmitted) -> bool:
+        return not (asked.gpu_type or asked.gpu_memory_bytes or asked.cpus or asked.memory_bytes)
+
+    def is_alike(self, agent: str) -> bool:
+        return all(slot.kind != "mig" for slot in self.offers[agent].slots)
+
     # Who pays: the referee's own reading of the projects
 
     def project(self, name: str) -> Project:
@@ -150,10 +210,16 @@ class Referee:
         return project.limit_milli if project.can_borrow else self.guaranteed(name)
 
     def cost(self, asked: ev.RequestSubmitted) -> int:
-        return self.worth(self.lane(asked.gpus), max(1, asked.gpus))
+        each = [slot.milli for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        return self.worth(self.lane(asked.gpus), max(1, asked.gpus) * max(each, default=1000))
 
-    def worth(self, lane: str, slots: int) -> int:
-        return 1000 * slots if lane == "gpu" or not self.largest["gpu"] else 0
+    def worth(self, lane: str, milli: int) -> int:
+        return milli if lane == "gpu" or not self.largest["gpu"] else 0
+
+    def offered(self) -> int:
+        """What the pool has now, in thousandths of a GPU."""
+        slots = [slot for offer in self.offers.values() for slot in offer.slots]
+        return sum(self.worth("cpu" if slot.kind == "cpu" else "gpu", slot.milli) for slot in slots)
 
     def who(self, of: ev.RequestSubmitted | Tenancy) -> list[tuple[str, ...]]:
         """Whose amounts it counts for: projects, the user in the project, the user in the QoS."""
@@ -173,7 +239,8 @@ class Referee:
 
     def cost_of(self, lease: Tenancy) -> int:
         lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
-        return self.worth(lanes.pop() if lanes else "cpu", len(lease.slots))
+        milli = sum(slot.milli for slot in self.offers[lease.agent].slots if slot.id in lease.slots)
+        return self.worth(lanes.pop() if lanes else "cpu", milli)
 
     def is_below_limits(self, wish: Wish, amounts: dict[tuple[str, ...], int]) -> bool:
         asked = wish.event
@@ -333,6 +400,8 @@ class Referee:
                     if name not in held:
                         due.add(("end", name))
                     del self.leases[name]
+                self.offers[event.agent] = event
+                self.shown.append(event)
                 self.nodes[event.agent] = {s.id: "cpu" if s.kind == "cpu" else "gpu" for s in event.slots}
                 for lane in self.largest:
                     self.largest[lane] = max(self.largest[lane], self.capacity(event.agent, lane))
@@ -350,12 +419,15 @@ class Referee:
                         was.request if was else None, h.cell,
                     )  # fmt: skip
                     self.leases[name].begun_ms = now_ms - h.running_ms
+                    self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].age = was.age
+                        self.leases[name].gpu_type = was.gpu_type
+                        self.leases[name].gpu_memory_bytes = was.gpu_memory_bytes
                         self.leases[name].since_ms, self.leases[name].grant = was.since_ms, was.grant
                 for request, wish in self.wishes.items():
-                    if self.never_fits(wish.event.gpus):
+                    if self.never_fits(wish.event) or not self.could_be_allowed(wish):
                         due.add(("refuse", request))
             case ev.AgentLost():
                 for name in [name for name, lease in self.leases.items() if lease.agent == event.agent]:
@@ -363,6 +435,7 @@ class Referee:
                     self.note_use(self.leases[name])
                     del self.leases[name]
                 self.nodes.pop(event.agent, None)
+                self.offers.pop(event.agent, None)
             case ev.NodeDrained():
                 self.drained = (self.drained | {event.agent}) if event.is_drained else self.drained - {event.agent}
             case ev.RequestSubmitted():
@@ -430,7 +503,7 @@ class Referee:
         if (
             qos is None
             or (event.walltime_ms or 0) > qos.walltime_ms
-            or self.never_fits(event.gpus)
+            or self.never_fits(event)
             or not self.could_be_allowed(Wish(event, (0, 0)))
             or len(mine) >= qos.queued_per_user
         ):
@@ -449,8 +522,8 @@ class Referee:
         self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due)
         return {("refuse", earlier)} if earlier else set()
 
-    def never_fits(self, gpus: int) -> bool:
-        return any(self.largest.values()) and max(1, gpus) > self.largest[self.lane(gpus)]
+    def never_fits(self, asked: ev.RequestSubmitted) -> bool:
+        return any(self.largest.values()) and not any(self.holds(offer, asked) for offer in self.shown)
 
     def see_grant(self, event: ev.Event, grant: act.Grant, now_ms: int) -> None:
         if grant.request not in self.wishes:
@@ -472,22 +545,25 @@ class Referee:
         assert len(set(grant.slots)) == len(grant.slots) == need, f"{grant} is not what was asked for"
         taken = self.taken(grant.agent)
         for slot in grant.slots:
-            assert self.nodes[grant.agent].get(slot) == lane, f"{grant}: {slot} is not a {lane} slot of the node"
+            assert slot in self.serving(self.offers[grant.agent], asked), f"{grant}: {slot} is not what was asked for"
             assert slot not in taken, f"{slot} has two tenants: {taken[slot]} and {grant.lease}"
+        assert self.would_fit(grant.agent, asked), f"{grant}: CPUs or memory have two tenants"
         owners = [name for name, lease in self.leases.items() if lease.session == grant.session]
         assert not owners, f"session {grant.session} has {owners} and gets another lease"
         line = self.eligible(lane)
         assert any(one is wish for one, _ in line), f"{grant.request} may not run: a limit, or a QoS that never borrows"
-        for other, others_need in line:
-            if other is wish:
-                break
-            if others_need <= self.capacity(grant.agent, lane):
+        before = [other for other, _ in line]
+        before = before[: next(n for n, other in enumerate(before) if other is wish)]
+        before += [other for other, _ in self.eligible("gpu")] if lane == "cpu" else []
+        for other in before:
+            if self.could_hold(grant.agent, other.event) and self.are_rivals(grant.agent, asked, other.event):
                 raise AssertionError(f"{grant.request} passed {other.event.request} on a node that can hold it")
         del self.wishes[grant.request]
         self.ended.add(grant.request)
         self.leases[grant.lease] = Tenancy(
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
-            grant.request, grant=grant, age=(wish.due, wish.order[1]),
+            grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
+            gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes,
         )  # fmt: skip
 
     def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
@@ -508,9 +584,10 @@ class Referee:
                 withdrawn = isinstance(event, ev.RequestWithdrawn) and event.request == lease.request
                 assert overdue or withdrawn or asks_itself, f"{evict} before its first cell could begin"
             case "hot":
-                lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
                 somebody = any(
-                    need <= self.capacity(lease.agent, lane) for lane in lanes for _, need in self.eligible(lane)
+                    self.could_hold(lease.agent, one.event) and self.frees(lease, one.event)
+                    for lane in self.largest
+                    for one, _ in self.eligible(lane)
                 )
                 is_drained = lease.agent in self.drained
                 assert (
@@ -521,6 +598,11 @@ class Referee:
             case _:
                 raise AssertionError(f"{evict} of a lease that is {lease.state}")
         lease.state, lease.asked_ms = "leaving", now_ms
+
+    def frees(self, lease: Tenancy, asked: ev.RequestSubmitted) -> bool:
+        """Whether the lease has anything that the request may use."""
+        slots = set(lease.slots) & self.serving(self.offers[lease.agent], asked)
+        return bool(slots or (lease.cpus and asked.cpus) or (lease.memory_bytes and asked.memory_bytes))
 
     def has_no_budget(self, lease: Tenancy) -> bool:
         return self.cost_of(lease) > 0 and any(map(self.is_spent, self.path(lease.project)))
@@ -552,7 +634,10 @@ class Referee:
         assert lease.agent not in self.drained, f"{reclaim} on a node that is being drained"
         lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
         owners = [
-            wish for lane in lanes for wish, need in self.eligible(lane) if need <= self.capacity(lease.agent, lane)
+            wish
+            for lane in lanes
+            for wish, _ in self.eligible(lane)
+            if self.could_hold(lease.agent, wish.event) and self.frees(lease, wish.event)
         ]
         assert any(self.may_take(wish, lease) for wish in owners), f"{reclaim} for nobody who is guaranteed it"
         lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
@@ -583,7 +668,8 @@ class Referee:
         if self.at_level(used, mine[0]) + self.cost(wish.event) > self.promised_at(mine[0]):
             return False
         return all(
-            self.at_level(kept, level) - self.cost_of(lease) > self.promised_at(level) - 1000 for level in theirs
+            self.at_level(kept, level) - self.cost_of(lease) > self.promised_at(level) - min(1000, self.cost_of(lease))
+            for level in theirs
         )
 
     def levels(self, name: str) -> list[tuple[str, bool]]:
@@ -632,36 +718,36 @@ class Referee:
     def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int], now_ms: int) -> None:
         waiting = self.eligible(lane)
         agents = [agent for agent in self.nodes if self.capacity(agent, lane) and agent not in self.drained]
+        others = [one.event for one, _ in self.eligible("gpu")] if lane == "cpu" else []
         for agent in agents:
-            first = next(((w, need) for w, need in waiting if need <= self.capacity(agent, lane)), None)
-            if first is not None:
-                name, need = first[0].event.request, first[1]
-                is_idle = self.free(agent, lane) >= need
-                assert not is_idle, f"{name} is next on {agent}, fits its free slots, and waits"
-        head = next(
-            ((w, need) for w, need in waiting if any(need <= self.capacity(agent, lane) for agent in agents)), None
-        )
-        if head is not None:
-            need = head[1]
-            leaving = {a: self.free(a, lane) + self.in_state(a, lane, *LEAVING) for a in agents}
-            could = any(leaving[a] + self.in_state(a, lane, "hot") >= need for a in agents)
-            does = any(leaving[a] >= need for a in agents)
-            assert does or not could, f"hot sessions could make room for {head[0].event.request}, and nobody was asked"
-            if need == 1 and not does and head[0] is waiting[0][0]:  # who is ahead counts as served
+            before = [one for one in others if self.could_hold(agent, one)]
+            for wish, _ in waiting:
+                asked = wish.event
+                if self.could_hold(agent, asked):
+                    is_next = not any(self.are_rivals(agent, asked, one) for one in before)
+                    is_idle = is_next and self.would_fit(agent, asked)
+                    assert not is_idle, f"{asked.request} is next on {agent}, fits what is free, and waits"
+                    before.append(asked)
+        head = next((w for w, _ in waiting if any(self.could_hold(agent, w.event) for agent in agents)), None)
+        if head is not None and not any(one.cpus or one.memory_bytes for one in others):
+            asked = head.event
+            could = any(self.would_fit(a, asked, *LEAVING, "hot") for a in agents)
+            does = any(self.would_fit(a, asked, *LEAVING) for a in agents)
+            assert does or not could, f"hot sessions could make room for {asked.request}, and nobody was asked"
+            is_simple = asked.gpus < 2 and not (asked.cpus or asked.memory_bytes)
+            if is_simple and not does and head is waiting[0][0]:  # who is ahead counts as served
                 for name, lease in self.leases.items():
-                    is_there = lease.state == "busy" and self.nodes[lease.agent].get(lease.slots[0]) == lane
-                    able = (
-                        is_there
-                        and lease.agent not in self.drained
-                        and self.is_old(lease, now_ms)
-                        and self.may_take(head[0], lease)
-                    )
-                    assert not able, f"{name} could be reclaimed for {head[0].event.request}, and was not asked"
+                    able = lease.state == "busy" and lease.agent not in self.drained and self.is_old(lease, now_ms)
+                    able = able and self.may_take(head, lease)
+                    able = able and self.would_fit(lease.agent, asked, *LEAVING, "hot", without=(name,))
+                    assert not able, f"{name} could be reclaimed for {asked.request}, and was not asked"
         for name in evicted:
             lease = self.leases[name]
             if {self.nodes[lease.agent][slot] for slot in lease.slots} == {lane}:
                 self.after_eviction(lane, name, lease, waiting, evicted, hot_before)
-        if evicted and waiting and all(need == 1 for _, need in waiting):
+        is_simple = all(self.uses_nothing_special(one.event) for one in self.wishes.values())
+        is_simple = is_simple and all(map(self.is_alike, agents))
+        if evicted and waiting and is_simple and all(need == 1 for _, need in waiting):
             room = sum(self.free(a, lane) + self.in_state(a, lane, *LEAVING) for a in agents)
             one_each = all(len(lease.slots) == 1 for lease in self.leases.values())
             lane_evicted = [
@@ -684,6 +770,8 @@ class Referee:
         if self.is_for_its_own(name):
             return
         agent = lease.agent
+        if not self.is_alike(agent) or not all(map(self.uses_nothing_special, (w.event for w in self.wishes.values()))):
+            return
         room = self.free(agent, lane) + self.in_state(agent, lane, *LEAVING) - len(lease.slots)
         wanted = sum(need for _, need in waiting if need <= self.capacity(agent, lane))
         assert room < wanted, (

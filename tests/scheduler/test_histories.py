@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import msgspec
 from hypothesis import HealthCheck, settings
@@ -14,9 +15,23 @@ from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, 
 from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler import saved
-from tests.scheduler.bench import MINUTE, SETTINGS, Bench, slots
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, models, slots
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
+#: Alike in nothing: kinds of GPUs, slices of them, CPUs and memory.
+MIXED = {
+    "a": models(2, "NVIDIA A100", 80),
+    "b": models(1, "NVIDIA A10", 24) + models(3, "NVIDIA A100 MIG 1g.10gb", 10, "mig", 125),
+    "c": models(3, "NVIDIA A10", 24) + models(1, "NVIDIA A100", 80),
+    "d": slots(1, "cpu") + models(1, "NVIDIA A100 MIG 3g.40gb", 40, "mig", 500),
+}
+HOSTS = {"a": (8, 64), "b": (4, 32), "c": (16, 32), "d": (2, 8)}
+GB40 = 40 * 10**9
+#: GPU type and memory, CPUs, memory: what cells ask for where nodes differ.
+WANTS = (
+    ("", 0, 0, 0), ("A100", 0, 0, 0), ("nvidia a10", 0, 0, 0), ("", GB40, 0, 0), ("mig", 0, 0, 0), ("1g.10gb", 0, 1, 0),
+    ("mig", GB40 // 2, 0, 4), ("", 0, 4, 0), ("", 0, 8, 16), ("A100", 0, 6, 32), ("H100", 0, 0, 0), ("", 0, 0, 60),
+)  # fmt: skip
 CPU_NODES = {"a": slots(1, "cpu"), "b": slots(2, "cpu")}
 
 
@@ -36,6 +51,8 @@ class Pool(RuleBasedStateMachine):
     """Kernels and agents that keep to the protocol; what is on its way may be late, lost with its link, or doubled."""
 
     nodes = NODES
+    hosts: ClassVar[dict[str, tuple[int, int]]] = {}  # CPUs, and memory
+    wants = WANTS[:1]
     settings = SETTINGS
 
     def __init__(self) -> None:
@@ -78,7 +95,7 @@ class Pool(RuleBasedStateMachine):
                         self.grants[action.request] = action.lease
                         self.tenants[action.agent][action.lease] = ev.Held(
                             action.lease, action.session, event.user, event.project, event.qos, action.slots, None,
-                            action.walltime_ms, 0,
+                            action.walltime_ms, 0, cpus=event.cpus, memory_bytes=event.memory_bytes,
                         )  # fmt: skip
                 case Refuse():
                     self.waiting.pop(action.request, None)
@@ -118,7 +135,7 @@ class Pool(RuleBasedStateMachine):
         told = tuple(
             msgspec.structs.replace(h, running_ms=passed_ms if h.cell else 0) for h in self.tenants[agent].values()
         )
-        self.say(ev.AgentJoined(AgentId(agent), agent, self.nodes[agent], told))
+        self.say(ev.AgentJoined(AgentId(agent), agent, self.nodes[agent], told, *self.hosts.get(agent, (0, 0))))
 
     @rule(agent=st.sampled_from(sorted(NODES)), dies=st.booleans())
     def an_agent_is_lost(self, agent: str, dies: bool) -> None:
@@ -142,14 +159,15 @@ class Pool(RuleBasedStateMachine):
         project=st.sampled_from(PAYING),
         walltime_ms=st.sampled_from((None, MINUTE, 30 * MINUTE, 40 * MINUTE)),
         small=st.booleans(),
+        wants=st.integers(0, len(WANTS) - 1),
     )
     def a_kernel_asks(
-        self, session: int, gpus: int, qos: str, project: str, walltime_ms: int | None, small: bool
+        self, session: int, gpus: int, qos: str, project: str, walltime_ms: int | None, small: bool, wants: int = 0
     ) -> None:
         self.number += 1
         event = ev.RequestSubmitted(
             f"r{self.number}", f"l{self.number}", f"s{session}", f"u{session % 4}", project, qos, 1 if small else gpus,
-            walltime_ms,
+            walltime_ms, *self.wants[wants % len(self.wants)],
         )  # fmt: skip
         self.waiting[event.request] = event
         self.say(event)
@@ -289,7 +307,7 @@ class Pool(RuleBasedStateMachine):
             if agent not in self.up:
                 self.up.add(agent)
                 self.tenants[agent] = {}
-                self.say(ev.AgentJoined(AgentId(agent), agent, offered))
+                self.say(ev.AgentJoined(AgentId(agent), agent, offered, (), *self.hosts.get(agent, (0, 0))))
         for _ in range(200):
             if not self.waiting:
                 break
@@ -320,6 +338,14 @@ class ManyProjects(Pool):
     settings = msgspec.structs.replace(SETTINGS, projects=PROJECTS)
 
 
+class MixedPool(ManyProjects):
+    """The same with nodes that differ, and cells that ask for some of it."""
+
+    nodes = MIXED
+    hosts = HOSTS
+    wants = WANTS
+
+
 class CpuPool(ManyProjects):
     """The same without a GPU: CPU slots stand in, and are called so."""
 
@@ -333,5 +359,7 @@ TestPool = Pool.TestCase
 TestPool.settings = QUICK
 TestManyProjects = ManyProjects.TestCase
 TestManyProjects.settings = QUICK
+TestMixedPool = MixedPool.TestCase
+TestMixedPool.settings = settings(QUICK, max_examples=80)
 TestCpuPool = CpuPool.TestCase
 TestCpuPool.settings = settings(QUICK, max_examples=60)

@@ -1,0 +1,60 @@
+"""When what a node has will be free at the latest, by the walltimes of what runs there."""
+
+from gpu_worker.scheduler.accounts import Shape
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.resources import Kind, Lane
+from gpu_worker.scheduler.state import Lease, Node, State
+
+
+def ends_ms(state: State, lease: Lease, now_ms: int) -> int:
+    """When a lease is over at the latest. A hot one would go at once, and one that is on its way out is gone."""
+    match lease.phase:
+        case Phase.BUSY:
+            return max(now_ms, lease.since_ms + lease.walltime_ms)
+        case Phase.GRANTED:
+            return max(now_ms, state.alarms[lease.id]) + lease.walltime_ms
+        case _:
+            return now_ms
+
+
+class Forecast:
+    """One node, and who will be there until when. Times are those of the scheduler's clock."""
+
+    def __init__(self, state: State, node: Node, now_ms: int) -> None:
+        self._node, self._now_ms = node, now_ms
+        self._until = dict.fromkeys(node.slots, now_ms)
+        self._times: dict[tuple[Lane, Kind], list[int]] = {}  #: when slots of a kind are free
+        self._rest: list[tuple[int, int, int]] = []  #: of those that hold CPUs or memory: until when, and how much
+        for lease in map(state.leases.__getitem__, node.leases):
+            until_ms = ends_ms(state, lease, now_ms)
+            if until_ms > now_ms:
+                self._until.update(dict.fromkeys(lease.slots, until_ms))
+                self._rest.append((until_ms, lease.cpus, lease.memory_bytes))
+
+    def start_ms(self, shape: Shape) -> int | None:
+        """When such a request could start here at the latest; None is never."""
+        if not self._node.holds(shape):
+            return None
+        wants = shape.wants
+        slots = shape.lane, wants.kind
+        if slots not in self._times:
+            self._times[slots] = sorted(self._until[slot] for slot in self._node.serving(*slots))
+        at_ms = self._times[slots][shape.need - 1]
+        if not wants.is_more:
+            return at_ms
+        for later_ms in sorted({at_ms, *(until_ms for until_ms, *_ in self._rest if until_ms > at_ms)}):
+            held = [one for one in self._rest if one[0] > later_ms]
+            if (
+                sum(one[1] for one in held) + wants.cpus <= self._node.cpus
+                and sum(one[2] for one in held) + wants.memory_bytes <= self._node.memory_bytes
+            ):
+                return later_ms
+        return None  # who reported its leases claimed more than its node has
+
+    def seat(self, shape: Shape, at_ms: int, walltime_ms: int) -> None:
+        """Give it what it asks for, from when it can start."""
+        serving = self._node.serving(shape.lane, shape.wants.kind)
+        first = sorted(serving, key=self._until.__getitem__)[: shape.need]
+        self._until.update(dict.fromkeys(first, at_ms + walltime_ms))
+        self._times.clear()
+        self._rest.append((at_ms + walltime_ms, shape.wants.cpus, shape.wants.memory_bytes))

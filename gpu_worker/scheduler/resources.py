@@ -1,0 +1,103 @@
+"""What a request asks of a node beyond a number of slots, and which slots serve it. Amounts are exact.
+
+A slice of a GPU serves only those who ask for one by name, and those who ask for no type in a pool that has shown no
+whole GPU. A whole GPU serves everybody else. So a cell that asks for a GPU gets one, and not a part of one.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from gpu_worker.scheduler.events import Slot
+
+Lane = Literal["gpu", "cpu"]
+LANES: tuple[Lane, ...] = ("gpu", "cpu")
+_WORD = re.compile(r"[a-z0-9]+")
+#: How NVIDIA names slices: "MIG 1g.10gb", "MIG 1c.3g.40gb".
+_SLICE = re.compile(r"mig|\d+g")
+
+
+class Kind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """What each slot must be."""
+
+    words: tuple[str, ...] = ()  #: of its name, in lower case; punctuation parts words
+    memory_bytes: int = 0  #: of a GPU or a slice, at least
+    is_slice: bool = False
+
+    def serves(self, slot: Slot) -> bool:
+        """Whether the slot is such a one."""
+        if (slot.kind == "mig") is not self.is_slice or slot.memory_bytes < self.memory_bytes:
+            return False
+        return {slot.kind, *_WORD.findall(slot.name.lower())}.issuperset(self.words)
+
+    def takes_in(self, other: "Kind") -> bool:
+        """Whether every slot of the other kind is one of this kind too."""
+        is_looser = self.memory_bytes <= other.memory_bytes and set(self.words) <= set(other.words)
+        return is_looser and self.is_slice == other.is_slice
+
+
+class Wants(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """Beyond a number of slots: what they must be, and what else of the node is needed. 0 is nothing more."""
+
+    kind: Kind = Kind()
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+
+    @property
+    def is_more(self) -> bool:
+        """Whether it needs anything that is not a slot."""
+        return bool(self.cpus or self.memory_bytes)
+
+
+#: Whole GPUs of any kind, or CPU slots, and nothing else.
+PLAIN = Wants()
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """Slots, CPUs and host memory of one node: what there is, or what is missing."""
+
+    slots: int
+    cpus: int = 0
+    memory_bytes: int = 0
+
+    def less(self, other: "Amount") -> "Amount":
+        """What is left of it; below 0 where the other is more."""
+        return Amount(self.slots - other.slots, self.cpus - other.cpus, self.memory_bytes - other.memory_bytes)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing is left of any of the three."""
+        return self.slots <= 0 and self.cpus <= 0 and self.memory_bytes <= 0
+
+    def gains(self, other: "Amount") -> bool:
+        """Whether the other has something of what is left."""
+        return (
+            (self.slots > 0 and other.slots > 0)
+            or (self.cpus > 0 and other.cpus > 0)
+            or (self.memory_bytes > 0 and other.memory_bytes > 0)
+        )
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """What a node has in one lane and beside it, once shown. Alike nodes make one offer."""
+
+    slots: tuple[tuple[Slot, int], ...]  #: without their names on the node, each with its number
+    cpus: int
+    memory_bytes: int
+
+    def count(self, kind: Kind) -> int:
+        """How many of its slots are of this kind."""
+        return sum(number for slot, number in self.slots if kind.serves(slot))
+
+
+def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> Kind:
+    """What a slot must be for who asks for a type, all of whose words are words of the name, and for so much memory.
+
+    `offered` is what the pool has ever shown: without a whole GPU among it, slices stand in for them.
+    """
+    words = tuple(sorted(set(_WORD.findall(gpu_type.lower()))))
+    by_name = any(_SLICE.fullmatch(word) for word in words)
+    only_slices = any(slot.kind == "mig" for slot in offered) and not any(slot.kind == "gpu" for slot in offered)
+    return Kind(words, memory_bytes, by_name or only_slices)
