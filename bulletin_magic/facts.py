@@ -33,6 +33,10 @@ class Wish(Fact, frozen=True, kw_only=True):
     project: ProjectId | None = None
     environment: EnvironmentId | None = None
     label: str = ""
+    gpu_type: str = ""
+    gpu_memory_bytes: int = 0
+    cpus: int = 0
+    memory_bytes: int = 0
 
     def is_like(self, other: "Wish") -> bool:
         """Whether a lease for one fits the other: they differ at most in how the cell is called."""

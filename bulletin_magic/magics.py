@@ -145,6 +145,10 @@ class BulletinMagics(Magics):
         Options, all of which may be left out:
 
             --gpus N            how many GPUs, on one node (1)
+            --gpu-type NAME     words of the GPU's name, as in A100; "MIG" or "1g.10gb" for a slice of one
+            --gpu-memory "20 GB"  what each GPU must have
+            --cpus N            how many CPUs of the GPU's node
+            --memory "50 GB"    how much of that node's memory
             --time "30 min"     how long the cell may run; shorter cells wait less
             --qos NAME          the class of service, as your pool names them (interactive)
             --project NAME      which of your projects pays

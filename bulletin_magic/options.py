@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
-from bulletin.units import parse_duration_ms
+from bulletin.units import parse_duration_ms, parse_size
 from bulletin.wire.messages import TEXT_LIMIT
 from bulletin_magic.facts import Wish
 
 _DIGITS = 4
+_MOST_BYTES = 2**50
 _YEARS_MS = 3_650 * 86_400_000
 
 
@@ -22,6 +23,23 @@ def _gpus(text: str) -> int:
     if len(text) > _DIGITS:
         raise ValueError(f"{text!r} is more GPUs than anybody has.")
     return int(text)
+
+
+def _cpus(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is not a whole number of CPUs, as in '4'.")
+    if len(text) > _DIGITS:
+        raise ValueError(f"{text!r} is more CPUs than anybody has.")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    if text.strip().isdecimal():
+        raise ValueError(f"{text!r} has no unit. Write one, as in '20 GB'.")
+    size_bytes = parse_size(text)
+    if size_bytes > _MOST_BYTES:
+        raise ValueError(f"{text!r} is more memory than anybody has.")
+    return size_bytes
 
 
 def _text(text: str) -> str:
@@ -55,6 +73,10 @@ def _cpu(text: str) -> str:
 #: Each option: the field of the wish that it sets, and what it reads.
 OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--gpus": ("gpus", _gpus),
+    "--gpu-type": ("gpu_type", _text),
+    "--gpu-memory": ("gpu_memory_bytes", _size),
+    "--cpus": ("cpus", _cpus),
+    "--memory": ("memory_bytes", _size),
     "--time": ("walltime_ms", _time),
     "--qos": ("qos", _text),
     "--project": ("project", lambda text: ProjectId(_text(text))),

@@ -61,6 +61,8 @@ def describe_wait(picture: Picture, where: Where | None, wish: Wish) -> str:
     if picture.waiting:
         waiting = len(picture.waiting)
         return f"1 cell waits for a {word}." if waiting == 1 else f"{waiting} cells wait for a {word}."
+    if wish.gpu_type or wish.gpu_memory_bytes or wish.cpus or wish.memory_bytes:
+        return "Nobody waits. Whether what the cell asks for beside its GPUs is free shows when it is run."
     needed = f"{count(wanted, word)} {'is' if wanted == 1 else 'are'}"
     free = Counter(slot.node for slot in picture.slots if slot.state == "free")
     idle = Counter(slot.node for slot in picture.slots if slot.state in {"free", "hot"})

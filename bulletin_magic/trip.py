@@ -130,6 +130,10 @@ class Trip:
             project=wish.project,
             environment=wish.environment,
             label=wish.label,
+            gpu_type=wish.gpu_type,
+            gpu_memory_bytes=wish.gpu_memory_bytes,
+            cpus=wish.cpus,
+            memory_bytes=wish.memory_bytes,
         )
 
     def is_of(self, request: RequestId | None) -> bool:

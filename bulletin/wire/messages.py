@@ -37,6 +37,7 @@ TEXT_LIMIT = 256
 Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
 Secret = Annotated[str, msgspec.Meta(max_length=4096)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]  # bytes
 Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * 86_400_000)]  # ms; ten years
 
 
@@ -112,6 +113,11 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     project: Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
     environment: Annotated[EnvironmentId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
     label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] = ""
+    #: Words of the GPU's name; what each GPU has at least; CPUs and memory of the host. 0 asks for nothing more.
+    gpu_type: Name = ""
+    gpu_memory_bytes: Size = 0
+    cpus: Count = 0
+    memory_bytes: Size = 0
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):
@@ -275,13 +281,15 @@ ToKernel = Welcome | Refused | Queued | Granted | Revoked | Picture | Found | Po
 # --- agent and broker -----------------------------------------------------------------------------------------------
 
 
-class SlotOffer(msgspec.Struct, frozen=True, kw_only=True):
+class SlotOffer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A GPU, a MIG slice or a CPU slot of a node."""
 
     slot: SlotId
     kind: Literal["gpu", "mig", "cpu"]
     name: str
     memory_bytes: int = 0
+    #: What it costs, in thousandths of a GPU: a slice is a part of one.
+    milli: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1000
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -299,6 +307,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     running_ms: int = 0
     #: How long the agent has had the lease.
     held_ms: int = 0
+    cpus: int = 0
+    memory_bytes: int = 0
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):
@@ -313,6 +323,9 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     address: AgentAddress
     slots: tuple[SlotOffer, ...]
     held: tuple[HeldLease, ...] = ()
+    #: Of the host, for those who ask for some; 0 is nothing to give.
+    cpus: int = 0
+    memory_bytes: int = 0
 
 
 class Registered(Message, frozen=True, tag="registered"):
@@ -333,6 +346,9 @@ class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
     ticket: str
     environment: EnvironmentId | None = None
     label: str = ""
+    #: What it asked for of the host, to be told to a broker that has forgotten it. Not a limit.
+    cpus: int = 0
+    memory_bytes: int = 0
 
 
 class Prepared(Message, frozen=True, kw_only=True, tag="prepared"):

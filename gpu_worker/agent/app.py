@@ -22,6 +22,7 @@ from bulletin.ids import AgentId, CellId, LeaseId
 from bulletin.wire import channel, frames, keys
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
+from gpu_worker.agent import host
 from gpu_worker.agent.cells import now_ms
 from gpu_worker.agent.children import MARK, Executor, Who, Zygote, sweep
 from gpu_worker.agent.door import Door
@@ -49,6 +50,7 @@ class Agent:
         self.id = AgentId(f"{self.node}-{place}")
         self.log = structlog.get_logger("agent")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
+        self._cpus, self._memory_bytes = host.cpus(), host.memory_bytes()
         self.sessions: dict[LeaseId, Session] = {}
         #: Sessions whose executor is gone while their kernel may still come for what their last cell has left.
         self.kept: dict[LeaseId, tuple[Session, int]] = {}
@@ -207,6 +209,8 @@ class Agent:
                 address=self._address,
                 slots=self.inventory.offers,
                 held=tuple(session.held() for session in self.sessions.values()),
+                cpus=self._cpus,
+                memory_bytes=self._memory_bytes,
             )
         )
 

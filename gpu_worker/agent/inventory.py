@@ -56,14 +56,17 @@ class Inventory:
             try:
                 gpu = nvml.nvmlDeviceGetHandleByIndex(index)
                 slices = self._slices(gpu)
-                offers += [self._offer(gpu, "gpu")] if slices is None else [self._offer(one, "mig") for one in slices]
+                if slices is None:
+                    offers.append(self._offer(gpu, "gpu"))
+                else:
+                    offers += [self._offer(one, "mig", of=gpu) for one in slices]
             except nvml.NVMLError as error:  # one broken GPU must not take the others away
                 structlog.get_logger("agent").error(
                     "a GPU does not answer and is left out", index=index, nvml=str(error)
                 )
         return tuple(offers)
 
-    def _offer(self, handle: object, kind: Literal["gpu", "mig"]) -> SlotOffer:
+    def _offer(self, handle: object, kind: Literal["gpu", "mig"], of: object = None) -> SlotOffer:
         nvml = self._nvml
         assert nvml is not None
         slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
@@ -71,7 +74,18 @@ class Inventory:
         self._handles[slot] = handle
         self._idle_bytes[id(handle)] = int(memory.used)
         name = _text(nvml.nvmlDeviceGetName(handle))
-        return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=int(memory.total))
+        milli = 1000 if of is None else self._part_milli(int(memory.total), of)
+        return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=int(memory.total), milli=milli)
+
+    def _part_milli(self, slice_bytes: int, gpu: object) -> int:
+        """What a slice costs: its part of the GPU's memory, in thousandths; a whole GPU where nobody tells."""
+        nvml = self._nvml
+        assert nvml is not None
+        try:
+            whole_bytes = int(nvml.nvmlDeviceGetMemoryInfo(gpu).total)
+        except nvml.NVMLError:  # in containers that see only their slice
+            return 1000
+        return min(1000, max(1, 1000 * slice_bytes // max(1, whole_bytes)))
 
     def _slices(self, gpu: object) -> list[object] | None:
         """The slices of a GPU that is cut into some, perhaps into none yet: CUDA cannot use it whole. Else None."""

@@ -96,6 +96,8 @@ class Session:
             cell=cell.id if cell else None,
             running_ms=now_ms() - cell.began_ms if cell else 0,
             held_ms=now_ms() - self._began_ms,
+            cpus=prepare.cpus,
+            memory_bytes=prepare.memory_bytes,
         )
 
     def began(self, cell: Cell) -> wire.CellBegan:

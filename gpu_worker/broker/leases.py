@@ -293,6 +293,8 @@ def _deal(
         ticket=ticket,
         environment=wish.message.environment,
         label=wish.message.label,
+        cpus=wish.message.cpus,
+        memory_bytes=wish.message.memory_bytes,
     )
     granted = wire.Granted(
         request=wish.message.request,

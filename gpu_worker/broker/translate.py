@@ -11,7 +11,7 @@ def joined(message: wire.Register) -> events.AgentJoined:
     return events.AgentJoined(
         agent=message.agent,
         node=message.node,
-        slots=tuple(events.Slot(offer.slot, offer.kind, offer.name, offer.memory_bytes) for offer in message.slots),
+        slots=tuple(events.Slot(one.slot, one.kind, one.name, one.memory_bytes, one.milli) for one in message.slots),
         held=tuple(
             events.Held(
                 lease=held.lease,
@@ -24,9 +24,13 @@ def joined(message: wire.Register) -> events.AgentJoined:
                 walltime_ms=held.walltime_ms,
                 running_ms=held.running_ms,
                 held_ms=held.held_ms,
+                cpus=held.cpus,
+                memory_bytes=held.memory_bytes,
             )
             for held in message.held
         ),
+        cpus=message.cpus,
+        memory_bytes=message.memory_bytes,
     )
 
 
@@ -43,6 +47,10 @@ def submitted(
         qos=message.qos,
         gpus=message.gpus,
         walltime_ms=message.walltime_ms,
+        gpu_type=message.gpu_type,
+        gpu_memory_bytes=message.gpu_memory_bytes,
+        cpus=message.cpus,
+        memory_bytes=message.memory_bytes,
     )
 
 

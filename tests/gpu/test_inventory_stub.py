@@ -66,6 +66,10 @@ def offers() -> list[tuple[str, str, str, int]]:
     return [(one.kind, one.slot, one.name, one.memory_bytes) for one in Inventory(2, use_gpus=True).offers]
 
 
+def costs() -> list[int]:
+    return [one.milli for one in Inventory(2, use_gpus=True).offers]
+
+
 async def until_asked(count: int) -> None:
     """Wait until the processes have been looked at so often again. One sample looks once or twice."""
     enough = times_asked() + count
@@ -120,6 +124,12 @@ def test_a_gpu_that_is_lost_is_not_offered_and_ends_no_agent(there: Callable[...
 def test_of_a_gpu_with_mig_its_slices_are_offered_and_not_itself(there: Callable[..., Any]) -> None:
     say(mig=1)
     assert there(offers) == [("mig", SLICE, "Stub GPU MIG 1g.1gb", 2**30)]
+
+
+def test_a_slice_costs_its_part_of_the_gpus_memory(there: Callable[..., Any]) -> None:
+    assert there(costs) == [1000]
+    say(mig=1)
+    assert there(costs) == [125]
 
 
 def test_a_gpu_with_mig_and_no_slice_offers_nothing_that_cuda_could_not_use(there: Callable[..., Any]) -> None:

@@ -36,9 +36,16 @@ def test_what_can_never_run_is_refused_at_once_with_the_reason(
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
 ) -> None:
     notebook = open_notebook(start_pool("--slots", "1"))
-    for options, reason in [("--time '3 h'", "30 min"), ("--gpus 5", "5"), ("--qos gold", "gold")]:
+    for options, reason in [
+        ("--time '3 h'", "30 min"),
+        ("--gpus 5", "5"),
+        ("--qos gold", "gold"),
+        ("--gpu-type A100", "CPU slots"),
+        ("--cpus 9999", "the most that one node of this pool has is"),
+        ("--memory 900TB", "--memory asks for 900 TB"),
+    ]:
         output = notebook.run(f"%%gpu {options}\nprint(1)")
         assert output.error is not None
         assert output.error["ename"] == "Refused"
         assert reason in output.error["evalue"]
-    assert notebook.run("%%gpu\nprint('still here')").stream() == "still here\n"
+    assert notebook.run("%%gpu --cpus 1 --memory 1MB\nprint('still here')").stream() == "still here\n"

@@ -15,6 +15,11 @@ from bulletin_magic.options import FLAGS, OPTIONS, WAYS, Options, parse
         ("  # just a comment", Wish()),
         ("--gpus 2", Wish(gpus=2)),
         ("--gpus=0", Wish(gpus=0)),
+        ("--gpu-type A100 --gpu-memory '40 GB'", Wish(gpu_type="A100", gpu_memory_bytes=40 * 10**9)),
+        (
+            "--gpu-type 'MIG 1g.10gb' --cpus 4 --memory=8GiB",
+            Wish(gpu_type="MIG 1g.10gb", cpus=4, memory_bytes=8 * 2**30),
+        ),
         ('--time "30 min"', Wish(walltime_ms=1_800_000)),
         ("--time='2 h' --qos batch", Wish(walltime_ms=7_200_000, qos="batch")),
         ("--project ml --environment torch", Wish(project=ProjectId("ml"), environment=EnvironmentId("torch"))),
@@ -46,6 +51,9 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
         ("--gpus", ["--gpus", "needs a value"]),
         ("--label=", ["--label", "needs a value"]),
         ("--gpus --time 3", ["--gpus", "needs a value"]),
+        ("--cpus many", ["--cpus", "'many'"]),
+        ("--memory 20", ["--memory", "unit", "20 GB"]),
+        ("--gpu-memory much", ["--gpu-memory", "'much'"]),
         ("--time soon", ["--time", "'soon'", "30 min"]),
         ("--time 0", ["--time", "some time"]),
         ('--label "open', ["quotation mark"]),
@@ -63,7 +71,13 @@ def test_what_is_not_understood_is_named_in_one_sentence(line: str, words: list[
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [("--gpus 99999999999", "anybody has"), ("--time 99999d", "ten years"), (f"--label {'x' * 300}", "256 fit")],
+    [
+        ("--gpus 99999999999", "anybody has"),
+        ("--cpus 99999999999", "anybody has"),
+        ("--memory 9999TB", "anybody has"),
+        ("--time 99999d", "ten years"),
+        (f"--label {'x' * 300}", "256 fit"),
+    ],
 )
 def test_what_the_wire_would_not_carry_is_refused_here_in_words(line: str, words: str) -> None:
     with pytest.raises(BadOption, match=words):
