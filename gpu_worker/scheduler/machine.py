@@ -399,33 +399,36 @@ class Scheduler:
         return [self._evict(self.state.leases[lease]) for lease in hot]
 
     def _advance(self) -> list[Action]:
-        """Grant what fits, and make room for what is next, until nothing more is granted.
+        """Grant what fits, and make room for what is next, until nobody is granted past one who waits.
 
-        A grant changes who is next: another cell of the same project, which a large one stood before, may come to stand
-        before it. Ends: each walk but the last one grants something.
+        Such a grant changes who is next: another cell of the same project, which a large one stood before, may come to
+        stand before it. Ends: each walk but the last one grants something.
         """
         actions: list[Action] = []
-        while True:
-            number, ahead = len(actions), Ahead()
+        is_settled = False
+        while not is_settled:
+            ahead, is_settled = Ahead(), True
             for lane in LANES:
-                actions += self._walk(lane, ahead)
-            if not any(isinstance(action, Grant) for action in actions[number:]):
-                return actions
+                is_settled &= self._walk(lane, ahead, actions)
+        return actions
 
-    def _walk(self, lane: Lane, ahead: Ahead) -> list[Action]:
-        actions: list[Action] = []
+    def _walk(self, lane: Lane, ahead: Ahead, actions: list[Action]) -> bool:
+        """Take up each request of a lane, in order; whether no one was granted past another."""
+        has_waiting, is_settled = False, True
         for request, decision in decisions(self.state, lane, ahead):
             match decision:
                 case Node():
                     actions.append(self._give(request, decision))
+                    is_settled &= not has_waiting
                 case Place():
                     actions += [self._evict(victim) for victim in decision.victims]
                     actions += [self._reclaim(victim) for victim in decision.reclaimed]
+                    has_waiting = True
                 case None:
-                    pass
+                    has_waiting = True
                 case _:
                     assert_never(decision)
-        return actions
+        return is_settled
 
     def _give(self, request: Request, node: Node) -> Grant:
         shape = request.entry.shape
