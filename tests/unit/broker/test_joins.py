@@ -10,6 +10,9 @@ from bulletin.ids import AgentId, CellId, KernelId, LeaseId, RequestId, SessionI
 from bulletin.wire import messages as wire
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.leases import Deal, Leases
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Settings
 
@@ -54,13 +57,20 @@ class Pool:
 
     def play(self, story: Callable[[Joins], Coroutine[Any, Any, None]]) -> None:
         async def begin() -> None:
-            leases = Leases(Scheduler(Settings()), lambda: self.now_ms, self._session, self._agent)
-            leases.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
-            leases.deals[LeaseId("l1")] = Deal(SessionId("s1"), AgentId("a1"))
-            self.leases = leases
-            await story(Joins(self._kernel, self._agent, leases, lambda: self.now_ms))
+            scheduler, clock_ms = Scheduler(Settings()), lambda: self.now_ms
+            metering = Metering(scheduler.state, [], [], 0)
+            with Ledger.open("sqlite:///:memory:") as ledger:
+                await self._tell(
+                    story, Leases(scheduler, metering, Writer(ledger, clock_ms), clock_ms, self._session, self._agent)
+                )
 
         asyncio.run(begin())
+
+    async def _tell(self, story: Callable[[Joins], Coroutine[Any, Any, None]], leases: Leases) -> None:
+        leases.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
+        leases.deals[LeaseId("l1")] = Deal(SessionId("s1"), AgentId("a1"))
+        self.leases = leases
+        await story(Joins(self._kernel, self._agent, leases, lambda: self.now_ms))
 
 
 def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() -> None:
