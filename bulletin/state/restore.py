@@ -154,8 +154,7 @@ def _land(
             raise
         raise CannotReturn(arrival.at, _said(problem, failed)) from problem
     arrival.write_memory()
-    deleted = [name for name in parcel.tail["deleted"] if not arrival.is_aside(name)]
-    arrival.delete(deleted)
+    arrival.delete()
     if meanwhile is not None:
         parcel.tail["ambient"] = {}
     unsettled = _settle(parcel, arrival.told, table)
@@ -167,7 +166,9 @@ def _land(
     finally:
         interrupts.hold()
     stayed = [*parcel.tail["stayed"], *unsettled]
-    return Applied(tuple(arrival.bound), tuple(deleted), arrival.extra, stayed, *arrival.besides)
+    return Applied(
+        tuple(arrival.bound), tuple(arrival.gone), arrival.extra, stayed, arrival.laid_aside, arrival.changed
+    )
 
 
 def _take_in(
@@ -274,12 +275,10 @@ class _Arrival:
         self.at = ""  # the name whose value is being read
         self.bound: dict[str, None] = {}
         self.extra: dict[str, Any] = {}
+        self.gone: list[str] = []  # names to unbind in the end
         self.aside: Aside | None = None
-
-    @property
-    def besides(self) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """What was not bound, and the names of what changed in place."""
-        return ({}, ()) if self.aside is None else (self.aside.values, tuple(self.aside.changed))
+        self.laid_aside: dict[str, Any] = {}
+        self.changed: tuple[str, ...] = ()
 
     def is_aside(self, name: str) -> bool:
         """Whether the name is the notebook's own by now."""
@@ -303,8 +302,10 @@ class _Arrival:
             self._take(stream, self._load(stream), bound)
         for bound, oid in parts:
             self._bind_all(bound, self.table.objects[oid])
+        self.gone = [name for name in parcel.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)
+            self.laid_aside, self.changed = self.aside.values, tuple(self.aside.changed)
         self.at = ""
 
     def _take(self, stream: Stream, value: Any, bound: list[str]) -> None:
@@ -425,9 +426,9 @@ class _Arrival:
         for region, memory in self._patches:
             region.agreed = memory.digests
 
-    def delete(self, gone: Sequence[str]) -> None:
-        """Unbind these names. There is no way back: a name that is bound again would come last."""
-        for name in gone:
+    def delete(self) -> None:
+        """Unbind the names that are gone. There is no way back: a name that is bound again would come last."""
+        for name in self.gone:
             self.namespace.pop(name, None)
 
     def undo(self) -> list[Exception]:

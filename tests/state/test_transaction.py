@@ -1,6 +1,8 @@
 """What a cell has changed lands as a whole or not at all, wherever that fails and whenever it is stopped."""
 
+import ast
 import contextlib
+import functools
 import gc
 import linecache
 import os
@@ -258,6 +260,7 @@ late, fresh = [items], {"a": plain}
 
 DEFINITIONS = Scenario(
     """
+import ast
 import functools
 def plain(a, b=[1], *, c={"k": 1}) -> int:
     "Says."
@@ -573,8 +576,20 @@ def follow(scenario: Scenario, after: Seen, executor: Executor) -> tuple[list[Po
 
 
 def is_handler(point: Point) -> bool:
-    """Whether it is where an exception arrives: Python loses count of exceptions if a tracer raises one right there."""
-    return linecache.getline(*point[:2]).strip().startswith(("except", "finally"))
+    """Whether it is where an exception is handled: Python loses count of exceptions if a tracer raises one there."""
+    return point[1] in handlers(point[0])
+
+
+@functools.cache
+def handlers(file: str) -> frozenset[int]:
+    """The lines of a file that belong to an `except` or a `finally`."""
+    parts: list[ast.AST] = []
+    for node in ast.walk(ast.parse(Path(file).read_text())):
+        if isinstance(node, ast.Try):
+            parts += [*node.handlers, *node.finalbody]
+    lines = {line for part in parts for line in range(part.lineno, (part.end_lineno or part.lineno) + 1)}  # type: ignore[attr-defined]
+    before = {part.lineno - 1 for part in parts}  # type: ignore[attr-defined]  # the line of `finally:` itself
+    return frozenset(lines | {line for line in before if linecache.getline(file, line).strip().startswith("finally")})
 
 
 def judge(trial: Trial, after: Seen, outcome: state.Applied | BaseException) -> tuple[bool, str | None]:
