@@ -35,7 +35,7 @@ _STATUS_WAIT_S = 2.0
 #: A cell that is over sooner is not told before it is done.
 _BEGAN_S = 0.03
 #: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
-_AGAIN_S = (0.05, 1.0)
+_AGAIN_S = (0.5, 2.0)
 #: A kernel that was silent for so long while it has a cell is not there: its link is down, or it is dead.
 _AWAY_MS = 10_000
 #: After so long another kernel may join its cell: it has not even answered once.
