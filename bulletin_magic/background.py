@@ -15,7 +15,7 @@ from bulletin_magic.apart import Answer, Apart, LiveLine
 from bulletin_magic.display import message_id, show_note
 from bulletin_magic.facts import CellAsked, Finished, Wish
 from bulletin_magic.link import Link
-from bulletin_magic.outcome import describe_stayed, error_to_raise
+from bulletin_magic.outcome import error_to_raise, show_stayed
 from bulletin_magic.outputs import cell_number
 
 
@@ -152,8 +152,7 @@ class Background:
         mine = {name: namespace[name] for name in (*applied.changed, *applied.bound) if name in namespace}
         self._vars = mine | applied.aside
         self._value = applied.extra.get("result")
-        for path, kind in dict.fromkeys((stayed.path, stayed.kind) for stayed in applied.stayed if stayed.name != "_"):
-            show_note(self._shell, describe_stayed(path, kind))
+        show_stayed(applied.stayed, self._shell)
         if applied.aside:
             show_note(self._shell, self._describe_aside(sorted(applied.aside)))
         if answer.ended.outcome != "returned":

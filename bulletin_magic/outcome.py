@@ -1,5 +1,6 @@
 """What a finished cell means for the notebook: its state lands, its result is remembered, its error is raised."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -51,14 +52,19 @@ def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: I
         raise error_to_raise(finished, None)
     applied = shared.apply(finished.parts, shell.user_ns, sent, finished.where.lease)
     remember_result(shell, applied.extra.get("result"))
-    # The cell's value was shown, and nobody has given it a name; what several names lead to is said once.
-    for path, kind in dict.fromkeys((stayed.path, stayed.kind) for stayed in applied.stayed if stayed.name != "_"):
-        show_note(shell, describe_stayed(path, kind))
+    show_stayed(applied.stayed, shell)
     usage = finished.ended.usage
     if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
         raise WalltimeReached(show_duration(usage.walltime_ms))
     if finished.ended.outcome != "returned":
         raise error_to_raise(finished, applied.extra.get("error"))
+
+
+def show_stayed(stayed: Iterable[state.Stayed], shell: InteractiveShell) -> None:
+    """Say what could not come to the notebook."""
+    # The cell's value was shown, and nobody has given it a name; what several names lead to is said once.
+    for path, kind in dict.fromkeys((one.path, one.kind) for one in stayed if one.name != "_"):
+        show_note(shell, describe_stayed(path, kind))
 
 
 def describe_stayed(path: str, kind: str) -> str:

@@ -12,10 +12,9 @@ from bulletin.errors import BulletinError, CannotReturn, CellLost, Refused
 from bulletin.ids import CellId, RequestId
 from bulletin.offload import Outcome
 from bulletin_magic.apart import Answer, Apart, LiveLine
-from bulletin_magic.display import show_note
 from bulletin_magic.facts import CellAsked, Finished, Moved, Wish
 from bulletin_magic.link import Link
-from bulletin_magic.outcome import describe_stayed, error_to_raise
+from bulletin_magic.outcome import error_to_raise, show_stayed
 from bulletin_magic.outputs import cell_number
 
 #: A place that is lost takes this many elements with it before the element is to blame.
@@ -162,8 +161,7 @@ class Spread:
             applied = state.apply(answer.parts, self._shell.user_ns, sent=sent, meanwhile=meanwhile)
         except CannotReturn as error:
             return Outcome(error=error)
-        for path, kind in dict.fromkeys((stayed.path, stayed.kind) for stayed in applied.stayed if stayed.name != "_"):
-            show_note(self._shell, describe_stayed(path, kind))
+        show_stayed(applied.stayed, self._shell)
         if answer.ended.outcome != "returned":
             return Outcome(error=error_to_raise(answer, applied.extra.get("error")))
         return Outcome(applied.extra.get("result") if task.result is None else applied.aside.get(task.result))

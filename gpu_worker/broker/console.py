@@ -115,9 +115,9 @@ class Console:
 
     def _running(self, person: Person, leases: list[Lease]) -> tuple[console.RunningRow, ...]:
         """Leases, those with the oldest phase first."""
-        covered, now_ms = reports.in_quota(self._state), self._now_ms()
+        now_ms, is_in_quota = self._now_ms(), self._leases.is_in_quota
         oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
-        rows = [reports.running(self._state, lease, covered, now_ms) for lease in oldest]
+        rows = [reports.running(self._state, lease, now_ms, is_in_quota=is_in_quota(lease)) for lease in oldest]
         return tuple(row if _may_see(person, row.user) else _blank_running(row) for row in rows)
 
     def _path(self, one: Request | Lease) -> list[ProjectId]:

@@ -16,6 +16,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.state import Lease
 
 #: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4
@@ -256,18 +257,21 @@ class Leases:
             return  # it was lost in this instant; the scheduler hears of it next
         if action.lease not in self.deals and wish is not None:
             self.deals[action.lease] = _deal(
-                action, wish, node, is_in_quota=self._is_in_quota(wish.project), sizes=self._sizes()
+                action, wish, node, is_in_quota=self._quota_to_say(action.lease), sizes=self._sizes()
             )
         deal = self.deals.get(action.lease)
         if deal is not None and deal.prepare is not None:  # granted again: the agent answers once more
             await self._tell_agent(action.agent, deal.prepare)
 
-    def _is_in_quota(self, project: ProjectId) -> bool | None:
-        """Whether what the project uses now is guaranteed to it; None where nothing is guaranteed to anybody."""
-        accounts = self.scheduler.state.accounts
-        if not any(account.guaranteed for account in accounts.by_id.values()):
-            return None
-        return any(account.covers(0) for account in accounts.of(project).path if account.guaranteed)
+    def is_in_quota(self, lease: Lease) -> bool:
+        """Whether a guarantee covers it now, as the ledger has it."""
+        return self._metering.is_in_quota(lease)
+
+    def _quota_to_say(self, name: LeaseId) -> bool | None:
+        """The same of a new lease; None where nothing is guaranteed to anybody, and nobody need hear of it."""
+        state = self.scheduler.state
+        has_guarantees = any(account.guaranteed for account in state.accounts.by_id.values())
+        return self.is_in_quota(state.leases[name]) if has_guarantees and name in state.leases else None
 
     def _sizes(self) -> tuple[int, ...]:
         """The memory that slots of the pool have."""

@@ -131,6 +131,10 @@ class Metering:
             told += self._close(record.lease, tab)
         return told
 
+    def is_in_quota(self, lease: Lease) -> bool:
+        """Whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
+        return self._coverage.is_in_quota(self._state, lease)
+
     def take_unseen(self) -> list[Stretch]:
         """What was used besides since this was asked last."""
         unseen, self._unseen = self._unseen, []

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from bulletin.ids import LeaseId
 from bulletin.wire import console
 from gpu_worker.scheduler import explain
 from gpu_worker.scheduler.accounts import Account
@@ -48,8 +47,8 @@ def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_m
     )
 
 
-def running(state: State, lease: Lease, covered: set[LeaseId], now_ms: int) -> console.RunningRow:
-    """A lease, whatever it is doing. `covered` are those that are in quota."""
+def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> console.RunningRow:
+    """A lease, whatever it is doing."""
     node = state.nodes[lease.agent]
     return console.RunningRow(
         lease=lease.id,
@@ -62,23 +61,8 @@ def running(state: State, lease: Lease, covered: set[LeaseId], now_ms: int) -> c
         state=_STATES.get(lease.phase, "leaving"),
         for_ms=max(0, now_ms - lease.since_ms),
         walltime_ms=lease.walltime_ms,
-        in_quota=lease.id in covered if lease.phase in USING else None,
+        in_quota=is_in_quota if lease.phase in USING else None,
     )
-
-
-def in_quota(state: State) -> set[LeaseId]:
-    """Of the leases in use those that a guarantee covers: of a project's the earliest, as many as fit in it."""
-    covered: set[LeaseId] = set()
-    sums: dict[str, int] = {}
-    for lease in sorted(state.leases.values(), key=lambda one: (one.since_ms, one.id)):
-        if lease.phase not in USING:
-            continue
-        account = state.accounts.by_id.get(lease.project)
-        for at in account.path if account is not None else ():
-            sums[at.project.id] = sums.get(at.project.id, 0) + lease.cost
-            if sums[at.project.id] <= at.guaranteed:
-                covered.add(lease.id)
-    return covered
 
 
 def project(account: Account, now_ms: int) -> console.ProjectRow:

@@ -142,6 +142,11 @@ class Interrupts:
                     if task.done():
                         raise
             return task.result()
+        except asyncio.CancelledError:
+            if not self._is_cancelled:
+                raise
+            work.close()  # it was stopped before its first step: nothing in it could make of that what it means
+            raise KeyboardInterrupt from None
         finally:
             self._task = None
 
