@@ -29,8 +29,7 @@ import psutil
 import zmq
 
 from bulletin.ids import AgentId, CellId, KernelId, ProjectId, RequestId, SlotId
-from bulletin.wire import channel, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, frames, keys, messages as wire
 
 SCOPE = "access:services!service=bulletin"
 USERS_A_GROUP = 10

@@ -4,9 +4,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import assert_never
 
-from bulletin.errors import BulletinError, MalformedMessage, NoPool
-from bulletin.errors import NotAllowed as NotAllowedError
-from bulletin.errors import Refused as RefusedError
+from bulletin.errors import (
+    BulletinError,
+    MalformedMessage,
+    NoPool,
+    NotAllowed as NotAllowedError,
+    Refused as RefusedError,
+)
 from bulletin.wire import messages as say
 from bulletin_magic.facts import Action, Deliver, Failed, ToBroker, Waiting
 

@@ -30,8 +30,7 @@ from bulletin_magic.facts import (
     StopPressed,
     Waiting,
 )
-from bulletin_magic.link import Deliveries, Link
-from bulletin_magic.link import Question as Asked
+from bulletin_magic.link import Deliveries, Link, Question as Asked
 from bulletin_magic.outputs import Outputs
 
 _Answer = Finished | Moved | Pictured | CellsFound | Left

@@ -13,9 +13,9 @@ from bulletin.errors import (
     CellStopped,
     IllegalMove,
     MalformedMessage,
+    Refused as RefusedError,
     WaitedTooLong,
 )
-from bulletin.errors import Refused as RefusedError
 from bulletin.units import show_duration
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob

@@ -14,8 +14,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.ids import ProjectId
 from bulletin.units import show_duration, show_size
-from bulletin.wire import keys
-from bulletin.wire import messages as wire
+from bulletin.wire import keys, messages as wire
 from bulletin.wire.console import Report
 from gpu_worker.config import Settings
 from gpu_worker.console.command import Command, when_stdin_ends

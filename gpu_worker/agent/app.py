@@ -19,8 +19,7 @@ import zmq.asyncio
 from bulletin import __version__
 from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
 from bulletin.ids import AgentId, CellId, LeaseId
-from bulletin.wire import channel, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, frames, keys, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent import host
 from gpu_worker.agent.cells import now_ms

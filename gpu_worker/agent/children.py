@@ -20,8 +20,7 @@ import structlog
 
 from bulletin.errors import MalformedMessage
 from bulletin.ids import LeaseId
-from bulletin.wire import frames, pipe
-from bulletin.wire import messages as wire
+from bulletin.wire import frames, messages as wire, pipe
 
 #: Nothing of these reaches a process that runs users' cells.
 SECRETS = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CONFIGPROXY_")

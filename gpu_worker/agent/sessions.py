@@ -17,9 +17,7 @@ from msgspec import structs
 from bulletin.errors import MalformedMessage
 from bulletin.ids import AgentId, CellId
 from bulletin.units import show_duration
-from bulletin.wire import blobs as bulk
-from bulletin.wire import frames, pipe
-from bulletin.wire import messages as wire
+from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.cells import Cell, now_ms
 from gpu_worker.agent.children import Executor

@@ -18,8 +18,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin.errors import BadConfig, MalformedMessage
-from bulletin.wire import channel, console, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console import Console

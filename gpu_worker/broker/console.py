@@ -10,8 +10,7 @@ import structlog
 
 from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
-from bulletin.wire import console
-from bulletin.wire import messages as wire
+from bulletin.wire import console, messages as wire
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import Person

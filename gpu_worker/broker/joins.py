@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
-from bulletin.wire import keys
-from bulletin.wire import messages as wire
+from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.leases import Leases
 
 #: An agent that does not answer for so long is named, and not waited for.

@@ -10,8 +10,7 @@ import structlog
 from bulletin import __version__
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
-from bulletin.wire import console, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.leases import Leases, Wish

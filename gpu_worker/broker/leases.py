@@ -7,8 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId
-from bulletin.wire import keys
-from bulletin.wire import messages as wire
+from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.journal import Journal

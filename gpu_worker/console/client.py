@@ -11,8 +11,7 @@ import zmq.asyncio
 from bulletin import __version__
 from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import KernelId
-from bulletin.wire import channel, console, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, console, frames, keys, messages as wire
 
 _ANSWER_S = 10.0
 

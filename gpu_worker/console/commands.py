@@ -9,8 +9,7 @@ from traitlets import Bool, Int, Unicode
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, UserName
-from bulletin.wire import console
-from bulletin.wire import messages as wire
+from bulletin.wire import console, messages as wire
 from gpu_worker.config import Pool
 from gpu_worker.console import client, text
 from gpu_worker.console.command import Command

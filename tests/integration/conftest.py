@@ -18,8 +18,7 @@ import zmq
 from jupyter_client.manager import KernelManager
 
 from bulletin import __version__
-from bulletin.wire import channel, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, frames, keys, messages as wire
 
 PATIENCE_S = 60.0
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bulletin.ids import RequestId
-from bulletin.wire import keys
-from bulletin.wire import messages as wire
+from bulletin.wire import keys, messages as wire
 from gpu_worker import cli
 from tests.integration.conftest import Client, until
 from tests.unit.broker.test_identity import SCOPE, FakeHub

@@ -7,8 +7,7 @@ import socket
 import msgspec
 import zmq
 
-from bulletin.wire import channel, frames, keys
-from bulletin.wire import messages as wire
+from bulletin.wire import channel, frames, keys, messages as wire
 from tests.integration.conftest import Client, Notebook, PoolProcess, until
 
 FRAMES = 4_000

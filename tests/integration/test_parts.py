@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bulletin.wire import keys
-from bulletin.wire import messages as wire
+from bulletin.wire import keys, messages as wire
 from tests.integration.conftest import Client, until
 
 

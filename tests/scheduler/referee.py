@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler import actions as act
-from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import LATE, CreditBook

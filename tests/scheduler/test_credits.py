@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 import msgspec
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev

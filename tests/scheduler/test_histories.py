@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import msgspec
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, UserName

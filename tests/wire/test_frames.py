@@ -2,13 +2,11 @@
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bulletin.errors import MalformedMessage
 from bulletin.ids import CellId, KernelId
-from bulletin.wire import frames
-from bulletin.wire import messages as wire
+from bulletin.wire import frames, messages as wire
 
 RUN = wire.Run(cell=CellId("c"), source="x = 1", number=3, parcel=wire.Parcel(sizes=(3, 0)))
 kernel_to_agent: frames.Unpacker[wire.KernelToAgent] = frames.Unpacker(wire.KernelToAgent)

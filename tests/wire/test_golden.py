@@ -6,8 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bulletin.wire import console, frames
-from bulletin.wire import messages as wire
+from bulletin.wire import console, frames, messages as wire
 
 FILE = Path(__file__).with_name("golden.json")
 UNIONS = {

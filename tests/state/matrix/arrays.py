@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of numpy."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 LOOK = "x.tolist(), x.dtype, x.shape, x.strides"
 FLAGS = "x.tolist(), x.dtype, x.strides, x.flags.writeable, x.flags.c_contiguous"

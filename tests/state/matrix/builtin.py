@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds that Python has built in: values, containers, iterators, and what the notebook defines itself."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 # fmt: off
 VALUES = Family("Values and containers", (

@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds as other libraries make them: configurations, outputs, records with validators, proxies, registries."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 # fmt: off
 CONVENTIONS = Family("Conventions of other libraries, as classes of the notebook", (

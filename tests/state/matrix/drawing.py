@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of pillow and matplotlib."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 PLT = "import matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot as plt\nplt.close('all')\n"
 CLOSE = "import matplotlib.pyplot as plt; plt.close('all')"

@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of pandas, polars and pyarrow."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 FRAME = "x.to_dict(), x.dtypes.astype(str).to_dict(), x.index.tolist(), x.columns.tolist()"
 SERIES = "x.tolist(), str(x.dtype), x.index.tolist(), x.name"

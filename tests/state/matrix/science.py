@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of scipy, scikit-learn and networkx."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 #: Without the variable scikit-learn looks for programs of the system, which the executor of the tests has not.
 X = "import os, numpy as np\nos.environ['LOKY_MAX_CPU_COUNT'] = '1'\nX = np.arange(24.0).reshape(12, 2) % 7\ny = (X[:, 0] > 3).astype(int)\n"

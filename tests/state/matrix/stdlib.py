@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of the standard library."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 # fmt: off
 DATA = Family("Standard library: data", (

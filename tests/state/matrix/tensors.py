@@ -1,8 +1,7 @@
 # ruff: noqa: E501  a row is a line
 """Kinds of torch."""
 
-from .kind import Family
-from .kind import Kind as K
+from .kind import Family, Kind as K
 
 T = "import torch\ntorch.manual_seed(0)\n"
 STATE = "{k: v.tolist() for k, v in x.state_dict().items()}, x.training, type(x).__name__"

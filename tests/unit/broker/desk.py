@@ -3,8 +3,7 @@
 import asyncio
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from bulletin.wire import console
-from bulletin.wire import messages as wire
+from bulletin.wire import console, messages as wire
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console import Console
 from gpu_worker.broker.identity import Identity, Person

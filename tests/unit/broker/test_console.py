@@ -3,8 +3,7 @@
 import asyncio
 
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from bulletin.wire import console
-from bulletin.wire import messages as wire
+from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from tests.unit.broker.desk import ADMIN, ANN, EVE, HOUR_MS, Desk

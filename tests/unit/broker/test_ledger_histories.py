@@ -6,8 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, HotRecord, LeaseRecord, Record

@@ -2,8 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from gpu_worker.broker.meter import Meter
 from gpu_worker.broker.records import CellRecord, HotRecord, LeaseRecord, Record, Span, check

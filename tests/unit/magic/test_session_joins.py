@@ -2,8 +2,7 @@
 
 from msgspec import structs
 
-from bulletin.errors import CellLost
-from bulletin.errors import Refused as RefusedError
+from bulletin.errors import CellLost, Refused as RefusedError
 from bulletin.ids import AgentId, RequestId
 from bulletin.wire import messages as say
 from bulletin_magic.facts import Began, CellsAsked, CellsFound, Failed, Finished, Printed, StopPressed

@@ -14,8 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId

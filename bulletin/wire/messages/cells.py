@@ -1,0 +1,205 @@
+"""Kernel and agent, and the same over a pipe between agent and executor: cells, state, output.
+
+What a cell says and carries is opaque to the agent, as it is to the broker.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from bulletin.ids import CellId, LeaseId
+from bulletin.wire.messages.agent_broker import CellUsage
+from bulletin.wire.messages.every_link import TEXT_LIMIT, Malformed, Message, Name, Ping, Pong, Secret, Unknown
+from bulletin.wire.messages.kernel_broker import Refused
+
+
+class Attach(Message, frozen=True, kw_only=True, tag="attach"):
+    """The ticket of a lease: from now on this connection is its session."""
+
+    protocol: int
+    lease: Annotated[LeaseId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    ticket: Secret
+    #: After a lost connection: the last output of this cell that arrived. The agent sends what came after.
+    cell: CellId | None = None
+    seen: int = 0
+    #: The kernel has the rings of the session: results that come again may come through them.
+    has_rings: bool = False
+    #: The cell is another kernel's: what it hands back must be complete.
+    is_joining: bool = False
+
+
+class Attached(Message, frozen=True, kw_only=True, tag="attached"):
+    """Come in. `cell` is the one that runs, if one does."""
+
+    lease: LeaseId
+    cell: CellId | None = None
+    #: How many bytes of the cell's state have not come; None where nobody says.
+    lacks: int | None = None
+    #: The stop button was heard.
+    is_stopped: bool = False
+
+
+class Parcel(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes in bytes of a stream and its buffers. They follow as blobs of the same message, or as chunks."""
+
+    sizes: tuple[int, ...] = ()
+    inline: bool = True
+
+
+class Run(Message, frozen=True, kw_only=True, tag="run"):
+    """Run this cell with this state."""
+
+    cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    source: str
+    #: The notebook's execution count, so that tracebacks say "Cell In[5]".
+    number: int
+    parcel: Parcel
+    silent: bool = False
+    #: The kernel has the rings of the session: results may come through them.
+    has_rings: bool = False
+    #: The message of the front end that asked the kernel for the cell: widgets that catch output name it.
+    request: Name = ""
+    #: The source is all of the notebook's cell; else it stands below a line, which tracebacks count.
+    is_whole: bool = False
+    #: Whether the cell goes on when its kernel is gone, for another one to join.
+    outlives_kernel: bool = True
+
+
+class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
+    """The next `size` bytes of a cell's parcel: as blobs, or (on one host) in place `at` of the ring."""
+
+    cell: CellId
+    size: int
+    at: int | None = None
+    #: Of results: which sending of them it belongs to, as their Ended says.
+    round: int = 0
+
+
+class Took(Message, frozen=True, kw_only=True, tag="took"):
+    """One chunk has been taken in: another may be sent."""
+
+    cell: CellId
+    #: That of the chunk.
+    round: int = 0
+
+
+class Output(Message, frozen=True, kw_only=True, tag="output"):
+    """A Jupyter message of the cell: its type here, its content as JSON in the first blob."""
+
+    cell: CellId
+    type: str
+    #: Given by the agent, from 1 up in each cell.
+    seq: int = 0
+    #: Of a cell that has ended: a thread or a task that it started goes on. Numbered from 1 up in each session.
+    late: bool = False
+
+
+class Asked(Message, frozen=True, kw_only=True, tag="asked"):
+    """The cell called input() or getpass()."""
+
+    cell: CellId
+    prompt: str
+    password: bool = False
+    #: Given by the agent, from 1 up in each cell: one that is asked again has the number that it had.
+    number: int = 0
+
+
+class Answer(Message, frozen=True, kw_only=True, tag="answer"):
+    """What the user typed."""
+
+    cell: CellId
+    text: str
+
+
+class Stop(Message, frozen=True, kw_only=True, tag="stop"):
+    """The stop button. The first is an interrupt; a hard one ends the executor."""
+
+    cell: CellId
+    hard: bool = False
+
+
+class Seen(Message, frozen=True, kw_only=True, tag="seen"):
+    """Outputs up to this one have arrived. `is_done`: so have the results, and nobody needs the cell any more."""
+
+    cell: CellId
+    seq: int
+    #: Those of cells that have ended, of whichever.
+    late: bool = False
+    is_done: bool = False
+
+
+class Return(Message, frozen=True, kw_only=True, tag="return"):
+    """Send the results of the cell that ended last, from their start: an Ended with this round, then its chunks."""
+
+    cell: CellId
+    round: int
+    has_rings: bool = False
+    #: For another notebook than the one that sent the cell: complete, and of no use to the first.
+    is_whole: bool = False
+
+
+class Leave(Message, frozen=True, tag="leave"):
+    """The kernel is done with the session."""
+
+
+class Noticed(Message, frozen=True, kw_only=True, tag="noticed"):
+    """The interrupt reached Python code in the cell."""
+
+    cell: CellId
+
+
+class Ready(Message, frozen=True, kw_only=True, tag="ready"):
+    """The executor is up."""
+
+    pid: int
+
+
+class ErrorText(msgspec.Struct, frozen=True, kw_only=True):
+    """An exception as text, in case the exception itself cannot travel."""
+
+    name: str
+    value: str
+    traceback: tuple[str, ...]
+
+
+class Ended(Message, frozen=True, kw_only=True, tag="ended"):
+    """The cell is over; what it changed is in the parcel. `usage` is added by the agent."""
+
+    cell: CellId
+    outcome: Literal["returned", "raised", "interrupted"]
+    parcel: Parcel
+    ran_ms: int
+    error: ErrorText | None = None
+    usage: CellUsage | None = None
+    #: Results that were interrupted by a lost connection are sent again from their start: in another round.
+    round: int = 0
+
+
+class Lost(Message, frozen=True, kw_only=True, tag="lost"):
+    """The executor is gone. If it ran a cell, that cell changed nothing in the notebook."""
+
+    cell: CellId | None
+    code: str
+    sentence: str
+
+
+class Notice(Message, frozen=True, kw_only=True, tag="notice"):
+    """Something that the user should know about the cell that runs."""
+
+    cell: CellId
+    sentence: str
+
+
+class Gone(Message, frozen=True, kw_only=True, tag="gone"):
+    """The lease is not here (any more). A cell that was just sent has not run."""
+
+    code: str
+    sentence: str
+
+
+KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Ping
+AgentToKernel = (
+    Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refused | Pong | Unknown | Malformed
+)
+ToExecutor = Run | Chunk | Took | Answer | Return | Seen
+FromExecutor = Ready | Chunk | Took | Output | Asked | Noticed | Ended

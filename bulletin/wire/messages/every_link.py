@@ -1,0 +1,41 @@
+"""What is said on every link, and what may be written into a control message."""
+
+from typing import Annotated
+
+import msgspec
+
+#: Grows when two versions can no longer understand each other.
+PROTOCOL = 1
+
+#: What people and programs may write into a control message: it is short, and numbers are of this world.
+TEXT_LIMIT = 256
+Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
+Secret = Annotated[str, msgspec.Meta(max_length=4096)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
+Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]  # bytes
+Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * 86_400_000)]  # ms; ten years
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
+    """Something said on a link."""
+
+
+class Ping(Message, frozen=True, kw_only=True, tag="ping"):
+    """Are you there? Answered with a Pong, or with Unknown by one who has forgotten us."""
+
+    #: What an agent has turned away at its own socket so far.
+    counters: dict[str, int] = {}
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    """I am."""
+
+
+class Unknown(Message, frozen=True, tag="unknown"):
+    """I do not know you (I may have been restarted): introduce yourself again."""
+
+
+class Malformed(Message, frozen=True, tag="malformed"):
+    """Your frames were not a message of this link. They were counted and dropped."""
+
+    problem: str

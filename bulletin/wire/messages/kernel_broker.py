@@ -1,0 +1,237 @@
+"""Kernel and broker: who are you, may I have a lease, how long must I wait, what does the pool look like."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from bulletin.ids import (
+    AgentId,
+    CellId,
+    EnvironmentId,
+    KernelId,
+    LeaseId,
+    ProjectId,
+    RequestId,
+    SessionId,
+    SlotId,
+    UserName,
+)
+from bulletin.wire.messages.every_link import (
+    TEXT_LIMIT,
+    Count,
+    Duration,
+    Malformed,
+    Message,
+    Name,
+    Ping,
+    Pong,
+    Secret,
+    Size,
+    Unknown,
+)
+
+
+class Hello(Message, frozen=True, kw_only=True, tag="hello"):
+    """The first message of a kernel, and of a status client."""
+
+    protocol: int
+    version: Name
+    #: The hub's API token of the notebook's server, or the token of a connection file.
+    token: Secret
+    kernel: Annotated[KernelId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
+
+class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
+    """You are known."""
+
+    user: UserName
+    version: str
+    #: What a slot of this pool is for people: "GPU" or "CPU slot".
+    slot_word: str = "GPU"
+
+
+#: The code of a request that a person withdrew on its kernel's behalf.
+CANCELLED = "cancelled"
+
+
+class Refused(Message, frozen=True, kw_only=True, tag="refused"):
+    """No, for good: of a request, or (without one) of the whole conversation."""
+
+    code: str
+    sentence: str
+    request: RequestId | None = None
+
+
+class Submit(Message, frozen=True, kw_only=True, tag="submit"):
+    """Ask for a lease for this kernel's next cell."""
+
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    qos: Name = "interactive"
+    gpus: Count = 1
+    walltime_ms: Duration | None = None
+    project: Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
+    environment: Annotated[EnvironmentId, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
+    label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] = ""
+    #: Words of the GPU's name; what each GPU has at least; CPUs and memory of the host. 0 asks for nothing more.
+    gpu_type: Name = ""
+    gpu_memory_bytes: Size = 0
+    cpus: Count = 0
+    memory_bytes: Size = 0
+
+
+class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):
+    """The request is no longer wanted."""
+
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
+
+class Queued(Message, frozen=True, kw_only=True, tag="queued"):
+    """Where a request stands. Sent when it changes, and at least every second."""
+
+    request: RequestId
+    position: int
+    reason: str
+    #: An upper bound where one is known.
+    wait_ms: int | None = None
+    in_quota: bool = True
+
+
+class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an agent is, and how to know that it is the right one."""
+
+    #: For state and cells: a ZeroMQ address with this CURVE public key.
+    address: str
+    public_key: str
+    #: The path of a Unix socket on the agent's host that hands out shared memory; used by kernels of the same boot.
+    door: str = ""
+    boot: str = ""
+
+
+class Granted(Message, frozen=True, kw_only=True, tag="granted"):
+    """The lease is yours. Attach to the agent with the ticket."""
+
+    request: RequestId
+    lease: LeaseId
+    session: SessionId
+    agent: AgentAddress
+    ticket: str
+    node: str
+    slots: tuple[str, ...]
+    walltime_ms: int
+    #: Whether the guarantee of its project covers it now; None where the pool guarantees nothing to anybody.
+    in_quota: bool | None = None
+    #: The memory of one of its slots, and the sizes that slots of the pool have; 0 and none on CPU slots.
+    memory_bytes: int = 0
+    sizes: tuple[int, ...] = ()
+
+
+class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
+    """The lease is over, and not because the kernel gave it back."""
+
+    lease: LeaseId
+    code: str
+    sentence: str
+
+
+class Look(Message, frozen=True, tag="look"):
+    """What is going on in the pool? For people and pages."""
+
+
+class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One slot as a person sees it."""
+
+    node: str
+    slot: SlotId
+    name: str
+    state: Literal["free", "granted", "busy", "hot", "leaving"]
+    user: UserName | None = None
+    memory_bytes: int = 0
+
+
+class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One waiting request as a person sees it."""
+
+    position: int
+    user: UserName
+    qos: str
+    gpus: int
+    reason: str
+    waited_ms: int
+    wait_ms: int | None = None
+
+
+class CellPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """One finished cell of the ledger as a person sees it."""
+
+    cell: CellId
+    user: UserName
+    project: ProjectId
+    qos: str
+    node: str
+    outcome: str
+    ended_at_ms: int
+    ran_ms: int
+    gpu_ms: int
+    peak_memory_bytes: int | None = None
+    mean_utilization: float | None = None
+
+
+class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):
+    """How a project stands, in thousandths of a GPU."""
+
+    project: ProjectId
+    used_milli: int
+    guaranteed_milli: int
+    limit_milli: int | None = None
+
+
+class Picture(Message, frozen=True, kw_only=True, tag="picture"):
+    """The pool at this moment. Other people's names are left out for those who may not see them."""
+
+    slots: tuple[SlotPicture, ...]
+    waiting: tuple[WaitingPicture, ...]
+    recent: tuple[CellPicture, ...]
+    counters: dict[str, int]
+    uptime_ms: int
+    slot_word: str
+    #: The one that pays for the viewer's cells when nobody says.
+    project: ProjectPicture | None = None
+
+
+class Find(Message, frozen=True, tag="find"):
+    """The cells of this user that nodes have are asked for."""
+
+
+class CellNote(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell that its node still has, for the user whose it is."""
+
+    cell: CellId
+    agent: AgentId
+    node: str
+    state: Literal["running", "finished", "lost"]
+    #: The first line of its source that says something.
+    line: Name
+    label: Name = ""
+    #: How long ago it began.
+    since_ms: int = 0
+    #: Its notebook is there, and takes its results itself.
+    is_attended: bool = False
+
+
+class Found(Message, frozen=True, kw_only=True, tag="found"):
+    """The cells of this user, oldest first. `missing` are the nodes that did not answer."""
+
+    cells: tuple[CellNote, ...]
+    missing: tuple[str, ...] = ()
+
+
+class Join(Message, frozen=True, kw_only=True, tag="join"):
+    """Let this kernel have a cell whose own is gone. Answered with Granted or Refused."""
+
+    request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    agent: Annotated[AgentId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
+
+FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping
+ToKernel = Welcome | Refused | Queued | Granted | Revoked | Picture | Found | Pong | Unknown | Malformed
