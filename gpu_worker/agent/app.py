@@ -308,7 +308,7 @@ class Agent:
         if session is None:
             await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
         else:
-            await session.give_back(message.grace_ms)
+            await session.give_back(message.grace_ms, is_for_share=message.is_for_share)
 
     async def _pause(self, lease: LeaseId) -> None:
         """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""

@@ -21,7 +21,7 @@ class End(Enum):
 
 _TOLD = {
     End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
-    End.RECLAIMED: "Its place was needed by the project that it is guaranteed to.",
+    End.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
     End.LEFT: "The notebook gave the session back.",
     End.CANCELLED: "The cell was cancelled before it ran.",
     End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",

@@ -485,7 +485,7 @@ class Session:
         self.log.info("walltime", cell=cell.id, walltime_ms=self.prepare.walltime_ms)
         self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
 
-    async def give_back(self, grace_ms: int) -> None:
+    async def give_back(self, grace_ms: int, *, is_for_share: bool) -> None:
         """The slots are wanted back: the session goes with its cell, which has so long to end."""
         cell, self.is_wanted = self.cell, True
         if cell is None:
@@ -493,8 +493,9 @@ class Session:
             return
         cell.alarms.append(asyncio.get_running_loop().call_later(grace_ms / 1000, self._take_back, cell))
         if grace_ms:
+            owner = "a project that has less than its share" if is_for_share else "the project that it is guaranteed to"
             sentence = (
-                "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back. It has "
+                f"Your cell runs on a borrowed place, and {owner} needs it back. It has "
                 f"{show_duration(grace_ms)} to end; if it has not by then, it is run again from its beginning."
             )
             await self._tell(wire.Notice(cell=cell.id, sentence=sentence))

@@ -231,7 +231,10 @@ class Leases:
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))
             case actions.Reclaim():
-                await self._tell_holder(action.lease, wire.Reclaim(lease=action.lease, grace_ms=action.grace_ms))
+                await self._tell_holder(
+                    action.lease,
+                    wire.Reclaim(lease=action.lease, grace_ms=action.grace_ms, is_for_share=action.is_for_share),
+                )
             case actions.Pause():
                 await self._tell_holder(action.lease, wire.Pause(lease=action.lease, grace_ms=action.grace_ms))
             case actions.EndLease():

@@ -332,6 +332,13 @@ QOS_WORDS = (
         '"5 min"',
     ),
     Word(
+        "share_after",
+        "share_after_ms",
+        Duration(0, 366 * _DAY_MS),
+        "A cell that has waited for so long takes back what other projects use beyond their share.",
+        '"2 min"',
+    ),
+    Word(
         "preemption",
         "preemption",
         AfterReclaim(),

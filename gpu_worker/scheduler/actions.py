@@ -190,6 +190,7 @@ class Reclaim(msgspec.Struct, frozen=True, tag=True):
 
     lease: LeaseId
     grace_ms: int
+    is_for_share: bool = False  #: of somebody who has less of the surplus; else it is for a guarantee
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):

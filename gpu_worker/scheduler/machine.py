@@ -64,7 +64,7 @@ class Scheduler:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.state = State(self.settings)
-        self._now_ms = 0
+        self._now_ms = self._shares_from_ms = 0
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards."""
@@ -74,12 +74,16 @@ class Scheduler:
         self.state.forget_answers()
         self.state.touched.clear()
         self.state.reclaimable_ms = None
+        self.state.is_sharing, self.state.has_shared = self._now_ms >= self._shares_from_ms, False
         actions = self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
         actions += self._without_budget()
         actions += self._from_drained()
-        return actions + self._advance()
+        actions += self._advance()
+        if self.state.is_sharing and self.state.has_shared:  # it takes a look at every node
+            self._shares_from_ms = self._now_ms + self.settings.share_every_ms
+        return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
@@ -164,6 +168,7 @@ class Scheduler:
             is_walltime_asked=event.walltime_ms is not None,
             lane=shape.lane,
             entry=Entry(event.request, event.user, key, shape),
+            since_ms=self._now_ms,
         )
         state.submit(request)
         return actions
@@ -280,7 +285,7 @@ class Scheduler:
             return []
         grace_ms, lease.is_pausing = self._grace_ms(lease), False
         self.state.set_alarm(lease, self._now_ms + grace_ms + self.settings.ask_again_ms)
-        return [Reclaim(lease.id, grace_ms)]
+        return [Reclaim(lease.id, grace_ms, lease.is_for_share)]
 
     # What an agent reports
 
@@ -356,6 +361,7 @@ class Scheduler:
             kind=was.kind if was is not None else Kind(),
             cell=held.cell,
             age=was.age if was is not None else None,
+            took=was.took if was is not None else frozenset(),
             used=was.used if was is not None and was.used else state.next_seq(),
         )
         if phase is Phase.ENDING:
@@ -422,7 +428,11 @@ class Scheduler:
                     is_settled &= not has_waiting
                 case Place():
                     actions += [self._evict(victim) for victim in decision.victims]
-                    actions += [self._reclaim(victim) for victim in decision.reclaimed]
+                    if decision.is_for_share:
+                        request.took |= {victim.session for victim in decision.reclaimed}
+                    for victim in decision.reclaimed:
+                        victim.is_for_share = decision.is_for_share
+                        actions.append(self._reclaim(victim))
                     has_waiting = True
                 case None:
                     has_waiting = True
@@ -452,6 +462,7 @@ class Scheduler:
             memory_bytes=shape.wants.memory_bytes,
             kind=shape.wants.kind,
             age=Age(request.entry.key[1], request.entry.key[3]),
+            took=request.took,
         )
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
@@ -466,7 +477,7 @@ class Scheduler:
         if lease.phase is Phase.RECLAIMING:
             lease.is_pausing = False
             self.state.set_alarm(lease, alarm_ms)
-            return Reclaim(lease.id, 0)
+            return Reclaim(lease.id, 0, lease.is_for_share)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
         if lease.age is not None:
             wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
@@ -475,7 +486,7 @@ class Scheduler:
         account = self.state.accounts.of(lease.project)
         account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
         lease.is_pausing = self.state.qos[lease.qos].preemption is Preemption.PAUSE
-        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms)
+        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.is_for_share)
 
     def _evict(self, lease: Lease) -> Evict:
         alarm_ms = self._now_ms + self.settings.ask_again_ms

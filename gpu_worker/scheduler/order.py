@@ -12,7 +12,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Holder, Shape
-from gpu_worker.scheduler.reclaim import Plan, is_covered, takeable
+from gpu_worker.scheduler.reclaim import Plan, has_waited, is_covered, takeable
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.state import LEAVING, Lease, Node, Request, State
 
@@ -29,6 +29,7 @@ class Place(msgspec.Struct, frozen=True):
     agent: AgentId | None
     victims: tuple[Lease, ...] = ()
     reclaimed: tuple[Lease, ...] = ()  #: running cells that must be given back
+    is_for_share: bool = False  #: they are taken for a share of the surplus, and not for a guarantee
 
 
 class Closed:
@@ -246,8 +247,10 @@ def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) ->
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
     shape, now_ms = request.entry.shape, state.accounts.now_ms
     best: tuple[int, int, Place] | None = None
-    if not is_covered(state.accounts.of(request.project), shape.cost):
+    is_for_share = not is_covered(state.accounts.of(request.project), shape.cost)
+    if is_for_share and not (shape.cost and has_waited(state, request)):
         return None
+    plan = Plan(state, request, is_for_share=is_for_share)
     for node in state.nodes.values():
         if node.is_drained or not node.holds(shape) or blocked.to(node, shape):
             continue
@@ -255,7 +258,7 @@ def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) ->
         rest = lacks
         for hot in _hot(state, node, shape):
             rest = rest.less(node.part_of(hot, shape))
-        plan = Plan(state, request)
+        plan.begin()
         chosen: list[Lease] = []
         for lease in takeable(state, node, shape.lane):
             part = node.part_of(lease, shape)
@@ -265,7 +268,8 @@ def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) ->
         if rest.is_nothing and chosen:
             lost = sum((now_ms - lease.since_ms) * len(lease.slots) for lease in chosen)
             if best is None or (lost, node.seq) < best[:2]:
-                best = lost, node.seq, Place(node.agent, _victims(state, node, shape, lacks) or (), tuple(chosen))
+                first = _victims(state, node, shape, lacks) or ()
+                best = lost, node.seq, Place(node.agent, first, tuple(chosen), is_for_share)
     return best[2] if best is not None else None
 
 

@@ -62,6 +62,7 @@ class QoS(msgspec.Struct, frozen=True, kw_only=True):
     grace_ms: int = 30_000  #: between the warning and the end, when reclaimed
     min_runtime_ms: int = 60_000  #: a younger cell is not reclaimed
     preemption: Preemption = Preemption.REQUEUE
+    share_after_ms: int = 120_000  #: what has waited so long takes back what others use beyond their share
     usage_percent: int = 100  #: the usage factor: how much of its GPU time counts when use is compared
 
 
@@ -108,6 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     borrow_again_ms: int = 10_000  #: how long a project that was reclaimed from may not borrow, the first time
     longest_wait_ms: int = 3_600_000  #: and at most: it doubles each time
     look_ahead: int = 16  #: requests for which slots are freed at the same time
+    share_every_ms: int = 1_000  #: how often shares are looked at
 
 
 def check_projects(projects: Sequence[Project], capacity_milli: int | None = None) -> list[Problem]:

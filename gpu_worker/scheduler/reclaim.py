@@ -1,14 +1,19 @@
-"""Who must give back a GPU that an owner wants: questions only, answered on counts.
+"""Who must give back a GPU that somebody else has more right to: questions only, answered on counts.
 
 A request that its project's guarantee covers may take running cells of projects that use more than their guarantee,
 down to that and not below it. The two are compared where their paths in the tree of projects part. Whoever has taken so
-is within a guarantee, and whoever has lost is above it by less than a GPU: neither can take it back. So no two
-requests ever preempt each other.
+is within a guarantee, and whoever has lost is above it by less than a GPU: neither can take it back.
+
+A request that borrows, and has waited for a while, may take running cells from who has more of the surplus for its
+weight, as long as it has no more than the other afterwards: each such step makes the division more even, so taking ends
+where everybody has a share by weight. One share is compared with another, so nobody need know who wants how much. What
+was taken for a share is not taken back for one, whatever happens next. So no two requests ever preempt each other.
 """
 
 import msgspec
 
 from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
 from gpu_worker.scheduler.resources import Lane
@@ -22,6 +27,21 @@ class Branch(msgspec.Struct, frozen=True):
     is_members: bool = False
 
     @property
+    def weight(self) -> int:
+        """By which it shares the surplus with those beside it."""
+        return 1 if self.is_members else self.account.project.weight
+
+    @property
+    def priority(self) -> int:
+        """Who has more of it shares in the surplus first."""
+        return 0 if self.is_members else self.account.project.priority
+
+    @property
+    def trader(self) -> Trader:
+        """With its credits."""
+        return self.account.members if self.is_members else self.account.trader
+
+    @property
     def guaranteed(self) -> int:
         """Of its guarantee what no project inside it has."""
         inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
@@ -29,14 +49,26 @@ class Branch(msgspec.Struct, frozen=True):
 
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
+        return self.used + cost <= self.guaranteed
+
+    @property
+    def used(self) -> int:
+        """What it uses, also what it was asked to give back."""
         inside = sum(child.used for child in self.account.children.values()) if self.is_members else 0
-        return self.account.used - inside + cost <= self.guaranteed
+        return self.account.used - inside
 
     @property
     def kept(self) -> int:
         """What it uses and was not asked to give back."""
         inside = self.account.children.values() if self.is_members else ()
         return self.account.used - self.account.going - sum(child.used - child.going for child in inside)
+
+    @property
+    def has(self) -> int:
+        """The same without requests that are taken for granted while others are looked at. It adds up what is hot."""
+        has = self.account.held - self.account.leaving - sum(self.account.hot.values())
+        inside = self.account.children.values() if self.is_members else ()
+        return has - sum(child.held - child.leaving - sum(child.hot.values()) for child in inside)
 
 
 def is_covered(account: Account, cost: int) -> bool:
@@ -57,28 +89,68 @@ def _downwards(account: Account) -> list[Branch]:
     return [*path, Branch(account, is_members=True)] if account.children else path
 
 
+def has_waited(state: State, request: Request) -> bool:
+    """Whether the request may take for its share in this step. If it cannot yet, the state notes when to look again."""
+    qos, now_ms = state.qos[request.qos], state.accounts.now_ms
+    from_ms = request.since_ms + qos.share_after_ms
+    if from_ms <= now_ms:
+        state.has_shared = True
+        if state.is_sharing:
+            return True
+        from_ms = now_ms + state.settings.share_every_ms
+    state.reclaimable_ms = min(from_ms, state.reclaimable_ms or from_ms)
+    return False
+
+
 class Plan:
     """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
 
-    def __init__(self, state: State, request: Request) -> None:
-        self._state = state
+    def __init__(self, state: State, request: Request, *, is_for_share: bool) -> None:
+        self._state, self._request, self._is_for_share = state, request, is_for_share
         self._account, self._cost = state.accounts.of(request.project), request.entry.shape.cost
         self._taken: dict[str, int] = {}
+        self._has: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """On another node."""
+        self._taken.clear()
 
     def takes(self, victim: Lease) -> bool:
         """Whether it may take this one too. If so, it is taken."""
         if not self._cost or not victim.cost:
             return False
         mine, others = parting(self._account, self._state.accounts.of(victim.project))
-        if not mine or not others or not mine[0].covers(self._cost):
+        if not mine or not others or mine[0].covers(self._cost) == self._is_for_share:
             return False
         whole = min(GPU_MILLI, victim.cost)  # of a slice nothing is taken from who is within a guarantee
         if any(self._kept(branch) - victim.cost <= branch.guaranteed - whole for branch in others):
+            return False
+        if self._is_for_share and not self._has_less(mine[0], others[0], victim):
             return False
         for branch in others:
             name = branch.account.project.id
             self._taken[name] = self._taken.get(name, 0) + victim.cost
         return True
+
+    def _has_less(self, mine: Branch, other: Branch, victim: Lease) -> bool:
+        """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.
+
+        Of the other side only what it has is counted, and not what its requests ahead are to have.
+        """
+        state, now_ms = self._state, self._state.accounts.now_ms
+        if self._request.session in victim.took:
+            return False
+        if state.qos[self._request.qos].priority < state.qos[victim.qos].priority:
+            return False
+        name = other.account.project.id
+        if name not in self._has:
+            self._has[name] = other.has
+        its = self._has[name] - self._taken.get(name, 0) - victim.cost - max(0, other.guaranteed)
+        if its < 0 or mine.priority != other.priority:
+            return its >= 0 and mine.priority > other.priority
+        if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
+            return False
+        return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
 
     def _kept(self, branch: Branch) -> int:
         return branch.kept - self._taken.get(branch.account.project.id, 0)

@@ -39,6 +39,8 @@ class Request(msgspec.Struct):
     is_walltime_asked: bool  #: else it is what the QoS gives
     lane: Lane
     entry: Entry
+    since_ms: int = 0  #: when it was submitted
+    took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
     standing: Standing = Standing.QUEUED
 
     @property
@@ -69,6 +71,8 @@ class Lease(msgspec.Struct):
     kind: Kind = Kind()  #: of slots that was asked for, as far as it is known
     cell: CellId | None = None
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
+    took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
+    is_for_share: bool = False  #: it was reclaimed for somebody's share of the surplus, and not for a guarantee
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
 
@@ -173,6 +177,10 @@ class State:
         }  #: nodes with free or leaving slots, not drained
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases, not drained
         self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
+        self.is_sharing = (
+            True  #: whether this step looks at shares; and whether it has found somebody who waits for his
+        )
+        self.has_shared = False
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step

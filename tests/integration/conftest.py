@@ -184,10 +184,14 @@ class Notebook:
     def start_until(self, code: str, shows: str) -> str:
         """Ask for an execution and wait until it has shown the text; its message id."""
         message_id = self.start(code)
+        self.wait_until(shows)
+        return message_id
+
+    def wait_until(self, shows: str) -> None:
+        """Wait until something that runs has shown the text."""
         seen = ""
         while shows not in seen:
             seen += Output([self.client.get_iopub_msg(timeout=PATIENCE_S)], {}).shown
-        return message_id
 
     def collect(self, message_id: str, on: Callable[[dict[str, Any]], None] | None = None) -> Output:
         """Wait for the execution to end. `on` sees each message as it comes."""

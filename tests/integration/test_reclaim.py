@@ -66,3 +66,19 @@ def test_a_borrowed_cell_that_ends_within_the_grace_ends_as_usual(
     assert borrower.value("x") == "1"
     assert owner.collect(mine).stream() == "mine\n"
     until(lambda: outcomes(pool) == ["returned", "returned"], "the two cells in the ledger")
+
+
+def test_who_has_filled_the_pool_gives_half_of_it_to_another_project_that_waits(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text('[qos.interactive]\nmin_runtime = "0 s"\ngrace = "1 s"\nshare_after = "1 s"\n')
+    pool = start_pool("--slots", "2", f"--Pool.quota_file={file}")
+    first, second, other = open_notebook(pool), open_notebook(pool), open_notebook(pool)
+    kept = first.start_until("%%gpu --project early\nprint('run')\ninput()", shows="run")
+    second.start_until("%%gpu --project early\nimport time\nprint('run')\nwhile True: time.sleep(0.01)", shows="run")
+    assert other.run("%%gpu --project late\nprint('mine')").stream() == "mine\n"
+    second.wait_until("a project that has less than its share needs it back")
+    first.answer("go")
+    assert first.collect(kept).error is None
+    until(lambda: outcomes(pool) == ["reclaimed", "returned", "returned"], "the three runs in the ledger")

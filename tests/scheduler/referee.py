@@ -38,6 +38,7 @@ class Wish:
     order: tuple[int, int]
     walltime_ms: int = 0
     due: int = 0
+    since_ms: int = 0
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Referee:
     credits: CreditBook = field(default_factory=CreditBook)
     ages: AgeBook = field(default_factory=AgeBook)
     drained: set[str] = field(default_factory=set)  # agents
+    took: dict[str, set[str]] = field(default_factory=dict)  # request -> sessions it took from for a share
     now_ms: int = 0
 
     # Books
@@ -518,7 +520,7 @@ class Referee:
         due = (self.now_ms + min(10 * 60_000, used_ms // 60) + number * self.settings.apart_ms) // 10_000
         due, number = self.ages.asked(event, self.now_ms) or (due, self.count)
         walltime_ms = event.walltime_ms or qos.walltime_ms
-        self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due)
+        self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due, self.now_ms)
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, asked: ev.RequestSubmitted) -> bool:
@@ -638,7 +640,13 @@ class Referee:
             for wish, _ in self.eligible(lane)
             if self.could_hold(lease.agent, wish.event) and self.frees(lease, wish.event)
         ]
-        assert any(self.may_take(wish, lease) for wish in owners), f"{reclaim} for nobody who is guaranteed it"
+        if not any(self.may_take(wish, lease) for wish in owners):
+            takers = [wish.event for wish in owners if self.may_share(wish, lease, now_ms)]
+            assert takers, f"{reclaim} for nobody who is guaranteed it, or has less of the surplus"
+            before = self.took.get(lease.request or "", set())
+            assert any(one.session not in before for one in takers), f"{reclaim} for those from whom it was taken"
+            if len(takers) == 1:
+                self.took.setdefault(takers[0].request, set()).add(lease.session)
         lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
         self.ages.reclaimed(lease, now_ms)
         free_from, number = self.backoff.get(lease.project, (0, 0))
@@ -670,6 +678,35 @@ class Referee:
             self.at_level(kept, level) - self.cost_of(lease) > self.promised_at(level) - min(1000, self.cost_of(lease))
             for level in theirs
         )
+
+    def may_share(self, wish: Wish, lease: Tenancy, now_ms: int) -> bool:
+        """Whether the wish has waited, and its side would have no more of the surplus than the lease's keeps."""
+        asked, qos, its = wish.event, self.qos(wish.event.qos), self.qos(lease.qos)
+        cost, price = self.cost(asked), self.cost_of(lease)
+        if not cost or not price or now_ms < wish.since_ms + qos.share_after_ms or qos.priority < its.priority:
+            return False
+        mine, theirs = self.levels(asked.project), self.levels(lease.project)
+        while mine and theirs and mine[0] == theirs[0]:
+            mine, theirs = mine[1:], theirs[1:]
+        if not mine or not theirs:
+            return False
+        used, kept = self.amounts("granted", "busy", "reclaiming"), self.amounts("granted", "busy")
+        if any(self.at_level(kept, one) - price <= self.promised_at(one) - min(1000, price) for one in theirs):
+            return False
+        mine_above = self.at_level(used, mine[0]) + cost - max(0, self.promised_at(mine[0]))
+        its_above = self.at_level(kept, theirs[0]) - price - max(0, self.promised_at(theirs[0]))
+        (priority, weight, credit), (its_priority, its_weight, its_credit) = map(self.terms, (mine[0], theirs[0]))
+        if its_above < 0 or priority != its_priority:
+            return its_above >= 0 and priority > its_priority
+        return credit >= its_credit and Fraction(mine_above, weight) <= Fraction(its_above, its_weight)
+
+    def terms(self, level: tuple[str, bool]) -> tuple[int, int, int]:
+        """Priority, weight and credits of those on a level."""
+        name, are_members = level
+        if are_members:
+            return 0, 1, self.credits.steps(self, ("members", name))
+        project = self.project(name)
+        return project.priority, project.weight, self.credits.steps(self, ("project", name))
 
     def levels(self, name: str) -> list[tuple[str, bool]]:
         """The projects from the outside in, and at last, where there are others inside, the users of its own."""

@@ -96,13 +96,15 @@ class Evict(Message, frozen=True, kw_only=True, tag="evict"):
 
 
 class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
-    """Whom the slots are guaranteed to wants them back: end this session with its cell, or after the grace.
+    """Who has more right to the slots wants them back: end this session with its cell, or after the grace.
 
     A cell that had not ended by then is lost with the code "reclaimed", and its kernel asks for it again.
     """
 
     lease: LeaseId
     grace_ms: int
+    #: Of whoever has less of what nobody is guaranteed; else the slots are guaranteed to somebody.
+    is_for_share: bool = False
 
 
 class Pause(Message, frozen=True, kw_only=True, tag="pause"):
