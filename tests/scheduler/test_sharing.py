@@ -144,3 +144,12 @@ def test_parts_of_a_department_share_what_it_has_before_others_are_asked() -> No
 def test_users_of_one_project_take_nothing_from_each_other() -> None:
     pool = crowded(2)
     assert asks(pool, "guests", 1) == []
+
+
+def test_a_cell_for_two_gpus_has_no_more_than_the_other_afterwards_either() -> None:
+    pool = crowded(3)
+    pool.ask("lab.0", project="lab", gpus=2)
+    assert reclaimed(pool.later(WAIT)) == {}
+    wide = crowded(4)
+    wide.ask("lab.0", project="lab", gpus=2)
+    assert sorted(reclaimed(wide.later(WAIT))) == ["guests.0:1", "guests.1:1"]
