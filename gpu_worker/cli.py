@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from traitlets import Bool, CaselessStrEnum, Unicode
@@ -175,6 +176,10 @@ class UsageCommand(Command):
     cells = Bool(False, help="One row for each cell that ended, instead of sums; with --csv or --json.").tag(
         config=True
     )
+    credits = Bool(
+        False,
+        help="What projects earned and spent, instead of use; with --csv or --json a row for each entry.",
+    ).tag(config=True)
     aliases = {
         **Command.aliases,
         "by": "UsageCommand.by",
@@ -186,6 +191,7 @@ class UsageCommand(Command):
         "csv": ({"UsageCommand": {"form": "csv"}}, "Write comma-separated values, exact, in milliseconds."),
         "json": ({"UsageCommand": {"form": "json"}}, "Write JSON, exact, in milliseconds."),
         "cells": ({"UsageCommand": {"cells": True}}, "One row for each cell, instead of sums."),
+        "credits": ({"UsageCommand": {"credits": True}}, "What projects earned and spent, instead of use."),
     }
 
     def start(self) -> None:
@@ -202,10 +208,21 @@ class UsageCommand(Command):
 
         since_ms, until_ms = _day_ms("--since", self.since), _day_ms("--until", self.until)
         settings = self.settings()
+        if self.cells and self.credits:
+            raise BadConfig("--cells and --credits are two questions. Ask one.")
         if self.cells and self.form == "table":
             raise BadConfig("--cells is for other programs. Add --csv or --json.")
         with Ledger.open(settings.database, upgrade=False) as ledger:
-            if self.cells:
+            rows: Iterator[dict[str, Any]]
+            if self.credits and self.form == "table":
+                sys.stdout.writelines(
+                    line + "\n" for line in export.credit_table(ledger.past_credits(since_ms, until_ms))
+                )
+                return
+            if self.credits:
+                entries = ledger.credits(since_ms=since_ms, until_ms=until_ms)
+                rows, fields = export.credit_rows(entries), export.CREDIT_FIELDS
+            elif self.cells:
                 rows, fields = ledger.each_cell(since_ms, until_ms), export.CELL_FIELDS
             else:
                 parents = _parents(settings, ledger) if self.by == "project" else None

@@ -99,6 +99,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     period_ends_ms: int | None = None
     #: It was reclaimed from: how long until it may borrow again. 0 is now.
     borrows_in_ms: int = 0
+    #: What counts of what it earned and spent, in GPU-milliseconds.
+    credits_ms: int = 0
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

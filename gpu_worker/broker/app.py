@@ -30,6 +30,7 @@ from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
+from gpu_worker.broker.purse import Purse
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import Settings
 from gpu_worker.scheduler import events
@@ -69,10 +70,12 @@ class Broker:
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
         self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
-        for event, at_ms in recall.past(ledger, self._policy.settings, self.started_ms):
+        balances = ledger.past_credits()
+        for event, at_ms in recall.past(ledger, self._policy.settings, balances, self.started_ms):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)
+        self._purse = Purse(scheduler.state, keys.make_id(), balances, self.started_ms)
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
         metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
         self.leases = Leases(
@@ -132,6 +135,7 @@ class Broker:
             for monitor in self._monitors:
                 monitor.close()
             self._context.destroy(linger=200)
+            self.writer.keep(self._purse.closed())
             self.writer.close()
             self.ledger.close()
             if self._journal is not None:
@@ -230,6 +234,7 @@ class Broker:
             pause_s = _TICK_S if deadline_ms is None else (deadline_ms - self.now_ms()) / 1000
             await asyncio.sleep(min(_TICK_S, max(0.01, pause_s)))
             await self.leases.step(events.Tick())
+            self.writer.keep(self._purse.ticked(self.now_ms()))
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()
             await self.agents.tidy()

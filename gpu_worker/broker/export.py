@@ -8,8 +8,10 @@ from typing import Any, TextIO
 
 import msgspec
 
-from gpu_worker.broker.tables import cells
+from gpu_worker.broker.records import CreditRecord
+from gpu_worker.broker.tables import cells, credit_entries
 from gpu_worker.broker.usage import Usage
+from gpu_worker.scheduler.events import PastCredits
 
 #: What spreadsheets run when a field begins with it: whoever names a cell must not run things where it is read.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -18,6 +20,8 @@ _HOUR_MS = 3_600_000
 _SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
 #: The columns of an export of cells, in their order.
 CELL_FIELDS = tuple(column.name for column in cells.columns)
+#: The columns of an export of what projects earned and spent.
+CREDIT_FIELDS = tuple(column.name for column in credit_entries.columns)
 #: The columns of an export of usage.
 USAGE_FIELDS = (*Usage.__struct_fields__, "slot_ms", "gpu_ms")
 
@@ -26,6 +30,11 @@ def usage_rows(rows: Iterable[Usage]) -> Iterator[dict[str, Any]]:
     """Usage as rows of `USAGE_FIELDS`."""
     for row in rows:
         yield {**msgspec.structs.asdict(row), "slot_ms": row.slot_ms, "gpu_ms": row.gpu_ms}
+
+
+def credit_rows(entries: Iterable[CreditRecord]) -> Iterator[dict[str, Any]]:
+    """Earnings and spendings as rows of `CREDIT_FIELDS`."""
+    return (msgspec.structs.asdict(one) for one in entries)
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: TextIO) -> None:
@@ -58,6 +67,16 @@ def table(rows: Iterable[Usage], by: str, period: str | None) -> Iterator[str]:
         times = (row.in_quota_ms, row.borrowed_ms, row.refunded_ms, row.hot_ms)
         hours = "".join(f"  {time_ms / _HOUR_MS:>11.2f}" for time_ms in times)
         yield f"{day}{_printable(row.of):24}  {_SLOTS[row.kind]:8}  {row.cells:>8}{hours}"
+
+
+def credit_table(rows: Iterable[PastCredits]) -> Iterator[str]:
+    """What projects earned and spent as lines for a terminal, in hours; in `balance`, less what did not count."""
+    yield f"{'project':40}" + "".join(f"  {name + ', h':>13}" for name in ("earned", "spent", "not counted", "balance"))
+    for row in rows:
+        name = _printable(row.project) + (" (own users)" if row.own_users else "")
+        of = row.credits
+        sums = (of.earned, of.spent, of.forgotten + of.forgiven, of.balance)
+        yield f"{name:40}" + "".join(f"  {sum_ms / _HOUR_MS:>13.2f}" for sum_ms in sums)
 
 
 def _printable(text: str) -> str:

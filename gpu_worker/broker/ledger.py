@@ -10,6 +10,7 @@ from sqlalchemy import RowMapping, Select, func, insert, select
 from bulletin.ids import CellId, LeaseId, ProjectId
 from gpu_worker.broker import audit, rows, usage
 from gpu_worker.broker.database import Database
+from gpu_worker.broker.purse import summed
 from gpu_worker.broker.records import (
     UNSURE,
     CellRecord,
@@ -25,6 +26,7 @@ from gpu_worker.broker.records import (
 )
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 from gpu_worker.broker.usage import By, HourUse, Usage
+from gpu_worker.scheduler.events import PastCredits
 from gpu_worker.scheduler.periods import Period
 
 __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
@@ -218,16 +220,26 @@ class Ledger:
 
     def balances(self, until_ms: int | None = None) -> dict[ProjectId, int]:
         """The credits of each project that ever had any, in GPU-milliseconds, from what came before `until_ms`."""
-        query = select(credit_entries.c.project, func.sum(credit_entries.c.gpu_ms)).group_by(credit_entries.c.project)
-        query = usage.within(query.order_by(credit_entries.c.project), credit_entries.c.at_ms, None, until_ms)
-        with self._database.reading() as connection:
-            return {ProjectId(row[0]): int(row[1]) for row in connection.execute(query)}
+        past = self.past_credits(until_ms=until_ms)
+        return {one.project: one.credits.balance for one in past if not one.own_users}
 
-    def credits(self, project: ProjectId | None = None) -> Iterator[CreditRecord]:
-        """Earnings and spendings by time, of one project or of all."""
+    def past_credits(self, since_ms: int | None = None, until_ms: int | None = None) -> list[PastCredits]:
+        """What each project, and its own users among those inside it, earned and spent from then until before."""
+        entry = credit_entries.c
+        by = (entry.project, entry.own_users, entry.cause)
+        query = select(*by, func.sum(entry.gpu_ms)).group_by(*by).order_by(*by)
+        with self._database.reading() as connection:
+            found = connection.execute(usage.within(query, entry.at_ms, since_ms, until_ms)).all()
+        return summed((ProjectId(row[0]), bool(row[1]), row[2], int(row[3])) for row in found)
+
+    def credits(
+        self, project: ProjectId | None = None, since_ms: int | None = None, until_ms: int | None = None
+    ) -> Iterator[CreditRecord]:
+        """Earnings and spendings by time, of one project or of all, from `since_ms` until before `until_ms`."""
         query = select(credit_entries).order_by(credit_entries.c.at_ms, credit_entries.c.credit)
         if project is not None:
             query = query.where(credit_entries.c.project == project)
+        query = usage.within(query, credit_entries.c.at_ms, since_ms, until_ms)
         return (rows.to_record(row, CreditRecord) for row in self._each(query))
 
     def config_changes(self, limit: int = 100) -> list[ConfigChange]:

@@ -8,7 +8,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
 from gpu_worker.broker.usage import HourUse
 from gpu_worker.scheduler.accounts import Accounts
-from gpu_worker.scheduler.events import Event, PastUse, UseRecalled
+from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, QoS, Settings
 
@@ -16,10 +16,13 @@ from gpu_worker.scheduler.projects import GPU_MILLI, QoS, Settings
 _REMEMBERED_MS = 8 * 7 * 86_400_000
 
 
-def past(ledger: Ledger, settings: Settings, now_ms: int) -> Iterator[tuple[Event, int]]:
+def past(
+    ledger: Ledger, settings: Settings, balances: Iterable[PastCredits], now_ms: int
+) -> Iterator[tuple[Event, int]]:
     """Each fact with its time: to be stepped in this order, before all else.
 
-    A CPU slot counts as a GPU does where the ledger knows of no GPU.
+    `balances` are credits as the ledger has them (`Ledger.past_credits`). A CPU slot counts as a GPU does where the
+    ledger knows of no GPU.
     """
     known = ledger.past_use(now_ms - _REMEMBERED_MS)
     has_gpu = any(use.kind == "gpu" for use in known)
@@ -35,7 +38,7 @@ def past(ledger: Ledger, settings: Settings, now_ms: int) -> Iterator[tuple[Even
         for usage in ledger.usage("project", since_ms=since_ms, until_ms=now_ms, parents=parents):
             if usage.of == project.id and (usage.kind == "gpu" or not has_gpu):
                 spent[project.id] = spent.get(project.id, 0) + GPU_MILLI * max(0, usage.slot_ms - usage.refunded_ms)
-    yield UseRecalled((), spent), now_ms
+    yield UseRecalled((), spent, tuple(balances)), now_ms
 
 
 def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:

@@ -108,16 +108,22 @@ class OpenLease(msgspec.Struct, frozen=True):
     cells: tuple[CellId, ...] = ()  #: those that ended in it
 
 
-class CreditRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One earning or spending of a project."""
+#: Why a balance changed. What is earned above the most that counts is forgotten, and what is spent as far below none is
+#: forgiven.
+Cause = Literal["lent", "borrowed", "forgotten", "forgiven"]
 
-    credit: str  #: names this entry; each project's balance is the sum of its entries
+
+class CreditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project earned, or spent, in a while that ended; each balance is the sum of its entries."""
+
+    credit: str  #: names this entry
     project: ProjectId
+    own_users: bool = False  #: not the project among its siblings, but its own users among the projects inside it
     gpu_ms: int  #: GPU-milliseconds: earned above 0, spent below
     at_ms: int
-    cause: str  #: lent, borrowed, refunded …
-    counterpart: ProjectId | None = None  #: to whom it lent, of whom it borrowed
-    lease: LeaseId | None = None  #: whose time it was
+    cause: Cause
+    counterpart: ProjectId | None = None  #: to whom it lent, of whom it borrowed, where that was one alone
+    lease: LeaseId | None = None  #: whose time it was, where it was one alone
 
 
 class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,6 +76,7 @@ def project(account: Account, now_ms: int) -> console.ProjectRow:
         limit_milli=account.limit,
         waiting=sum(account.waiting.values()),
         borrows_in_ms=max(0, account.borrows_from_ms - now_ms),
+        credits_ms=account.trader.credits(now_ms).balance,
     )
     budget, left = account.project.budget, account.left(now_ms)
     if budget is None or left is None:

@@ -4,7 +4,7 @@ All times are milliseconds since 1970, UTC. Rows are only ever added, in every t
 later; triggers see to it in the database itself.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, false
 
 metadata = MetaData()
 
@@ -104,6 +104,13 @@ credit_entries = Table(
     Column("cause", String(64), nullable=False),
     Column("counterpart", String(256), comment="project lent to or borrowed of"),
     Column("lease", String(256), comment="whose time it was"),
+    Column(
+        "own_users",
+        Boolean(create_constraint=False),
+        nullable=False,
+        server_default=false(),
+        comment="of its own users among the projects inside it",
+    ),
     Index("credits_by_project", "project", "at_ms"),
 )
 

@@ -106,7 +106,7 @@ def _all_projects(report: console.ProjectReport) -> list[str]:
 
 
 def _projects(rows: Sequence[console.ProjectRow], word: str, *, is_tree: bool = True) -> list[str]:
-    head = ("project", "used", "held", "guaranteed", "limit", "budget left", "waiting", "")
+    head = ("project", "used", "held", "guaranteed", "limit", "budget left", "credits", "waiting", "")
     depths: dict[str, int] = {}
     table = []
     for row in rows:
@@ -119,17 +119,23 @@ def _projects(rows: Sequence[console.ProjectRow], word: str, *, is_tree: bool = 
                 _amount(row.guaranteed_milli),
                 _amount(row.limit_milli) if row.limit_milli is not None else "none",
                 _budget(row),
+                _credits(row),
                 str(row.waiting),
                 f"borrows again in {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else "",
             )
         )
-    return [f"{word}s; the budget in {word}-hours", *_table(head, table)]
+    return [f"{word}s; budget and credits in {word}-hours", *_table(head, table)]
 
 
 def _budget(row: console.ProjectRow) -> str:
     if row.budget_ms is None or row.budget_left_ms is None:
         return "none"
     return f"{row.budget_left_ms / _HOUR_MS:.1f} of {row.budget_ms / _HOUR_MS:.1f} a {row.period}"
+
+
+def _credits(row: console.ProjectRow) -> str:
+    hours = round(row.credits_ms / _HOUR_MS, 1)
+    return f"{hours:+.1f}" if hours else "0"
 
 
 def _about_waiting(answer: console.AboutWaiting) -> list[str]:

@@ -280,7 +280,12 @@ class Accounts:
 
     def credits(self, project: ProjectId) -> Credits:
         """What a project ever earned and spent among its siblings."""
-        return self.of(project).trader.at(self.now_ms).credits
+        return self.of(project).trader.credits(self.now_ms)
+
+    def recall_credits(self, project: ProjectId, past: Credits, *, own_users: bool) -> None:
+        """So much a project, or its own users among the projects inside it, earned and spent before this was there."""
+        account = self.of(project)
+        (account.members if own_users else account.trader).at(self.now_ms).recall(past)
 
     def has(self, capacity: int) -> None:
         """The pool has so much now: what of it nobody is guaranteed costs no credits."""

@@ -16,6 +16,8 @@ from gpu_worker.scheduler.shares import HOUR_MS
 #: Sums are in so many parts of a thousandth of a GPU for a millisecond. What is divided among up to 24 comes out whole;
 #: else a part is lost now and then, of five billion.
 PARTS = lcm(*range(1, 25))
+#: A GPU for a millisecond, in parts.
+_GPU_MS = PARTS * GPU_MILLI
 #: Credits that differ by less than a step, a tenth of a GPU-hour for each unit of weight, are alike.
 STEP = HOUR_MS * GPU_MILLI * PARTS // 10
 #: Steps that count at most, for and against: four GPU-hours.
@@ -23,10 +25,17 @@ MOST_STEPS = 40
 
 
 class Credits(msgspec.Struct, frozen=True):
-    """What a project ever earned and spent: GPUs times milliseconds, rounded down."""
+    """What a project ever earned and spent: GPUs times milliseconds, each sum rounded down. None of them ever falls."""
 
-    earned: int
-    spent: int
+    earned: int = 0
+    spent: int = 0
+    forgotten: int = 0  #: of what it earned, what was above the most that counts
+    forgiven: int = 0  #: of what it spent, what was as far below none
+
+    @property
+    def balance(self) -> int:
+        """What counts of it."""
+        return self.earned - self.spent - self.forgotten + self.forgiven
 
 
 class Market(msgspec.Struct, eq=False):
@@ -41,12 +50,16 @@ class Market(msgspec.Struct, eq=False):
 
     def count(self, now_ms: int) -> None:
         """Bring the sums up to this time. Needed before anything changes."""
-        lent = min(self.idle, self.borrowed - self.unpromised)  # what of the idle guarantees is in fact used by others
-        if lent > 0:
-            passed_ms = now_ms - self.counted_ms
-            self.earning += passed_ms * PARTS * lent // self.idle
-            self.spending += passed_ms * PARTS * lent // self.borrowed
+        self.earning, self.spending = self.sums(now_ms)
         self.counted_ms = now_ms
+
+    def sums(self, now_ms: int) -> tuple[int, int]:
+        """What each idle thousandth of a GPU earned until this time, and each borrowed one cost."""
+        lent = min(self.idle, self.borrowed - self.unpromised)  # what of the idle guarantees is in fact used by others
+        if lent <= 0:
+            return self.earning, self.spending
+        passed = (now_ms - self.counted_ms) * PARTS * lent
+        return self.earning + passed // self.idle, self.spending + passed // self.borrowed
 
 
 class Trader(msgspec.Struct, eq=False):
@@ -57,6 +70,8 @@ class Trader(msgspec.Struct, eq=False):
     surplus: int = 0  #: what it uses above its guarantee; below 0 it leaves some
     earned: int = 0  #: all that it ever earned, in parts
     spent: int = 0
+    forgotten: int = 0  #: what it earned above the most
+    forgiven: int = 0  #: what it spent as far below 0
     balance: int = 0  #: what counts of it in the order: never above the most, nor as far below 0
     standing: int = 0  #: the balance in steps, for its weight: -40 to 40; less than a step is none
     up: int | None = STEP - 1  #: so much may it earn before its standing changes; None is anything
@@ -64,10 +79,22 @@ class Trader(msgspec.Struct, eq=False):
     earning_at: int = 0  #: its market's sums when they were last counted for it
     spending_at: int = 0
 
-    @property
-    def credits(self) -> Credits:
-        """What it earned and spent as far as it was counted: see `at`."""
-        return Credits(self.earned // (PARTS * GPU_MILLI), self.spent // (PARTS * GPU_MILLI))
+    def credits(self, now_ms: int) -> Credits:
+        """What it earned and spent until this time. Asking counts nothing: no later sum depends on who asked."""
+        earning, spending = self.market.sums(now_ms)
+        earned = max(0, -self.surplus) * (earning - self.earning_at)
+        spent = max(0, self.surplus) * (spending - self.spending_at)
+        over, under = self._beyond(self.balance + earned - spent)
+        sums = self.earned + earned, self.spent + spent, self.forgotten + over, self.forgiven + under
+        return Credits(*(one // _GPU_MS for one in sums))
+
+    def recall(self, past: Credits) -> None:
+        """So much was earned and spent before it was there."""
+        self.earned += past.earned * _GPU_MS
+        self.spent += past.spent * _GPU_MS
+        self.forgotten += past.forgotten * _GPU_MS
+        self.forgiven += past.forgiven * _GPU_MS
+        self.pay(past.balance * _GPU_MS)
 
     def at(self, now_ms: int) -> "Trader":
         """Itself, counted up to this time. Between two changes of its own it only earns, or only spends."""
@@ -106,9 +133,12 @@ class Trader(msgspec.Struct, eq=False):
 
     def pay(self, amount: int) -> None:
         """Add so much to the balance; what is above the most is forgotten."""
-        most = MOST_STEPS * STEP * self.weight
-        self.balance = max(-most, min(most, self.balance + amount))
+        over, under = self._beyond(self.balance + amount)
+        self.balance += amount - over + under
+        self.forgotten += over
+        self.forgiven += under
         step = STEP * self.weight
+        most = MOST_STEPS * step
         steps = abs(self.balance) // step
         self.standing = steps if self.balance >= 0 else -steps
         self.up = None if self.balance == most else _room(self.balance, step)
@@ -117,7 +147,13 @@ class Trader(msgspec.Struct, eq=False):
     def inherit(self, before: "Trader") -> None:
         """Go on from there, with another weight."""
         self.earned, self.spent, self.balance = before.earned, before.spent, before.balance
+        self.forgotten, self.forgiven = before.forgotten, before.forgiven
         self.pay(0)
+
+    def _beyond(self, balance: int) -> tuple[int, int]:
+        """How far a balance is above the most, and how far below as much less than none."""
+        most = MOST_STEPS * STEP * self.weight
+        return max(0, balance - most), max(0, -most - balance)
 
 
 def _room(balance: int, step: int) -> int:

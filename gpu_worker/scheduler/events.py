@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.projects import Settings
 
 
@@ -123,6 +124,14 @@ class PastUse(msgspec.Struct, frozen=True):
     amount: int  #: thousandths of a GPU times milliseconds, as the QoS counts it
 
 
+class PastCredits(msgspec.Struct, frozen=True):
+    """What a project ever earned and spent."""
+
+    project: ProjectId
+    credits: Credits
+    own_users: bool = False  #: not the project, but its own users among the projects inside it
+
+
 class UseRecalled(msgspec.Struct, frozen=True, tag=True):
     """Use that came to an end now and that no lease tells of: a ledger knows it, or an agent told of it too late.
 
@@ -132,6 +141,8 @@ class UseRecalled(msgspec.Struct, frozen=True, tag=True):
     uses: tuple[PastUse, ...]
     #: For budgets: what each project, with all inside it, has spent in its present period besides; in the same unit.
     spent: dict[ProjectId, int] = {}
+    #: Of each project once: its balance goes on from there.
+    credits: tuple[PastCredits, ...] = ()
 
 
 class Tick(msgspec.Struct, frozen=True, tag=True):

@@ -125,6 +125,8 @@ class Scheduler:
                     self.state.accounts.remember(use.project, use.user, use.amount)
                 for project, amount in event.spent.items():
                     self.state.accounts.of(project).spend(amount, self._now_ms)
+                for past in event.credits:
+                    self.state.accounts.recall_credits(past.project, past.credits, own_users=past.own_users)
             case Tick():
                 pass
             case _:

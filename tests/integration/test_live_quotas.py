@@ -4,13 +4,16 @@ import itertools
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
 from sqlalchemy import create_engine, text
 
+from bulletin.wire import console
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.console import client
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 QUOTAS = """
@@ -52,6 +55,19 @@ class Books:
         with Ledger.open(self.url, upgrade=False) as ledger:
             return len(ledger.open_leases()) == number
 
+    def balances(self) -> dict[str, int]:
+        """What counts of what projects earned and spent, in GPU-milliseconds."""
+        with Ledger.open(self.url, upgrade=False) as ledger:
+            return {str(project): gpu_ms for project, gpu_ms in ledger.balances().items()}
+
+    def held_ms(self) -> int:
+        """How long all leases were held, from their grants."""
+        engine = create_engine(self.url)
+        with engine.connect() as connection:
+            held_ms: int = connection.scalar(text("SELECT SUM(ended_at_ms - granted_at_ms) FROM leases"))
+        engine.dispose()
+        return held_ms
+
     def add_up(self) -> None:
         """Leases are cells and hot time, and no slot has two of them at a time."""
         with Ledger.open(self.url, upgrade=False) as ledger:
@@ -74,6 +90,21 @@ class Books:
 
 def busy(pool: PoolProcess) -> int:
     return sum(slot.state == "busy" for slot in pool.picture().slots)
+
+
+def earned(pool: PoolProcess) -> dict[str, int]:
+    """The same, as the broker that runs has it."""
+    report = client.ask(client.find(pool.folder, is_named=True), console.AskProjects())
+    assert isinstance(report, console.ProjectReport)
+    return {row.project: row.credits_ms for row in report.projects}
+
+
+def spends_below(pool: PoolProcess, balance_ms: int) -> bool:
+    return busy(pool) == 1 and earned(pool)["guests"] < balance_ms
+
+
+def is_another(pool: PoolProcess, broker: int) -> bool:
+    return pool.part("broker").pid != broker
 
 
 def test_what_is_borrowed_given_back_and_run_again_is_in_the_ledger_to_the_millisecond(
@@ -151,3 +182,32 @@ def test_a_broker_that_is_killed_leaves_no_gap_and_the_next_one_knows_what_was_s
     assert (cells["lab"].borrowed_ms, cells["lab"].refunded_ms) == (0, 0)
     assert cells["lab"].in_quota_ms >= cells["club"].ended_at_ms - cells["club"].started_at_ms, "it ran all that time"
     assert cells["club"].borrowed_ms == cells["club"].held_ms >= 3_600
+
+
+def test_credits_go_on_with_the_next_broker_and_are_counted_once(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text("[projects.lab]\nguaranteed = 2\n")
+    pool = start_pool("--slots", "2", f"--Pool.quota_file={file}")
+    books, eve = Books(pool), open_notebook(pool)
+    hers = eve.start_until(ASKING.format(project="guests", gpus=1), shows="runs")
+    known = earned(pool)
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        before, old = known.get("guests", 0), pool.part("broker").pid
+        until(partial(spends_below, pool, before), "the guests to spend more")
+        os.kill(old, signal_number)
+        until(partial(is_another, pool, old), "another broker")
+        kept = books.balances()
+        known = earned(pool)
+        assert kept["guests"] == -kept["lab"] < 0
+        assert known["guests"] <= kept["guests"]
+        assert known["lab"] >= kept["lab"]
+    eve.answer("done")
+    assert eve.collect(hers).error is None
+    eve.run("%gpu stop")
+    until(lambda: books.has_open(0), "the end of the lease in the ledger")
+    known = earned(pool)
+    pool.stop()
+    assert books.balances() == known
+    assert kept["lab"] < known["lab"] == -known["guests"] <= books.held_ms()

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from gpu_worker.scheduler.events import PastCredits
+
 if TYPE_CHECKING:
     from tests.scheduler.referee import Referee
 
@@ -18,6 +20,8 @@ class CreditBook:
     earned: dict[Who, Fraction] = field(default_factory=dict)  # thousandths of a GPU, times milliseconds
     spent: dict[Who, Fraction] = field(default_factory=dict)
     balance: dict[Who, Fraction] = field(default_factory=dict)  # what counts of it
+    forgotten: dict[Who, Fraction] = field(default_factory=dict)
+    forgiven: dict[Who, Fraction] = field(default_factory=dict)
 
     def count(self, referee: "Referee", now_ms: int) -> None:
         """What was traded since the event before this one, while nothing changed."""
@@ -52,8 +56,21 @@ class CreditBook:
     def forget(self, referee: "Referee") -> None:
         """What is above four GPU-hours for its weight, or as far below none, is not counted on."""
         for who in self.balance:
-            most = 40 * STEP * self.weight(referee, who)
-            self.balance[who] = max(Fraction(-most), min(Fraction(most), self.balance[who]))
+            most, wanted = 40 * STEP * self.weight(referee, who), self.balance[who]
+            self.balance[who] = max(Fraction(-most), min(Fraction(most), wanted))
+            if wanted != self.balance[who]:
+                book = self.forgotten if wanted > 0 else self.forgiven
+                book[who] = book.get(who, Fraction(0)) + abs(wanted - self.balance[who])
+
+    def recall(self, referee: "Referee", past: PastCredits) -> None:
+        """What was earned and spent before anybody looked."""
+        who = ("members" if past.own_users else "project", past.project)
+        books = self.earned, self.spent, self.forgotten, self.forgiven
+        told = past.credits.earned, past.credits.spent, past.credits.forgotten, past.credits.forgiven
+        for book, gpu_ms, sign in zip(books, told, (1, -1, -1, 1), strict=True):
+            book[who] = book.get(who, Fraction(0)) + 1000 * gpu_ms
+            self.balance[who] = self.balance.get(who, Fraction(0)) + sign * 1000 * gpu_ms
+        self.forget(referee)
 
     def weight(self, referee: "Referee", who: Who) -> int:
         return referee.project(who[1]).weight if who[0] == "project" else 1

@@ -457,6 +457,8 @@ class Referee:
                 for name, amount in event.spent.items():
                     if self.project(name).budget is not None:
                         self.spent[name] = self.spent.get(name, 0) + amount
+                for past in event.credits:
+                    self.credits.recall(self, past)
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)

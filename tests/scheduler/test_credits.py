@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant, Reclaim
-from gpu_worker.scheduler.credits import PARTS, STEP, Market, Trader
+from gpu_worker.scheduler.credits import PARTS, STEP, Credits, Market, Trader
 from gpu_worker.scheduler.projects import Project
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, slots
 from tests.scheduler.test_quotas import Quotas, project
@@ -275,6 +275,68 @@ def test_what_a_projects_own_users_lent_to_the_projects_inside_it_outlives_new_s
     pool.replay()
 
 
+def test_who_lent_before_a_restart_comes_first_after_it() -> None:
+    before = lent(HOUR, project("school", guaranteed_milli=0), project("maths", "school"))
+    kept = [
+        ev.PastCredits(ProjectId(name), before.scheduler.state.accounts.credits(ProjectId(name)))
+        for name in ("lab", "guests", "gone")
+    ]
+    pool = Pool(project("lab", guaranteed_milli=1000))
+    pool.say(ev.UseRecalled((), credits=tuple(kept)))
+    pool.join("a", slots(3))
+    pool.busy("guests.eve", "guests.tom", "guests.kim")
+    pool.later(HOUR)
+    assert (pool.earned("lab"), pool.spent("guests")) == (120, 120)
+    assert pool.wants("club.tom") == pool.wants("lab.ann") == pool.wants("lab.bob") == []
+    assert pool.order(["guests.eve:1", "guests.tom:1", "guests.kim:1"]) == ["lab.ann:1", "lab.bob:1", "club.tom:1"]
+    pool.replay()
+
+
+def test_what_a_projects_own_users_lent_before_a_restart_is_theirs_after_it() -> None:
+    past = ev.PastCredits(ProjectId("school"), Credits(earned=HOUR), own_users=True)
+    for told, first in (((), "physics.dan:1"), ((past,), "school.eli:1")):
+        pool = Pool(project("school"), project("maths", "school"), project("physics", "school"))
+        pool.say(ev.UseRecalled((), credits=told))
+        pool.join("a", slots(1))
+        pool.busy("maths.ann")
+        assert pool.wants("physics.dan") == pool.wants("school.eli") == []
+        assert pool.order(["maths.ann:1"]) == [first]
+        pool.replay()
+
+
+def test_a_recalled_balance_is_cut_at_what_counts_now_and_what_is_cut_is_in_the_books() -> None:
+    pool = Pool(project("lab", weight=1), project("club", weight=2))
+    for name, past in (
+        ("lab", Credits(earned=7 * HOUR)),
+        ("club", Credits(spent=9 * HOUR)),
+        ("new", Credits(earned=5 * HOUR, spent=2 * HOUR, forgotten=HOUR)),
+    ):
+        pool.say(ev.UseRecalled((), credits=(ev.PastCredits(ProjectId(name), past),)))
+    told = [pool.scheduler.state.accounts.credits(ProjectId(name)) for name in ("lab", "club", "new")]
+    assert told == [
+        Credits(earned=7 * HOUR, forgotten=3 * HOUR),
+        Credits(spent=9 * HOUR, forgiven=HOUR),
+        Credits(earned=5 * HOUR, spent=2 * HOUR, forgotten=HOUR),
+    ]
+    assert [one.balance for one in told] == [4 * HOUR, -8 * HOUR, 2 * HOUR]
+    pool.replay()
+
+
+def test_who_asks_for_credits_changes_none() -> None:
+    pools = []
+    for is_asked in (False, True):
+        pool = lent(0, project("chair", guaranteed_milli=6000))  # sevenths, which are not whole
+        for _ in range(50):
+            pool.later(7)
+            if is_asked:
+                for trader in [account.trader for account in pool.scheduler.state.accounts.by_id.values()]:
+                    trader.credits(pool.now_ms)
+        pools.append([account.trader.at(pool.now_ms) for account in pool.scheduler.state.accounts.by_id.values()])
+    assert [(one.earned, one.spent, one.balance) for one in pools[0]] == [
+        (one.earned, one.spent, one.balance) for one in pools[1]
+    ]
+
+
 #: Who trades in random histories, before and after a change of the quotas.
 LENDERS = (
     project("lab", guaranteed_milli=2000, weight=2),
@@ -296,6 +358,12 @@ MOVES = st.one_of(
     st.sampled_from((10_000, 2 * MINUTE, 20 * MINUTE, HOUR, 5 * HOUR)),
     st.sampled_from((LENDERS, FEWER, KEEPERS)),
     st.booleans(),
+    st.builds(
+        ev.PastCredits,
+        st.sampled_from([ProjectId(name) for name in ("lab", "school", "maths", "guests")]),
+        st.builds(Credits, *(st.integers(0, 6 * HOUR) for _ in range(4))),
+        own_users=st.booleans(),
+    ),
 )
 
 
@@ -324,6 +392,8 @@ def test_in_any_history_of_borrowing_the_referee_agrees_with_order_and_credits(m
             perform(pool.join("b", slots(2)) if move else [])
         elif isinstance(move, int):
             perform(pool.later(move))
+        elif isinstance(move, ev.PastCredits):
+            perform(pool.say(ev.UseRecalled((), credits=(move,))))
         elif isinstance(move, tuple):
             perform(pool.change(*move))
         elif move in running:
@@ -335,9 +405,11 @@ def test_in_any_history_of_borrowing_the_referee_agrees_with_order_and_credits(m
     book = pool.referee.credits
     for account in pool.scheduler.state.accounts.by_id.values():
         name = account.project.id
-        kept = pool.scheduler.state.accounts.credits(name)
-        told = [int(book.get(("project", name), Fraction(0)) / 1000) for book in (book.earned, book.spent)]
-        assert [kept.earned, kept.spent] == told, name
+        for who, trader in (("project", account.trader), ("members", account.members)):
+            kept = trader.credits(pool.now_ms)
+            books = book.earned, book.spent, book.forgotten, book.forgiven
+            told = [int(one.get((who, name), Fraction(0)) / 1000) for one in books]
+            assert [kept.earned, kept.spent, kept.forgotten, kept.forgiven] == told, (who, name)
 
 
 CHANGES = st.lists(

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
+from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler import saved
@@ -271,7 +272,8 @@ class Pool(RuleBasedStateMachine):
     @rule(user=st.integers(0, 3), project=st.sampled_from(PAYING), minutes=st.integers(0, 90))
     def something_used_comes_to_light(self, user: int, project: str, minutes: int) -> None:
         uses = (ev.PastUse(ProjectId(project), UserName(f"u{user}"), 1000 * minutes * MINUTE),)
-        self.say(ev.UseRecalled(uses, {ProjectId(project): 500 * minutes * MINUTE}))
+        earned = ev.PastCredits(ProjectId(project), Credits(earned=minutes * MINUTE * user), own_users=user == 3)
+        self.say(ev.UseRecalled(uses, {ProjectId(project): 500 * minutes * MINUTE}, (earned,)))
 
     # Time, and noise
 

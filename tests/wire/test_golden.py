@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,13 +27,22 @@ UNIONS = {
 GOLDEN = json.loads(FILE.read_text())
 
 
+def known(said: Any, fields: Any) -> Any:
+    """Of what was said, what was known when the frame was made: structs grow by fields with defaults."""
+    if isinstance(said, dict) and isinstance(fields, dict):
+        return {name: known(said.get(name), fields[name]) for name in fields}
+    if isinstance(said, list) and isinstance(fields, list) and len(said) == len(fields):
+        return [known(one, field) for one, field in zip(said, fields, strict=True)]
+    return said
+
+
 @pytest.mark.parametrize("link", list(UNIONS))
 def test_every_golden_frame_is_still_read_and_means_the_same(link: str) -> None:
     unpacker: frames.Unpacker[wire.Message] = frames.Unpacker(UNIONS[link])
     for entry in GOLDEN[link]:
         message, _ = unpacker.unpack([bytes.fromhex(entry["mark"]), bytes.fromhex(entry["frame"])])
         said = json.loads(msgspec.json.encode(message))
-        assert {name: said.get(name) for name in entry["fields"]} == entry["fields"]
+        assert known(said, entry["fields"]) == entry["fields"]
 
 
 @pytest.mark.parametrize("link", list(UNIONS))

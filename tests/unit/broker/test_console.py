@@ -75,6 +75,15 @@ def test_projects_are_told_as_a_tree_with_what_is_left_of_budgets(desk: Desk) ->
     assert (school.budget_ms, school.budget_left_ms) == (10 * HOUR_MS, 8 * HOUR_MS)
 
 
+def test_a_project_is_told_its_credits(desk: Desk) -> None:
+    desk.join(slots=2)
+    desk.run(EVE, "cell-e")
+    desk.now_ms = 3 * HOUR_MS
+    desk.step(events.Tick())
+    told = {row.project: row.credits_ms for row in desk.ask(ADMIN, console.AskProjects()).projects}
+    assert told == {"guests": -3 * HOUR_MS, "school": 3 * HOUR_MS, "maths": 0, "physics": 0}
+
+
 def test_a_waiting_request_is_explained_with_projects_and_places(desk: Desk) -> None:
     desk.join("n1")
     desk.join("n2")

@@ -26,7 +26,7 @@ def cell(name: str, ended_at_ms: int, hours: int, **changes: object) -> object:
 def told(ledger: Ledger, *projects: Project) -> Scheduler:
     settings = Settings(qos=(*DEFAULT_QOS, HALF), projects=projects)
     scheduler = Scheduler(settings)
-    for event, at_ms in recall.past(ledger, settings, NOW_MS):
+    for event, at_ms in recall.past(ledger, settings, ledger.past_credits(), NOW_MS):
         assert scheduler.step(event, at_ms) == []
     return scheduler
 

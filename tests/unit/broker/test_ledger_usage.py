@@ -7,6 +7,7 @@ import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bulletin.errors import BadConfig
@@ -14,7 +15,7 @@ from gpu_worker import cli
 from gpu_worker.broker import export
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.policy import NewPolicy, in_force, records
-from gpu_worker.broker.records import HotRecord, Span
+from gpu_worker.broker.records import CreditRecord, HotRecord, Span
 from gpu_worker.broker.usage import Usage
 from gpu_worker.quotas import Quotas, read_quotas
 from gpu_worker.scheduler.projects import Settings
@@ -221,9 +222,38 @@ def test_the_command_writes_cells(capsys: pytest.CaptureFixture[str], pool: str)
     assert out == ",".join(export.CELL_FIELDS) + "\r\n"
 
 
+def test_the_command_shows_credits_and_where_they_come_from(
+    capsys: pytest.CaptureFixture[str], sqlite_file: Ledger, pool: str
+) -> None:
+    entries = [
+        CreditRecord(
+            credit="k1", project="ml", gpu_ms=6 * HOUR_MS, at_ms=ms(2026, 9, 15), cause="lent", counterpart="=1"
+        ),
+        CreditRecord(credit="k2", project="ml", gpu_ms=-2 * HOUR_MS, at_ms=ms(2026, 9, 16), cause="forgotten"),
+        CreditRecord(
+            credit="k3", project="ml", gpu_ms=-HOUR_MS, at_ms=ms(2026, 9, 17), cause="borrowed", own_users=True
+        ),
+    ]  # type: ignore[list-item]
+    sqlite_file.record(entries, at_ms=0)
+    status, out, _ = run(capsys, f"--folder={pool}", "--credits")
+    assert status == 0
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["ml", "6.00", "0.00", "2.00", "4.00"],
+        ["ml", "(own", "users)", "0.00", "1.00", "0.00", "-1.00"],
+    ]
+    status, out, _ = run(capsys, f"--folder={pool}", "--credits", "--since=2026-09-16", "--until=2026-09-17")
+    assert out.splitlines()[1].split() == ["ml", "0.00", "0.00", "2.00", "-2.00"]
+    status, out, _ = run(capsys, f"--folder={pool}", "--credits", "--json")
+    assert msgspec.convert(json.loads(out), list[CreditRecord]) == entries
+    status, out, _ = run(capsys, f"--folder={pool}", "--credits", "--csv", "--until=2026-09-16")
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert (row["gpu_ms"], row["cause"], row["counterpart"], row["lease"]) == (str(6 * HOUR_MS), "lent", "'=1", "")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["--cells", "--credits", "--json"], "--cells and --credits are two questions. Ask one."),
         (["--since=yesterday"], "--since is 'yesterday', which is not a day. Write it as in 2026-09-01."),
         (["--cells"], "Add --csv or --json."),
         (["--database=sqlite:////nosuch/ledger.db"], "There is no ledger at sqlite:////nosuch/ledger.db"),

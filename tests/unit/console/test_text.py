@@ -77,15 +77,16 @@ def test_the_projects() -> None:
         budget_ms=None,
         budget_left_ms=None,
         borrows_in_ms=0,
+        credits_ms=-9 * 600_000,
     )
     report = console.ProjectReport(projects=(PROJECT, inside), slot_word="GPU")
     assert text.show(report) == [
         "2 projects, 2.5 GPUs used, 4 waiting",
         "",
-        "GPUs; the budget in GPU-hours",
-        "  project  used  held  guaranteed  limit  budget left         waiting",
-        "  school   2.5   3     2           none   4.5 of 10.0 a week  4        borrows again in 60 s",
-        "    maths  2.5   3     2           0.5    none                4",
+        "GPUs; budget and credits in GPU-hours",
+        "  project  used  held  guaranteed  limit  budget left         credits  waiting",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        borrows again in 60 s",
+        "    maths  2.5   3     2           0.5    none                -1.5     4",
     ]
 
 
@@ -110,9 +111,9 @@ def test_why_one_waits() -> None:
         "  pays      project guests, borrows: its guarantee does not cover it now",
         "  label     train",
         "",
-        "what pays for it, from the inside out, in GPUs; the budget in GPU-hours",
-        "  project  used  held  guaranteed  limit  budget left         waiting",
-        "  school   2.5   3     2           none   4.5 of 10.0 a week  4        borrows again in 60 s",
+        "what pays for it, from the inside out, in GPUs; budget and credits in GPU-hours",
+        "  project  used  held  guaranteed  limit  budget left         credits  waiting",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        borrows again in 60 s",
         "",
         "nodes",
         "  node  GPUs  free  running  hot  leaving",
