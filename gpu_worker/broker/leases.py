@@ -1,7 +1,7 @@
 """Requests and leases between kernels, the scheduler and agents. The scheduler decides; this carries it out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
 import msgspec
@@ -11,7 +11,7 @@ from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.journal import Journal
-from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.metering import Metering, Stretch
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.machine import Scheduler
@@ -87,9 +87,14 @@ class Leases:
         """
         async with self._stepping:
             await self._step(event, why)
+            await self._refund(self._metering.take_refunded())
             unseen = self._metering.take_unseen() if isinstance(event, events.Tick | events.AgentJoined) else None
             if unseen:
                 await self._step(recall.unseen(unseen, self.scheduler.state.accounts, self._now_ms()))
+
+    async def _refund(self, stretches: Sequence[Stretch]) -> None:
+        if stretches:
+            await self._step(recall.refunded(stretches, self.scheduler.state.accounts, self._now_ms()))
 
     async def _step(self, event: events.Event, why: str = "") -> None:
         now_ms = self._now_ms()
@@ -200,11 +205,15 @@ class Leases:
         now_ms = self._now_ms()
         record = translate.record(message, node, now_ms)
         told = self._metering.done(record, max(0, message.ended_ago_ms), now_ms)
+        refunded = self._metering.take_refunded()
         if told is None:
             self._writer.keep_stray(record, written)
         else:
             self._writer.keep(told, written)
         await self.step(events.CellEnded(message.lease, message.cell))
+        if refunded:  # now that all of it was counted
+            async with self._stepping:
+                await self._refund(refunded)
 
     async def over(self, message: wire.LeaseOver) -> None:
         """The slots are free again."""

@@ -169,6 +169,11 @@ class Ledger:
         with self._database.reading() as connection:
             return list(usage.by_hour(connection, since_ms))
 
+    def charged(self, since_ms: int, until_ms: int) -> dict[tuple[ProjectId, str], int]:
+        """What cells used from then until then, by project and kind: `usage.charged` says in what unit. Not refunds."""
+        with self._database.reading() as connection:
+            return {(project, kind): amount for project, kind, amount in usage.charged(connection, since_ms, until_ms)}
+
     def open_leases(self) -> list[OpenLease]:
         """Leases that have not ended, oldest first: what a broker that starts again goes on to account."""
         until = select(func.max(lease_spans.c.ended_at_ms)).where(lease_spans.c.lease == leases.c.lease)

@@ -24,12 +24,14 @@ from gpu_worker.scheduler.state import Lease, State
 
 #: For how long the cells of a lease that is over may still be reported.
 PATIENCE_MS = 30_000
+#: How a cell ended whose slots were taken back: its time is refunded.
+RECLAIMED = "reclaimed"
 #: So many of the last cells of a lease may be reported again.
 _CELLS = 1000
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Use that the scheduler has not seen: an agent told of it when it was over, or told another broker."""
+    """Use that the scheduler has not seen (its agent told of it late, or told another broker), or that is refunded."""
 
     project: ProjectId
     user: UserName
@@ -47,6 +49,8 @@ class _Tab(msgspec.Struct):
     over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
     why: str = ""
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
+    #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
+    seen_until_ms: int | None = None
 
     def note_end(self, cell: CellId) -> None:
         """A cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
@@ -68,6 +72,7 @@ class Metering:
         self._tabs: dict[LeaseId, _Tab] = {}
         self._closing: dict[LeaseId, None] = {}
         self._unseen: list[Stretch] = []
+        self._refunded: list[Stretch] = []
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
@@ -110,12 +115,14 @@ class Metering:
         at_ms = now_ms - ended_ago_ms
         if tab.over_ms is not None:
             at_ms = min(at_ms, tab.over_ms)
-        lease, is_refunded = self._state.leases.get(record.lease), record.outcome == "reclaimed"
+        lease, is_refunded = self._state.leases.get(record.lease), record.outcome == RECLAIMED
         told: list[Record] = []
         if lease is not None and lease.phase is Phase.ENDING:
             told.append(tab.meter.free(record))  # its session has long gone on elsewhere
         elif tab.meter.cell == record.cell:
-            told += tab.meter.end(record, at_ms, is_refunded=is_refunded)
+            ended = tab.meter.end(record, at_ms, is_refunded=is_refunded)
+            self._note_end(tab, ended)
+            told += ended
         else:
             told += tab.meter.earlier(
                 record,
@@ -140,10 +147,30 @@ class Metering:
         unseen, self._unseen = self._unseen, []
         return unseen
 
+    def take_refunded(self) -> list[Stretch]:
+        """What the scheduler has seen, and a reclaim made worthless, since this was asked last."""
+        refunded, self._refunded = self._refunded, []
+        return refunded
+
     def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
+        self._unseen += self._stretch(lease, from_ms, until_ms)
+
+    def _note_end(self, tab: _Tab, ended: Iterable[Record]) -> None:
+        """A cell ended whose beginning the scheduler has seen."""
+        for record in ended:
+            for span in record.held if isinstance(record, CellRecord) else ():
+                seen_ms = span.ended_at_ms if tab.seen_until_ms is None else tab.seen_until_ms
+                if isinstance(record, CellRecord) and record.refunded_ms:
+                    until_ms = min(span.ended_at_ms, seen_ms)
+                    self._refunded += self._stretch(tab.meter.lease, span.started_at_ms, until_ms)
+                else:
+                    self._note_unseen(tab.meter.lease, max(span.started_at_ms, seen_ms), span.ended_at_ms)
+        tab.seen_until_ms = None
+
+    def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
         cost = self._state.cost_of(lease.kind, len(lease.slots) * GPU_MILLI)
         if cost and from_ms < until_ms:
-            self._unseen.append(Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms))
+            yield Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms)
 
     def _holds(self, lease: Lease, tab: _Tab | None, now_ms: int) -> Iterator[Record]:
         if tab is None:
@@ -155,8 +182,14 @@ class Metering:
         if lease.phase is Phase.ENDING:
             if meter.cell is not None:
                 tab.note_end(meter.cell)
-                yield from meter.end(_lost(meter, meter.cell, Why.NODE_LOST.value), now_ms)
+                ended = meter.end(_lost(meter, meter.cell, Why.NODE_LOST.value), now_ms)
+                self._note_end(tab, ended)
+                yield from ended
         elif lease.cell is not None and lease.cell not in tab.cells:
+            if tab.seen_until_ms is not None:
+                if lease.cell == meter.cell:  # it ran on unseen
+                    self._note_unseen(meter.lease, tab.seen_until_ms, now_ms)
+                tab.seen_until_ms = None
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
@@ -188,6 +221,8 @@ class Metering:
 
     def _over(self, name: LeaseId, tab: _Tab, why: str, now_ms: int) -> list[Record]:
         tab.over_ms, tab.why, tab.closes_ms = now_ms, why, now_ms + PATIENCE_MS
+        if tab.meter.cell is not None:
+            tab.seen_until_ms = now_ms
         if tab.meter.cell is None and why not in UNSURE:
             return self._close(name, tab)
         self._closing[name] = None
@@ -198,7 +233,10 @@ class Metering:
         if tab.meter.cell is not None:
             assert tab.over_ms is not None, "what runs was heard of by this broker, and so was its end"
             tab.note_end(tab.meter.cell)
-            told += tab.meter.end(_lost(tab.meter, tab.meter.cell, tab.why), tab.over_ms)
+            is_refunded = tab.why == RECLAIMED
+            ended = tab.meter.end(_lost(tab.meter, tab.meter.cell, tab.why), tab.over_ms, is_refunded=is_refunded)
+            self._note_end(tab, ended)
+            told += ended
         told += tab.meter.close(tab.why, tab.over_ms)
         if tab.why in UNSURE:
             end = told[-1]
@@ -224,7 +262,7 @@ def stray(record: CellRecord, after_ms: int) -> list[Record]:
     lease = LeaseRecord(**_holder(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
     meter = Meter(lease)
     meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms)
-    cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome == "reclaimed")
+    cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome == RECLAIMED)
     return [lease, *cell, *meter.close(Why.NOT_HELD.value)]
 
 

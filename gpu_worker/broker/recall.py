@@ -6,9 +6,9 @@ from itertools import groupby
 from bulletin.ids import ProjectId
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
-from gpu_worker.broker.usage import HourUse
+from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts import Accounts
-from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled
+from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, QoS, Settings
 
@@ -31,13 +31,13 @@ def past(
         yield UseRecalled(tuple(_as_counted(uses, settings.qos))), min(until_ms, now_ms)
     spent: dict[ProjectId, int] = {}
     parents = {project.id: project.parent for project in settings.projects}
-    for project in settings.projects:
-        if project.budget is None:
-            continue
-        since_ms, _ = period_at(project.budget.period, now_ms)
-        for usage in ledger.usage("project", since_ms=since_ms, until_ms=now_ms, parents=parents):
-            if usage.of == project.id and (usage.kind == "gpu" or not has_gpu):
-                spent[project.id] = spent.get(project.id, 0) + GPU_MILLI * max(0, usage.slot_ms - usage.refunded_ms)
+    for period in dict.fromkeys(project.budget.period for project in settings.projects if project.budget is not None):
+        paying = {one.id for one in settings.projects if one.budget is not None and one.budget.period == period}
+        since_ms, _ = period_at(period, now_ms)
+        for (project, kind), amount in ledger.charged(since_ms, now_ms).items():
+            for of in map(ProjectId, paths(project, parents)):
+                if of in paying and (kind == "gpu" or not has_gpu):
+                    spent[of] = spent.get(of, 0) + amount
     yield UseRecalled((), spent, tuple(balances)), now_ms
 
 
@@ -49,6 +49,17 @@ def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[Pas
 
 def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:
     """What came to light only now, as a fact of now."""
+    return UseRecalled(*_counted(stretches, accounts, now_ms))
+
+
+def refunded(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRefunded:
+    """What was counted, and is not to count. Budgets of periods that are over stay as they were."""
+    return UseRefunded(*_counted(stretches, accounts, now_ms))
+
+
+def _counted(
+    stretches: Iterable[Stretch], accounts: Accounts, now_ms: int
+) -> tuple[tuple[PastUse, ...], dict[ProjectId, int]]:
     uses: list[PastUse] = []
     spent: dict[ProjectId, int] = {}
     for one in stretches:
@@ -59,4 +70,4 @@ def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> Use
                 since_ms = max(one.from_ms, period_at(at.project.budget.period, now_ms)[0])
                 amount = one.cost * max(0, one.until_ms - since_ms)
                 spent[at.project.id] = spent.get(at.project.id, 0) + amount
-    return UseRecalled(tuple(uses), spent)
+    return tuple(uses), spent

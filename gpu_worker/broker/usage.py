@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, ca
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.broker.tables import cells, lease_spans
 from gpu_worker.scheduler.periods import Period, period_at
+from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.shares import HOUR_MS
 
 By = Literal["user", "project", "qos"]
@@ -79,7 +80,7 @@ def ask(
         found: dict[tuple[str, Literal["gpu", "cpu"]], dict[str, int]] = {}
         for query in (_spans(by, from_ms, before_ms), _cells(by, from_ms, before_ms)):
             for row in connection.execute(query).mappings():
-                for of in _paying(row["of"], parents if by == "project" else None):
+                for of in paths(row["of"], parents if by == "project" else None):
                     sums = found.setdefault((of, row["kind"]), dict.fromkeys(_SUMS, 0))
                     for name in _SUMS:
                         sums[name] += int(row.get(name) or 0)
@@ -111,6 +112,22 @@ def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
         yield HourUse((row.hour + 1) * HOUR_MS, row.project, row.user, row.qos, row.kind, int(row.slot_ms))
 
 
+def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tuple[ProjectId, str, int]]:
+    """What cells used of a stretch of time and were not refunded, by project and kind.
+
+    In thousandths of a slot times milliseconds. Of a cell that is refunded in part, each moment is in the same part.
+    """
+    spans, cell = lease_spans.c, cells.c
+    length = _length(since_ms, until_ms)
+    lost = length * cell.refunded_ms // func.nullif(cell.held_ms, 0, type_=BigInteger)
+    amount = func.sum((length - func.coalesce(lost, 0)) * spans.slots * GPU_MILLI)
+    of_cell = (spans.cell == cell.cell) & (spans.attempt == cell.attempt)
+    query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, of_cell))
+    query = query.where(spans.ended_at_ms > since_ms, spans.started_at_ms < until_ms)
+    for row in connection.execute(query.group_by(spans.project, spans.kind).order_by(spans.project, spans.kind)):
+        yield ProjectId(row[0]), row[1], int(row[2])
+
+
 def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_ms: int | None) -> Select[Any]:
     """The query, of what is from `since_ms` until before `until_ms`."""
     if since_ms is not None:
@@ -123,9 +140,7 @@ def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_
 def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     """What was held of a stretch, cut at its ends."""
     spans = lease_spans.c
-    start = case((spans.started_at_ms < from_ms, from_ms), else_=spans.started_at_ms)
-    end = case((spans.ended_at_ms > until_ms, until_ms), else_=spans.ended_at_ms)
-    slot_ms = (end - start) * spans.slots
+    slot_ms = _length(from_ms, until_ms) * spans.slots
     parts: list[tuple[str, ColumnElement[bool]]] = [
         ("in_quota_ms", (spans.cell != "") & spans.in_quota.is_(True)),
         ("borrowed_ms", (spans.cell != "") & spans.in_quota.is_(False)),
@@ -134,6 +149,14 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     sums = [func.sum(case((is_part, slot_ms), else_=0)).label(name) for name, is_part in parts]
     query = select(spans[by].label("of"), spans.kind.label("kind"), *sums).group_by(spans[by], spans.kind)
     return query.where(spans.ended_at_ms > from_ms, spans.started_at_ms < until_ms)
+
+
+def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
+    """How much of a span is in a stretch that has a part of it."""
+    spans = lease_spans.c
+    start = case((spans.started_at_ms < from_ms, from_ms), else_=spans.started_at_ms)
+    end = case((spans.ended_at_ms > until_ms, until_ms), else_=spans.ended_at_ms)
+    return end - start
 
 
 def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
@@ -177,8 +200,8 @@ def _stretches(
         start_ms, next_ms = period_at(period, next_ms)
 
 
-def _paying(of: str, parents: Mapping[ProjectId, ProjectId | None] | None) -> Iterator[str]:
-    """A project and all that it is in, once each."""
+def paths(of: str, parents: Mapping[ProjectId, ProjectId | None] | None) -> Iterator[str]:
+    """A project and all that it is in, once each; without `parents`, itself alone."""
     seen: set[str] = set()
     at: str | None = of
     while at is not None and at not in seen:

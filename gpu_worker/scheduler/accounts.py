@@ -132,10 +132,10 @@ class Account(Holder, kw_only=True):
             self.counted_ms = now_ms
 
     def spend(self, amount: int, now_ms: int) -> None:
-        """So much was spent in this period that `used` does not tell of."""
+        """So much was spent in this period that `used` does not tell of; what is below 0 was spent for nothing."""
         self.count(now_ms)
         if self.project.budget is not None:
-            self.spent += amount
+            self.spent = max(0, self.spent + amount)
 
     def left(self, now_ms: int) -> int | None:
         """What may be spent yet in this period, in the unit of `spent`; None is no limit."""
@@ -275,6 +275,13 @@ class Accounts:
         self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
             account.history.add(amount, age_ms)
+
+    def forget(self, project: ProjectId, name: UserName, amount: int) -> None:
+        """So much that was remembered is not to count: no more than there is of the user, at what use counts now."""
+        age_ms, user = self.now_ms - (self.began_ms or 0), self.user_of(project, name)
+        taken = user.history.take(amount, age_ms)
+        for account in self.of(project).path:
+            account.history.amount = max(0, account.history.amount - taken)
 
     # --- credits
 

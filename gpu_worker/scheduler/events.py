@@ -145,6 +145,17 @@ class UseRecalled(msgspec.Struct, frozen=True, tag=True):
     credits: tuple[PastCredits, ...] = ()
 
 
+class UseRefunded(msgspec.Struct, frozen=True, tag=True):
+    """Use that was worth nothing: its cell was reclaimed, and runs again. Nobody is charged for it.
+
+    It was counted before, as use of leases or as recalled. Of what counts nowhere any more, nothing is taken back.
+    """
+
+    uses: tuple[PastUse, ...]
+    #: For budgets: how much of it each project, with all inside it, has spent in its present period; in the same unit.
+    spent: dict[ProjectId, int] = {}
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
@@ -161,5 +172,6 @@ Event = (
     | PauseDeclined
     | SettingsChanged
     | UseRecalled
+    | UseRefunded
     | Tick
 )

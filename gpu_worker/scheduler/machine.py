@@ -42,6 +42,7 @@ from gpu_worker.scheduler.events import (
     SettingsChanged,
     Tick,
     UseRecalled,
+    UseRefunded,
 )
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Ahead, Place, decisions
@@ -127,6 +128,11 @@ class Scheduler:
                     self.state.accounts.of(project).spend(amount, self._now_ms)
                 for past in event.credits:
                     self.state.accounts.recall_credits(past.project, past.credits, own_users=past.own_users)
+            case UseRefunded():
+                for use in event.uses:
+                    self.state.accounts.forget(use.project, use.user, use.amount)
+                for project, amount in event.spent.items():
+                    self.state.accounts.of(project).spend(-amount, self._now_ms)
             case Tick():
                 pass
             case _:

@@ -100,6 +100,12 @@ class Used(msgspec.Struct):
         """Use that ends now."""
         self.amount += amount * _weight(now_ms)
 
+    def take(self, amount: int, now_ms: int) -> int:
+        """Take back use that ended now, or a little before, as far as there is any: so much of `amount` is less."""
+        taken = min(self.amount, amount * _weight(now_ms))
+        self.amount -= taken
+        return taken
+
     def at(self, now_ms: int) -> int:
         """What is left of it at this time, in the unit of `add`."""
         return self.amount // _weight(now_ms)

@@ -79,7 +79,7 @@ class Referee:
     ended: set[str] = field(default_factory=set)
     largest: dict[str, int] = field(default_factory=lambda: {"gpu": 0, "cpu": 0})
     count: int = 0
-    past: dict[tuple[str, ...], list[tuple[int, int]]] = field(
+    past: dict[tuple[str, ...], list[tuple[Fraction | int, int]]] = field(
         default_factory=dict
     )  # who -> amounts, each with its time
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
@@ -459,6 +459,16 @@ class Referee:
                         self.spent[name] = self.spent.get(name, 0) + amount
                 for past in event.credits:
                     self.credits.recall(self, past)
+            case ev.UseRefunded():
+                for use in event.uses:
+                    user = "user", use.project, use.user
+                    taken = min(Fraction(use.amount), self.use_before(user))
+                    for who in [user, *[("project", name) for name in self.path(use.project)]]:
+                        less = min(taken, self.use_before(who))
+                        self.past.setdefault(who, []).append((-less, now_ms))
+                for name, amount in event.spent.items():
+                    if self.project(name).budget is not None:
+                        self.spent[name] = max(0, self.spent.get(name, 0) - amount)
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)

@@ -275,6 +275,11 @@ class Pool(RuleBasedStateMachine):
         earned = ev.PastCredits(ProjectId(project), Credits(earned=minutes * MINUTE * user), own_users=user == 3)
         self.say(ev.UseRecalled(uses, {ProjectId(project): 500 * minutes * MINUTE}, (earned,)))
 
+    @rule(user=st.integers(0, 3), project=st.sampled_from(PAYING), minutes=st.integers(0, 90))
+    def something_used_is_refunded(self, user: int, project: str, minutes: int) -> None:
+        uses = (ev.PastUse(ProjectId(project), UserName(f"u{user}"), 1000 * minutes * MINUTE),)
+        self.say(ev.UseRefunded(uses, {ProjectId(project): 700 * minutes * MINUTE}))
+
     # Time, and noise
 
     @rule(ms=st.sampled_from((0, 1, 5_000, 10_000, MINUTE, 20 * MINUTE, 24 * 60 * MINUTE)))

@@ -262,6 +262,46 @@ def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
     pool.replay()
 
 
+def test_what_is_refunded_may_be_spent_at_once_and_is_no_past_use() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")), project("choir", "club"))
+    pool.join("a", slots(1))
+    pool.busy("choir.ann")
+    pool.later(60 * MINUTE)
+    pool.free("choir.ann:1")
+    assert pool.wants("choir.bob") == []
+    used = ev.PastUse(ProjectId("choir"), UserName("ann"), 1000 * 45 * MINUTE)
+    refund = ev.UseRefunded((used,), {ProjectId("club"): 1000 * 45 * MINUTE})
+    assert granted(pool.say(refund)) == ["choir.bob:1"]
+    pool.start("choir.bob:1")
+    accounts = pool.scheduler.state.accounts
+    users = accounts.of(ProjectId("choir")).users
+    for history in (users[UserName("ann")].history, *(accounts.of(ProjectId(p)).history for p in ("choir", "club"))):
+        assert history.at(pool.now_ms) // (1000 * MINUTE) == 15
+    pool.free("choir.bob:1")
+    pool.later(15 * MINUTE)
+    assert accounts.of(ProjectId("club")).left(pool.now_ms) == 1000 * 45 * MINUTE
+    pool.replay()
+
+
+def test_no_more_is_refunded_than_was_used() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
+    pool.join("a", slots(1))
+    pool.busy("club.ann")
+    pool.later(10 * MINUTE)
+    pool.free("club.ann:1")
+    pool.later(24 * 60 * MINUTE)
+    pool.busy("club.bob")
+    pool.later(MINUTE)
+    pool.free("club.bob:1")
+    lost = ev.PastUse(ProjectId("club"), UserName("ann"), 1000 * 20 * MINUTE)
+    pool.say(ev.UseRefunded((lost,), {ProjectId("club"): 1000 * 20 * MINUTE}))
+    club = pool.scheduler.state.accounts.of(ProjectId("club"))
+    assert club.left(pool.now_ms) == 1000 * 60 * MINUTE
+    assert club.users[UserName("ann")].history.amount == 0
+    assert club.history.amount == club.users[UserName("bob")].history.amount > 0
+    pool.replay()
+
+
 def test_a_budget_that_is_spent_waits_for_the_next_period() -> None:
     pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
     pool.join("a", slots(3))

@@ -10,21 +10,27 @@ import msgspec
 import pytest
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
 from gpu_worker.broker.records import CellRecord, Record, first_name
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, QoS, Settings
+from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, Settings
 from tests.unit.broker.test_ledger import rows as sql
 
 LAB, GUESTS = ProjectId("lab"), ProjectId("guests")
+#: Never spent: it counts.
+BUDGET = Budget(10**12, "month")
 SETTINGS = Settings(
     qos=(
         QoS(name="interactive", priority=1, walltime_ms=1_800_000, queued_per_user=20, min_runtime_ms=0, grace_ms=500),
     ),
-    projects=(Project(id=LAB, guaranteed_milli=2000),),
+    projects=(
+        Project(id=LAB, guaranteed_milli=2000, budget=BUDGET),
+        Project(id=GUESTS, budget=BUDGET),
+    ),
     borrow_again_ms=100,
     longest_wait_ms=1_000,
 )
@@ -65,6 +71,7 @@ class World:
         self.ran: list[Done] = []  #: all that ever ended
         self.asked: dict[RequestId, ev.RequestSubmitted] = {}
         self.is_linked = self.is_registered = False
+        self.unseen: list[Stretch] = []  #: all that a scheduler was told later
         self.unsaid: list[tuple[ev.Event | Done, str]] = []  #: until the broker knows the agent
         self.new_broker()
 
@@ -73,6 +80,8 @@ class World:
     def new_broker(self) -> None:
         """The one before is gone, with all that it had not written."""
         self.scheduler = Scheduler(SETTINGS)
+        for event, at_ms in recall.past(self.ledger, SETTINGS, self.ledger.past_credits(), self.now_ms):
+            self.scheduler.step(event, at_ms)
         given_up = self.ledger.given_up(since_ms=0)
         self.metering = Metering(self.scheduler.state, self.ledger.open_leases(), given_up, self.now_ms)
         self.queue: list[tuple[list[Record], CellRecord | None, tuple[LeaseId, CellId] | None]] = []
@@ -87,8 +96,29 @@ class World:
         if isinstance(event, ev.LeaseEnded):
             ends[event.lease] = why
         self.queue.append((self.metering.stepped(ends, self.now_ms), None, None))
+        self.refund(self.metering.take_refunded())
+        if isinstance(event, ev.Tick | ev.AgentJoined):
+            unseen = self.metering.take_unseen()
+            self.unseen += unseen
+            if unseen:
+                self.step(recall.unseen(unseen, self.scheduler.state.accounts, self.now_ms))
         for action in actions:
             self.perform(action)
+
+    def refund(self, stretches: list[Stretch]) -> None:
+        if stretches:
+            self.step(recall.refunded(stretches, self.scheduler.state.accounts, self.now_ms))
+
+    def spent(self, project: ProjectId) -> int:
+        """Of its budget, in GPU-milliseconds, as the scheduler has it."""
+        left = self.scheduler.state.accounts.of(project).left(self.now_ms)
+        assert left is not None
+        return BUDGET.gpu_ms - left // GPU_MILLI
+
+    def charged(self, project: ProjectId) -> int:
+        """The same as the rows of the ledger have it, one by one."""
+        rows = [row for row in self.ledger.each_cell() if row["project"] == project]
+        return sum((row["held_ms"] - row["refunded_ms"]) * len(msgspec.json.decode(row["slots"])) for row in rows)
 
     def write(self, number: int | None = None) -> None:
         """Write the first so many of what waits, or all of it."""
@@ -138,7 +168,9 @@ class World:
         told = self.metering.done(record, ago_ms, self.now_ms)
         lone = record if told is None else None
         self.queue.append((told or [], lone, (done.lease, done.cell)))
+        refunded = self.metering.take_refunded()
         self.step(ev.CellEnded(done.lease, done.cell))
+        self.refund(refunded)
 
     def register(self) -> None:
         """Say what is held, then all that was missed, then what comes meanwhile."""
@@ -494,7 +526,7 @@ def test_what_the_scheduler_did_not_see_is_told_apart(world: World) -> None:
     lease = world.ask("ann", "lab", gpus=2)
     world.begin(lease, "one")
     world.pass_ms(1_000)
-    assert world.metering.take_unseen() == [], "it was told of"
+    assert world.unseen == [], "it was told of"
     world.end(lease)
     began_ms = world.now_ms + 100
     world.pass_ms(100)
@@ -507,14 +539,89 @@ def test_what_the_scheduler_did_not_see_is_told_apart(world: World) -> None:
     world.pass_ms(300)
     world.new_broker()
     world.register()
+    world.pass_ms(0)
     of = {"project": LAB, "user": UserName("ann"), "qos": "interactive", "cost": 2_000}
-    assert world.metering.take_unseen() == [
+    assert world.unseen == [
         Stretch(**of, from_ms=began_ms + 200, until_ms=began_ms + 500),  # type: ignore[arg-type]
         Stretch(**of, from_ms=began_ms, until_ms=began_ms + 200),  # type: ignore[arg-type]
     ]
-    assert world.metering.take_unseen() == []
     world.settle()
     world.holds()
+    assert len(world.unseen) == 2
+    assert world.spent(LAB) == world.charged(LAB) == 2 * 1_500
+
+
+def test_what_ran_while_its_node_was_lost_is_told_when_it_is_back(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease)
+    world.pass_ms(100)
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.pass_ms(300)
+    world.register()
+    world.pass_ms(50)
+    assert world.spent(LAB) == 450
+    world.is_linked = world.is_registered = False
+    world.step(ev.AgentLost(AgentId("a")))
+    world.pass_ms(20)
+    world.end(lease)
+    world.pass_ms(1_000)
+    world.register()
+    world.settle()
+    world.holds()
+    assert world.spent(LAB) == world.charged(LAB) == 470
+
+
+def test_what_a_reclaim_made_worthless_is_charged_to_no_budget_at_once(world: World) -> None:
+    world.register()
+    lease = world.ask("eve", gpus=4)
+    world.begin(lease)
+    world.pass_ms(500)
+    assert world.spent(GUESTS) == 2_000
+    world.ask("ann", "lab")
+    assert world.spent(GUESTS) == 0
+    history = world.scheduler.state.accounts.of(GUESTS).history
+    assert history.amount == 0
+    world.write()
+    world.new_broker()
+    assert world.spent(GUESTS) == world.charged(GUESTS) == 0
+    world.register()
+    world.settle()
+    world.holds()
+    assert world.spent(GUESTS) == 0
+
+
+def test_a_reclaimed_cell_whose_end_nobody_told_is_refunded_too(world: World) -> None:
+    world.register()
+    lease = world.ask("eve", gpus=4)
+    world.begin(lease)
+    world.pass_ms(500)
+    world.step(ev.LeaseEnded(lease), "reclaimed")
+    del world.leases[lease]
+    world.pass_ms(PATIENCE_MS)
+    world.settle()
+    row = only(world.holds())
+    assert (row["outcome"], row["held_ms"], row["refunded_ms"]) == ("reclaimed", 500, 500)
+    assert world.spent(GUESTS) == world.charged(GUESTS) == 0
+
+
+def test_a_reclaimed_cell_that_is_told_to_the_next_broker_is_refunded_once(world: World) -> None:
+    world.register()
+    first, second = world.ask("eve"), world.ask("eva")
+    for lease in (first, second):
+        world.begin(lease)
+    world.pass_ms(500)
+    world.write()
+    world.is_linked = False
+    world.leave(first, "reclaimed")
+    world.new_broker()
+    world.register()
+    world.pass_ms(200)
+    assert world.spent(GUESTS) == 700
+    world.settle()
+    world.holds()
+    assert world.spent(GUESTS) == world.charged(GUESTS) == 700
 
 
 def play(world: World, chance: random.Random) -> bool:
@@ -560,6 +667,11 @@ def play(world: World, chance: random.Random) -> bool:
 def test_whatever_happens_each_lease_and_cell_is_in_the_ledger_once(world: World, seed: int) -> None:
     has_died = play(world, random.Random(seed))
     rows = world.holds()
+    for project in (LAB, GUESTS):
+        assert world.spent(project) >= world.charged(project), "the scheduler counts from the grant"
+    world.new_broker()
+    for project in (LAB, GUESTS):
+        assert world.spent(project) == world.charged(project)
     tenancies = []
     for slots, granted_ms, ended_ms in sql(world.url, "SELECT slots, granted_at_ms, ended_at_ms FROM leases"):
         tenancies += [(slot, granted_ms, ended_ms) for slot in msgspec.json.decode(slots)]

@@ -67,6 +67,10 @@ def test_a_budget_has_what_was_spent_in_its_period_inside_the_project_too(ledger
         cell("c2", midnight_ms + 2 * HOUR_MS, 1, project="bio"),
         cell("c3", midnight_ms - HOUR_MS, 5),
         cell("c4", midnight_ms + 3 * HOUR_MS, 1, outcome="reclaimed", refunded_ms=HOUR_MS),
+        cell(
+            "c5", midnight_ms + HOUR_MS, 8, outcome="reclaimed", refunded_ms=8 * HOUR_MS
+        ),  # this day pays back its own
+        cell("c6", midnight_ms + 2 * HOUR_MS, 4, refunded_ms=HOUR_MS),  # of what is in this day a quarter, too
     ]
     ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
     day, week = Budget(10 * HOUR_MS, "day"), Budget(100 * HOUR_MS, "week")
@@ -74,7 +78,7 @@ def test_a_budget_has_what_was_spent_in_its_period_inside_the_project_too(ledger
         ledger, Project(id=ML, budget=day), Project(id=BIO, parent=ML), Project(id=ProjectId("x"), budget=week)
     )
     accounts = scheduler.state.accounts
-    assert accounts.of(ML).left(NOW_MS) == 1000 * 8 * HOUR_MS
+    assert accounts.of(ML).left(NOW_MS) == 1000 * 13 * HOUR_MS // 2
     assert accounts.of(ProjectId("x")).left(NOW_MS) == 1000 * 100 * HOUR_MS
 
 
@@ -86,6 +90,14 @@ def test_what_comes_to_light_late_is_cut_at_the_period_for_budgets_only() -> Non
     event = recall.unseen([late, late], accounts, midnight_ms + 400)
     assert [use.amount for use in event.uses] == [1_000_000, 1_000_000]
     assert event.spent == {ML: 2 * 600_000}
+
+
+def test_a_refund_is_cut_at_the_period_for_budgets_only_and_counts_as_its_qos_did() -> None:
+    accounts = Accounts([Project(id=ML, budget=Budget(HOUR_MS, "day")), Project(id=BIO, parent=ML)], [HALF])
+    midnight_ms = 20_000 * DAY_MS
+    lost = Stretch(BIO, UserName("ann"), "half", 2000, midnight_ms - 700, midnight_ms + 300)
+    event = recall.refunded([lost], accounts, midnight_ms + 400)
+    assert event == ev.UseRefunded((ev.PastUse(BIO, UserName("ann"), 1_000_000),), {ML: 600_000})
 
 
 def test_who_used_more_before_the_restart_comes_later(ledger: Ledger) -> None:
