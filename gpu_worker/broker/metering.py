@@ -19,7 +19,6 @@ from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, O
 from gpu_worker.scheduler.actions import Why
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.state import Lease, State
 
 #: For how long the cells of a lease that is over may still be reported.
@@ -168,7 +167,7 @@ class Metering:
         tab.seen_until_ms = None
 
     def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
-        cost = self._state.cost_of(lease.kind, len(lease.slots) * GPU_MILLI)
+        cost = self._state.cost_of(lease.kind, lease.slots_milli)
         if cost and from_ms < until_ms:
             yield Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms)
 
@@ -205,15 +204,17 @@ class Metering:
             if before is not None:
                 granted_at_ms, cells = max(granted_at_ms, before.accounted_until_ms), dict.fromkeys(before.cells)
             name = name_again(lease.id, str(now_ms))
+        node = self._state.nodes[lease.agent]
         record = LeaseRecord(
             lease=name,
             session=lease.session,
             user=lease.user,
             project=lease.project,
             qos=lease.qos,
-            node=self._state.nodes[lease.agent].name,
+            node=node.name,
             slots=lease.slots,
             kind=lease.lane,
+            milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
         )
         tab = self._tabs[lease.id] = _Tab(Meter(record), cells)
@@ -249,7 +250,7 @@ class Metering:
     def _would_cover(self, lease: Lease | None, record: LeaseRecord) -> bool:
         if lease is not None:
             return self._coverage.is_in_quota(self._state, lease)
-        cost = self._state.cost_of(record.kind, len(record.slots) * GPU_MILLI)
+        cost = self._state.cost_of(record.kind, record.slots_milli)
         return self._coverage.would_cover(self._state, record.project, cost)
 
 

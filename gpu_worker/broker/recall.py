@@ -10,7 +10,7 @@ from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
 from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import GPU_MILLI, QoS, Settings
+from gpu_worker.scheduler.projects import QoS, Settings
 
 #: What was used longer ago counts for less than a two-hundredth.
 _REMEMBERED_MS = 8 * 7 * 86_400_000
@@ -44,7 +44,7 @@ def past(
 def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[PastUse]:
     percents = {qos.name: qos.usage_percent for qos in classes}
     for use in uses:
-        yield PastUse(use.project, use.user, GPU_MILLI * use.slot_ms * percents.get(use.qos, 100) // 100)
+        yield PastUse(use.project, use.user, use.amount * percents.get(use.qos, 100) // 100)
 
 
 def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:

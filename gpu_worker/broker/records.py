@@ -1,7 +1,7 @@
 """What the ledger is told: facts that are over, each with a name. Said twice or out of order, they say the same.
 
 All times are milliseconds since 1970, UTC; all durations whole milliseconds. *Slot time* is slots held times how long,
-and GPU time where the slots are GPUs.
+a MIG slice as its part of a GPU, and GPU time where the slots are GPUs.
 """
 
 from typing import Any, Literal
@@ -10,6 +10,7 @@ import msgspec
 
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.actions import Why
+from gpu_worker.scheduler.projects import GPU_MILLI
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +23,13 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     qos: str
     node: str
     slots: tuple[SlotId, ...]  #: those it held
-    kind: Literal["gpu", "cpu"]  #: what they are; a MIG slice counts as a GPU
+    kind: Literal["gpu", "cpu"]  #: what they are; a MIG slice is a GPU
+    milli: int | None = None  #: thousandths of one that they are together. None: as many whole ones, or nobody knew
+
+    @property
+    def slots_milli(self) -> int:
+        """What it held, in thousandths of a slot: less than a thousand for a MIG slice."""
+        return len(self.slots) * GPU_MILLI if self.milli is None else self.milli
 
 
 class Span(msgspec.Struct, frozen=True, order=True):
@@ -76,8 +83,8 @@ class CellRecord(Holder, frozen=True, kw_only=True):
 
     @property
     def slot_ms(self) -> int:
-        """Slots held, times how long."""
-        return len(self.slots) * self.held_ms
+        """Slots held, times how long, a slice as its part; rounded down."""
+        return self.slots_milli * self.held_ms // GPU_MILLI
 
     @property
     def gpu_ms(self) -> int:

@@ -211,6 +211,7 @@ def _span_row(
         "ended_at_ms": ended_at_ms,
         "in_quota": is_in_quota,
         "slots": len(holder.slots),
+        "milli": holder.milli,
         "kind": holder.kind,
     }
 

@@ -53,6 +53,7 @@ cells = Table(
     Column("in_quota_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms; the rest is borrowed"),
     Column("borrowed_ms", BigInteger, nullable=False, server_default="0"),
     Column("refunded_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms, lost by a reclaim"),
+    Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
 )
@@ -72,6 +73,7 @@ leases = Table(
     Column("granted_at_ms", BigInteger, nullable=False),
     Column("ended_at_ms", BigInteger, comment="NULL while it holds"),
     Column("why", String(256), nullable=False),
+    Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
     Index("leases_by_end", "ended_at_ms"),
 )
 
@@ -90,6 +92,7 @@ lease_spans = Table(
     Column("user", String(256), nullable=False),
     Column("project", String(256), nullable=False),
     Column("qos", String(256), nullable=False),
+    Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
     Index("lease_spans_by_end", "ended_at_ms", "started_at_ms"),
 )
 

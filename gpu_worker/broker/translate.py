@@ -4,6 +4,7 @@ from bulletin.ids import LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
 from gpu_worker.scheduler import actions, events, explain
+from gpu_worker.scheduler.projects import GPU_MILLI
 
 
 def joined(message: wire.Register) -> events.AgentJoined:
@@ -92,6 +93,7 @@ def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellReco
     """A finished cell by its agent's word; `now_ms` is the broker's clock. Which attempt it was, the ledger counts."""
     usage = message.usage
     kinds = {offer.slot: offer.kind for offer in node.slots}
+    milli = {offer.slot: offer.milli for offer in node.slots}
     on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
     ended_at_ms = now_ms - max(0, message.ended_ago_ms)
     return CellRecord(
@@ -104,6 +106,7 @@ def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellReco
         node=node.node,
         slots=message.slots,
         kind="gpu" if on_gpu else "cpu",
+        milli=sum(milli.get(slot, GPU_MILLI) for slot in message.slots),
         attempt=0,
         gpus=len(message.slots) if on_gpu else 0,
         started_at_ms=ended_at_ms - usage.held_ms,

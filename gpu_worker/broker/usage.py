@@ -18,7 +18,8 @@ By = Literal["user", "project", "qos"]
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What one user, project or QoS used of one kind of slots in one stretch of time.
 
-    Slot time is in slots times milliseconds: of the kind "gpu" it is GPU-milliseconds.
+    Slot time is in slots times milliseconds, a MIG slice as its part of a GPU, and each sum is rounded down: of the
+    kind "gpu" it is GPU-milliseconds.
     """
 
     of: str
@@ -43,8 +44,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         return self.slot_ms if self.kind == "gpu" else 0
 
 
-#: What adds up.
-_SUMS = ("cells", "ran_ms", "in_quota_ms", "borrowed_ms", "refunded_ms", "hot_ms")
+#: What adds up: numbers, and slot time, which is summed in thousandths.
+_NUMBERS = ("cells", "ran_ms")
+_TIMES = ("in_quota_ms", "borrowed_ms", "refunded_ms", "hot_ms")
 
 
 def ask(
@@ -81,12 +83,13 @@ def ask(
         for query in (_spans(by, from_ms, before_ms), _cells(by, from_ms, before_ms)):
             for row in connection.execute(query).mappings():
                 for of in paths(row["of"], parents if by == "project" else None):
-                    sums = found.setdefault((of, row["kind"]), dict.fromkeys(_SUMS, 0))
-                    for name in _SUMS:
+                    sums = found.setdefault((of, row["kind"]), dict.fromkeys(_NUMBERS + _TIMES, 0))
+                    for name in sums:
                         sums[name] += int(row.get(name) or 0)
-        rows = [
-            Usage(of=of, kind=kind, from_ms=from_ms, until_ms=before_ms, **sums) for (of, kind), sums in found.items()
-        ]
+        rows = []
+        for (of, kind), sums in found.items():
+            times = {name: sums[name] // GPU_MILLI if name in _TIMES else sums[name] for name in sums}
+            rows.append(Usage(of=of, kind=kind, from_ms=from_ms, until_ms=before_ms, **times))
         yield from sorted(rows, key=lambda row: (-row.gpu_ms, -row.slot_ms, row.of, row.kind))
 
 
@@ -98,18 +101,17 @@ class HourUse(msgspec.Struct, frozen=True):
     user: UserName
     qos: str
     kind: Literal["gpu", "cpu"]
-    slot_ms: int  #: slots times milliseconds
+    amount: int  #: thousandths of a slot times milliseconds
 
 
 def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
     """The use of each hour, of cells that ended from `since_ms` on, by time."""
     hour = (cells.c.ended_at_ms // HOUR_MS).label("hour")
-    slots = cells.c.slot_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
-    used = func.sum(func.coalesce((cells.c.held_ms - cells.c.refunded_ms) * slots, 0)).label("slot_ms")
+    used = func.sum((cells.c.held_ms - cells.c.refunded_ms) * _milli_of_cell()).label("amount")
     of = (cells.c.project, cells.c.user, cells.c.qos, cells.c.kind)
     query = select(hour, *of, used).where(cells.c.ended_at_ms >= since_ms).group_by(hour, *of).order_by(hour, *of)
     for row in connection.execute(query):
-        yield HourUse((row.hour + 1) * HOUR_MS, row.project, row.user, row.qos, row.kind, int(row.slot_ms))
+        yield HourUse((row.hour + 1) * HOUR_MS, row.project, row.user, row.qos, row.kind, int(row.amount))
 
 
 def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tuple[ProjectId, str, int]]:
@@ -120,7 +122,7 @@ def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tu
     spans, cell = lease_spans.c, cells.c
     length = _length(since_ms, until_ms)
     lost = length * cell.refunded_ms // func.nullif(cell.held_ms, 0, type_=BigInteger)
-    amount = func.sum((length - func.coalesce(lost, 0)) * spans.slots * GPU_MILLI)
+    amount = func.sum((length - func.coalesce(lost, 0)) * _milli_of_span())
     of_cell = (spans.cell == cell.cell) & (spans.attempt == cell.attempt)
     query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, of_cell))
     query = query.where(spans.ended_at_ms > since_ms, spans.started_at_ms < until_ms)
@@ -140,7 +142,7 @@ def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_
 def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     """What was held of a stretch, cut at its ends."""
     spans = lease_spans.c
-    slot_ms = _length(from_ms, until_ms) * spans.slots
+    slot_ms = _length(from_ms, until_ms) * _milli_of_span()
     parts: list[tuple[str, ColumnElement[bool]]] = [
         ("in_quota_ms", (spans.cell != "") & spans.in_quota.is_(True)),
         ("borrowed_ms", (spans.cell != "") & spans.in_quota.is_(False)),
@@ -161,16 +163,24 @@ def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
 
 def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     """What ended in a stretch."""
-    slots = cells.c.slot_ms // func.nullif(
-        cells.c.held_ms, 0, type_=BigInteger
-    )  # without remainder; a cell held for no time: none
     sums = [
         func.count().label("cells"),
         func.sum(cells.c.ran_ms).label("ran_ms"),
-        func.sum(func.coalesce(cells.c.refunded_ms * slots, 0)).label("refunded_ms"),
+        func.sum(cells.c.refunded_ms * _milli_of_cell()).label("refunded_ms"),
     ]
     query = select(cells.c[by].label("of"), cells.c.kind.label("kind"), *sums).group_by(cells.c[by], cells.c.kind)
     return within(query, cells.c.ended_at_ms, from_ms, until_ms)
+
+
+def _milli_of_span() -> ColumnElement[int]:
+    """Thousandths of a slot; in the rows of an older Bulletin all are whole."""
+    return func.coalesce(lease_spans.c.milli, lease_spans.c.slots * GPU_MILLI)
+
+
+def _milli_of_cell() -> ColumnElement[int]:
+    """The same of a cell. Its whole slots are its slot time, without remainder; one held for no time counts nothing."""
+    slots = cells.c.slot_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
+    return func.coalesce(cells.c.milli, slots * GPU_MILLI, 0)
 
 
 def _stretches(

@@ -244,7 +244,8 @@ def test_an_audit_says_which_cell_is_not_its_spans(ledger: Ledger, url: str) -> 
     ledger.record([record("c1"), record("c2")], at_ms=0)
     rows(
         url,
-        'INSERT INTO lease_spans SELECT lease, cell, attempt, 9000, 9005, false, slots, kind, "user", project, qos '
+        "INSERT INTO lease_spans SELECT lease, cell, attempt, 9000, 9005, false, slots, kind, "
+        '"user", project, qos, milli '
         "FROM lease_spans WHERE cell = 'c1'",
     )
     assert list(ledger.audit()) == ["The cell c1, attempt 1, has borrowed_ms 0, and its spans 5."]

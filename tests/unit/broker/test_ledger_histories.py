@@ -41,7 +41,7 @@ def facts(draw: st.DrawFn) -> list[Record]:
 
 
 def expected(told: list[Record]) -> tuple[dict[tuple[str, str, int], Counter[str]], dict[str, int]]:
-    """Sums by user, kind and day, and credits by project, counted by hand."""
+    """Sums by user, kind and day, slot time in thousandths, and credits by project, counted by hand."""
     days: dict[tuple[str, str, int], Counter[str]] = {}
     balances: dict[str, int] = {}
 
@@ -50,7 +50,7 @@ def expected(told: list[Record]) -> tuple[dict[tuple[str, str, int], Counter[str
             day = start_ms // DAY_MS
             until_ms = min(end_ms, (day + 1) * DAY_MS)
             sums = days.setdefault((one.user, one.kind, day), Counter())
-            sums[name] += (until_ms - start_ms) * len(one.slots)
+            sums[name] += (until_ms - start_ms) * milli(one)
             start_ms = until_ms
 
     for one in told:
@@ -62,7 +62,7 @@ def expected(told: list[Record]) -> tuple[dict[tuple[str, str, int], Counter[str
                 for name, value in (
                     ("cells", 1),
                     ("ran_ms", one.ran_ms),
-                    ("refunded_ms", one.refunded_ms * len(one.slots)),
+                    ("refunded_ms", one.refunded_ms * milli(one)),
                 ):
                     sums[name] += value
             case HotRecord():
@@ -70,6 +70,16 @@ def expected(told: list[Record]) -> tuple[dict[tuple[str, str, int], Counter[str
             case CreditRecord():
                 balances[one.project] = balances.get(one.project, 0) + one.gpu_ms
     return days, balances
+
+
+def milli(one: CellRecord | HotRecord) -> int:
+    return 1000 * len(one.slots) if one.milli is None else one.milli
+
+
+def rounded(sums: Counter[str]) -> Counter[str]:
+    """As the ledger says them, without what is nothing."""
+    times = {name: value if name in ("cells", "ran_ms") else value // 1000 for name, value in sums.items()}
+    return Counter({name: value for name, value in times.items() if value})
 
 
 def tell(ledger: Ledger, told: list[Record], chance: random.Random) -> list[Record]:
@@ -93,13 +103,12 @@ def holds(ledger: Ledger, told: list[Record]) -> None:
         for one in ledger.usage("user", period="day")
     }
     assert all(one.from_ms % DAY_MS == 0 for one in ledger.usage("user", period="day"))
-    assert found == {key: Counter({n: v for n, v in sums.items() if v}) for key, sums in days.items()}
+    assert found == {key: rounded(sums) for key, sums in days.items()}
     assert ledger.balances() == balances
     assert list(ledger.audit()) == []
-    whole = Counter[str]()
-    for one in ledger.usage("project"):
-        whole += Counter({name: getattr(one, name) for name in Usage.__struct_fields__[4:]})
-    assert whole == sum(days.values(), Counter())
+    for one in ledger.usage("qos"):  # all are of the same
+        whole = sum((sums for (_, kind, _), sums in days.items() if kind == one.kind), Counter[str]())
+        assert Counter({n: getattr(one, n) for n in Usage.__struct_fields__[4:] if getattr(one, n)}) == rounded(whole)
     cells = [one for one in told if isinstance(one, CellRecord)]
     assert len(ledger.cells(limit=1000)) == len(cells)
     open_leases = {one.lease.lease for one in ledger.open_leases()}

@@ -118,7 +118,8 @@ def history(draw: st.DrawFn, lease: str) -> list[Record]:
     kind = draw(st.sampled_from(["gpu", "cpu"]))
     user, project = draw(st.sampled_from(["ann", "bob"])), draw(st.sampled_from(["ml", "bio"]))
     slots = tuple(f"{kind}-{number}" for number in range(draw(st.integers(1, 3))))
-    changes = {"lease": lease, "user": user, "project": project, "slots": slots, "kind": kind}
+    milli = draw(st.none() | st.integers(1, 1000 * len(slots)))
+    changes = {"lease": lease, "user": user, "project": project, "slots": slots, "kind": kind, "milli": milli}
     grant: LeaseRecord = msgspec.structs.replace(LEASE, granted_at_ms=at_ms, **changes)
     told: list[Record] = [grant]
     meter = Meter(grant)

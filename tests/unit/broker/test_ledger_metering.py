@@ -4,6 +4,7 @@ import itertools
 import random
 import shutil
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import msgspec
@@ -34,6 +35,8 @@ SETTINGS = Settings(
     borrow_again_ms=100,
     longest_wait_ms=1_000,
 )
+#: What a pool without a whole GPU may have.
+SLICES = tuple(ev.Slot(SlotId(f"gpu-{n}"), "mig", "slice", 1, milli) for n, milli in enumerate((125, 125, 375, 500)))
 #: Shorter cells are only told when they are done.
 BEGAN_MS = 30
 
@@ -109,16 +112,18 @@ class World:
         if stretches:
             self.step(recall.refunded(stretches, self.scheduler.state.accounts, self.now_ms))
 
-    def spent(self, project: ProjectId) -> int:
+    def spent(self, project: ProjectId) -> Fraction:
         """Of its budget, in GPU-milliseconds, as the scheduler has it."""
         left = self.scheduler.state.accounts.of(project).left(self.now_ms)
         assert left is not None
-        return BUDGET.gpu_ms - left // GPU_MILLI
+        return BUDGET.gpu_ms - Fraction(left, GPU_MILLI)
 
-    def charged(self, project: ProjectId) -> int:
+    def charged(self, project: ProjectId) -> Fraction:
         """The same as the rows of the ledger have it, one by one."""
+        milli = {slot.id: slot.milli for slot in self.slots}
         rows = [row for row in self.ledger.each_cell() if row["project"] == project]
-        return sum((row["held_ms"] - row["refunded_ms"]) * len(msgspec.json.decode(row["slots"])) for row in rows)
+        held = [(row["held_ms"] - row["refunded_ms"], msgspec.json.decode(row["slots"])) for row in rows]
+        return Fraction(sum(held_ms * milli[slot] for held_ms, slots in held for slot in slots), GPU_MILLI)
 
     def write(self, number: int | None = None) -> None:
         """Write the first so many of what waits, or all of it."""
@@ -624,6 +629,23 @@ def test_a_reclaimed_cell_that_is_told_to_the_next_broker_is_refunded_once(world
     assert world.spent(GUESTS) == world.charged(GUESTS) == 700
 
 
+def test_slices_count_as_their_part_of_a_gpu_before_a_restart_and_after_it(world: World) -> None:
+    world.slots = SLICES
+    world.register()
+    lease = world.ask("ann", "lab", gpus=2)
+    world.begin(lease)
+    world.pass_ms(1_000)
+    assert world.spent(LAB) == 250
+    world.end(lease)
+    world.settle()
+    (used,) = world.ledger.usage("project")
+    assert used.gpu_ms == only(world.holds())["gpu_ms"] == 250
+    world.new_broker()
+    assert world.spent(LAB) == world.charged(LAB) == 250
+    history = world.scheduler.state.accounts.of(LAB).history
+    assert history.amount == 250_000 << 16, "as it counts when it is new"
+
+
 def play(world: World, chance: random.Random) -> bool:
     """A history at random. Whether any agent died with what only it knew."""
     has_died = False
@@ -665,6 +687,7 @@ def play(world: World, chance: random.Random) -> bool:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_happens_each_lease_and_cell_is_in_the_ledger_once(world: World, seed: int) -> None:
+    world.slots = SLICES if seed % 2 else world.slots
     has_died = play(world, random.Random(seed))
     rows = world.holds()
     for project in (LAB, GUESTS):

@@ -17,7 +17,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.tables import metadata
 from tests.unit.broker.test_ledger import record, rows
 
-HEAD = "0003"
+HEAD = "0004"
 OLD_CELL = (
     "INSERT INTO cells VALUES (:cell, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\",\"gpu-1\"]', 'gpu', 2, "
     "1000, 1000 + :held, :held, :held, 2 * :held, 2 * :held, 'returned', NULL, 0.5, 1, 2, 'é')"
@@ -94,6 +94,24 @@ def test_what_the_first_version_wrote_is_kept_and_adds_up(empty_url: str) -> Non
     assert rows(empty_url, spans) == [(2_990, 1_000, 3_990)]
     with pytest.raises(DBAPIError, match="only appended to"):
         rows(empty_url, "DELETE FROM cells")
+
+
+def test_a_lease_that_is_open_while_the_tables_change_goes_on_with_whole_slots(empty_url: str) -> None:
+    lease = (
+        "INSERT INTO leases VALUES ('l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\",\"gpu-1\"]', 'gpu', 1000, "
+        "NULL, '')"
+    )
+    hot = (
+        "INSERT INTO lease_spans VALUES ('l', '', 0, 1000, 1500, true, 2, 'gpu', 'ann', 'ml', 'interactive')",
+        "INSERT INTO credits VALUES ('k', 'ml', 7, 1, 'lent', NULL, NULL)",
+    )
+    at_version(empty_url, "0002", lease, *hot)
+    with Ledger.open(empty_url) as ledger:
+        (one,) = ledger.open_leases()
+        assert (one.lease.milli, one.lease.slots_milli, one.accounted_until_ms) == (None, 2_000, 1_500)
+        assert ledger.usage("user")[0].hot_ms == 1_000
+        assert ledger.balances() == {"ml": 7}
+        assert [entry.own_users for entry in ledger.credits()] == [False]
 
 
 def test_an_upgrade_that_fails_changes_nothing(empty_url: str) -> None:

@@ -65,6 +65,25 @@ def test_borrowed_time_refunds_and_hot_time_are_apart(ledger: Ledger) -> None:
     assert (used.in_quota_ms, used.borrowed_ms, used.refunded_ms, used.hot_ms) == (800, 1_200, 2_000, 500)
 
 
+def test_a_slice_counts_as_its_part_of_a_gpu_and_what_an_older_version_wrote_as_whole(ledger: Ledger) -> None:
+    changes = {"held_ms": 1_000, "ran_ms": 1_000, "ended_at_ms": HOUR_MS - 1}
+    ledger.record_cell(record("c1", slots=("gpu-0", "gpu-1"), milli=375, **changes), at_ms=0)
+    ledger.record_cell(record("c2", slots=("gpu-0",), milli=125, refunded_ms=1_000, **changes), at_ms=0)
+    ledger.record_cell(record("c3", slots=("gpu-0",), user="bob", **changes), at_ms=0)
+    ledger.record([HotRecord(**HOLDER, milli=250, started_at_ms=10, ended_at_ms=50)], at_ms=0)  # type: ignore[arg-type]
+    bob, ann = ledger.usage("user")
+    assert (ann.of, ann.slot_ms, ann.gpu_ms, ann.refunded_ms, ann.hot_ms) == ("ann", 500, 500, 125, 10)
+    assert (bob.of, bob.slot_ms, bob.gpu_ms) == ("bob", 1_000, 1_000)
+    assert [(use.user, use.amount) for use in ledger.past_use(since_ms=0)] == [("ann", 375_000), ("bob", 1_000_000)]
+    assert ledger.charged(0, 2 * HOUR_MS) == {("ml", "gpu"): 1_375_000}
+    by_name = {one.cell: one for one in ledger.cells()}
+    assert [(by_name[name].milli, by_name[name].gpu_ms) for name in ("c1", "c2", "c3")] == [  # type: ignore[index]
+        (375, 375),
+        (125, 125),
+        (None, 1_000),
+    ]
+
+
 def test_a_cell_over_midnight_is_in_both_days_with_what_it_held_in_each(ledger: Ledger) -> None:
     midnight = ms(2026, 3, 1)
     spans = (Span(midnight - 300, midnight + 100), Span(midnight + 100, midnight + 700, is_in_quota=False))

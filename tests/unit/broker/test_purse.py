@@ -3,8 +3,7 @@
 import itertools
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bulletin.ids import AgentId, ProjectId, UserName
 from gpu_worker.broker.ledger import Ledger
