@@ -4,6 +4,7 @@ import itertools
 import random
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,14 +15,17 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, Session
 from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
+from gpu_worker.broker.purse import Purse
 from gpu_worker.broker.records import CellRecord, Record, first_name
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
+from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, Settings
 from tests.unit.broker.test_ledger import rows as sql
 
 LAB, GUESTS = ProjectId("lab"), ProjectId("guests")
+CAUSES = ("lent", "borrowed", "forgotten", "forgiven")
 #: Never spent: it counts.
 BUDGET = Budget(10**12, "month")
 SETTINGS = Settings(
@@ -83,11 +87,13 @@ class World:
     def new_broker(self) -> None:
         """The one before is gone, with all that it had not written."""
         self.scheduler = Scheduler(SETTINGS)
-        for event, at_ms in recall.past(self.ledger, SETTINGS, self.ledger.past_credits(), self.now_ms):
+        balances = self.ledger.past_credits()
+        for event, at_ms in recall.past(self.ledger, SETTINGS, balances, self.now_ms):
             self.scheduler.step(event, at_ms)
+        self.purse = Purse(self.scheduler.state, f"r{next(self.number)}", balances, self.now_ms)
         given_up = self.ledger.given_up(since_ms=0)
         self.metering = Metering(self.scheduler.state, self.ledger.open_leases(), given_up, self.now_ms)
-        self.queue: list[tuple[list[Record], CellRecord | None, tuple[LeaseId, CellId] | None]] = []
+        self.queue: list[tuple[Sequence[Record], CellRecord | None, tuple[LeaseId, CellId] | None]] = []
         self.is_registered = False
         self.asked.clear()
 
@@ -99,6 +105,7 @@ class World:
         if isinstance(event, ev.LeaseEnded):
             ends[event.lease] = why
         self.queue.append((self.metering.stepped(ends, self.now_ms), None, None))
+        self.queue.append((self.purse.ticked(self.now_ms), None, None))
         self.refund(self.metering.take_refunded())
         if isinstance(event, ev.Tick | ev.AgentJoined):
             unseen = self.metering.take_unseen()
@@ -118,10 +125,10 @@ class World:
         assert left is not None
         return BUDGET.gpu_ms - Fraction(left, GPU_MILLI)
 
-    def charged(self, project: ProjectId) -> Fraction:
-        """The same as the rows of the ledger have it, one by one."""
+    def charged(self, project: ProjectId, user: UserName | None = None) -> Fraction:
+        """The same as the rows of the ledger have it, one by one; or of one user there."""
         milli = {slot.id: slot.milli for slot in self.slots}
-        rows = [row for row in self.ledger.each_cell() if row["project"] == project]
+        rows = [row for row in self.ledger.each_cell() if row["project"] == project and user in (None, row["user"])]
         held = [(row["held_ms"] - row["refunded_ms"], msgspec.json.decode(row["slots"])) for row in rows]
         return Fraction(sum(held_ms * milli[slot] for held_ms, slots in held for slot in slots), GPU_MILLI)
 
@@ -238,6 +245,22 @@ class World:
         self.asked[request.request] = request
         self.step(request)
         return request.lease
+
+    def knows_the_ledger(self) -> None:
+        """A broker that begins has what the rows of the ledger come to, and nothing else."""
+        self.new_broker()
+        accounts = self.scheduler.state.accounts
+        rows = list(self.ledger.each_cell())
+        assert all(row["ended_at_ms"] > self.now_ms - 3_600_000 for row in rows), "in an hour all use counts alike"
+        for project in (LAB, GUESTS):
+            assert self.spent(project) == self.charged(project)
+            account = accounts.of(project)
+            assert Fraction(account.history.amount, GPU_MILLI << 16) == self.charged(project)
+            for user in account.users.values():
+                assert Fraction(user.history.amount, GPU_MILLI << 16) == self.charged(project, user.name)
+            entries = [(one.gpu_ms, one.cause) for one in self.ledger.credits(project)]
+            sums = [sum(abs(gpu_ms) for gpu_ms, cause in entries if cause == one) for one in CAUSES]
+            assert accounts.credits(project) == Credits(*sums)
 
     # --- in the end
 
@@ -581,20 +604,23 @@ def test_what_ran_while_its_node_was_lost_is_told_when_it_is_back(world: World) 
 def test_what_a_reclaim_made_worthless_is_charged_to_no_budget_at_once(world: World) -> None:
     world.register()
     lease = world.ask("eve", gpus=4)
-    world.begin(lease)
-    world.pass_ms(500)
-    assert world.spent(GUESTS) == 2_000
+    for ms in (100, 500):
+        world.begin(lease)
+        world.pass_ms(ms)
+        if ms == 100:
+            world.end(lease)
+    assert world.spent(GUESTS) == 4 * 600
     world.ask("ann", "lab")
-    assert world.spent(GUESTS) == 0
+    assert world.spent(GUESTS) == 4 * 100, "the first one is worth what it was"
     history = world.scheduler.state.accounts.of(GUESTS).history
-    assert history.amount == 0
+    assert Fraction(history.amount, GPU_MILLI << 16) == 4 * 100
     world.write()
-    world.new_broker()
-    assert world.spent(GUESTS) == world.charged(GUESTS) == 0
+    world.knows_the_ledger()
+    assert world.spent(GUESTS) == world.charged(GUESTS) == 4 * 100
     world.register()
     world.settle()
     world.holds()
-    assert world.spent(GUESTS) == 0
+    assert world.spent(GUESTS) == 4 * 100
 
 
 def test_a_reclaimed_cell_whose_end_nobody_told_is_refunded_too(world: World) -> None:
@@ -670,7 +696,7 @@ def play(world: World, chance: random.Random) -> bool:
             case "u":
                 world.is_linked = world.is_registered = False
             case "k":
-                world.new_broker()
+                world.knows_the_ledger()
             case "r":
                 world.register()
             case "d":
@@ -692,9 +718,12 @@ def test_whatever_happens_each_lease_and_cell_is_in_the_ledger_once(world: World
     rows = world.holds()
     for project in (LAB, GUESTS):
         assert world.spent(project) >= world.charged(project), "the scheduler counts from the grant"
-    world.new_broker()
-    for project in (LAB, GUESTS):
-        assert world.spent(project) == world.charged(project)
+    assert world.scheduler.state.accounts.credits(GUESTS).earned == 0
+    world.queue.append((world.purse.closed(), None, None))
+    world.write()
+    has = [world.scheduler.state.accounts.credits(project) for project in (LAB, GUESTS)]
+    world.knows_the_ledger()
+    assert [world.scheduler.state.accounts.credits(project) for project in (LAB, GUESTS)] == has
     tenancies = []
     for slots, granted_ms, ended_ms in sql(world.url, "SELECT slots, granted_at_ms, ended_at_ms FROM leases"):
         tenancies += [(slot, granted_ms, ended_ms) for slot in msgspec.json.decode(slots)]
