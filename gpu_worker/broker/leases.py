@@ -88,12 +88,17 @@ class Leases:
         async with self._stepping:
             await self._step(event, why)
             await self._refund(self._metering.take_refunded())
-            unseen = self._metering.take_unseen() if isinstance(event, events.Tick | events.AgentJoined) else None
-            if unseen:
-                await self._step(recall.unseen(unseen, self.scheduler.state.accounts, self._now_ms()))
+            if isinstance(event, events.Tick | events.AgentJoined):
+                await self._tell_unseen()
+
+    async def _tell_unseen(self) -> None:
+        unseen = self._metering.take_unseen()
+        if unseen:
+            await self._step(recall.unseen(unseen, self.scheduler.state.accounts, self._now_ms()))
 
     async def _refund(self, stretches: Sequence[Stretch]) -> None:
         if stretches:
+            await self._tell_unseen()  # it may be of the same cell
             await self._step(recall.refunded(stretches, self.scheduler.state.accounts, self._now_ms()))
 
     async def _step(self, event: events.Event, why: str = "") -> None:

@@ -50,6 +50,7 @@ class _Tab(msgspec.Struct):
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
     #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
     seen_until_ms: int | None = None
+    is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
 
     def note_end(self, cell: CellId) -> None:
         """A cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
@@ -192,9 +193,10 @@ class Metering:
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
-                if lease.id in self._held_ms:
+                if lease.id in self._held_ms or not tab.is_granted:  # a hot session's own cell is told of a little late
                     self._note_unseen(meter.lease, meter.began_ms, now_ms)
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
+        tab.is_granted = lease.phase is Phase.GRANTED
 
     def _open(self, lease: Lease, now_ms: int) -> _Tab:
         name, granted_at_ms, cells = lease.id, now_ms, dict[CellId, None]()

@@ -108,15 +108,19 @@ class World:
         self.queue.append((self.purse.ticked(self.now_ms), None, None))
         self.refund(self.metering.take_refunded())
         if isinstance(event, ev.Tick | ev.AgentJoined):
-            unseen = self.metering.take_unseen()
-            self.unseen += unseen
-            if unseen:
-                self.step(recall.unseen(unseen, self.scheduler.state.accounts, self.now_ms))
+            self.tell_unseen()
         for action in actions:
             self.perform(action)
 
+    def tell_unseen(self) -> None:
+        unseen = self.metering.take_unseen()
+        self.unseen += unseen
+        if unseen:
+            self.step(recall.unseen(unseen, self.scheduler.state.accounts, self.now_ms))
+
     def refund(self, stretches: list[Stretch]) -> None:
         if stretches:
+            self.tell_unseen()
             self.step(recall.refunded(stretches, self.scheduler.state.accounts, self.now_ms))
 
     def spent(self, project: ProjectId) -> Fraction:
@@ -559,7 +563,7 @@ def test_what_the_scheduler_did_not_see_is_told_apart(world: World) -> None:
     began_ms = world.now_ms + 100
     world.pass_ms(100)
     world.write()
-    world.is_linked = False
+    world.is_linked = world.is_registered = False
     world.begin(lease, "two")
     world.pass_ms(200)
     world.end(lease)
@@ -604,23 +608,25 @@ def test_what_ran_while_its_node_was_lost_is_told_when_it_is_back(world: World) 
 def test_what_a_reclaim_made_worthless_is_charged_to_no_budget_at_once(world: World) -> None:
     world.register()
     lease = world.ask("eve", gpus=4)
-    for ms in (100, 500):
+    for ms in (10, 100, 500):
         world.begin(lease)
+        world.pass_ms(BEGAN_MS if ms > BEGAN_MS else 0)  # it is told of
         world.pass_ms(ms)
-        if ms == 100:
+        if ms < 500:
             world.end(lease)
-    assert world.spent(GUESTS) == 4 * 600
+    world.pass_ms(0)
+    assert world.spent(GUESTS) == 4 * (10 + 130 + 530)
     world.ask("ann", "lab")
-    assert world.spent(GUESTS) == 4 * 100, "the first one is worth what it was"
+    assert world.spent(GUESTS) == 4 * 140, "the first ones are worth what they were"
     history = world.scheduler.state.accounts.of(GUESTS).history
-    assert Fraction(history.amount, GPU_MILLI << 16) == 4 * 100
+    assert Fraction(history.amount, GPU_MILLI << 16) == 4 * 130, "of the first one the scheduler saw the grant alone"
     world.write()
     world.knows_the_ledger()
-    assert world.spent(GUESTS) == world.charged(GUESTS) == 4 * 100
+    assert world.spent(GUESTS) == world.charged(GUESTS) == 4 * 140
     world.register()
     world.settle()
     world.holds()
-    assert world.spent(GUESTS) == 4 * 100
+    assert world.spent(GUESTS) == 4 * 140
 
 
 def test_a_reclaimed_cell_whose_end_nobody_told_is_refunded_too(world: World) -> None:
