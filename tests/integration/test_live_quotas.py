@@ -203,6 +203,7 @@ def test_credits_go_on_with_the_next_broker_and_are_counted_once(
         assert kept["guests"] == -kept["lab"] < 0
         assert known["guests"] <= kept["guests"]
         assert known["lab"] >= kept["lab"]
+    until(partial(spends_below, pool, known["guests"]), "the guests to spend more with the last broker")
     eve.answer("done")
     assert eve.collect(hers).error is None
     eve.run("%gpu stop")
