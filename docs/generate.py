@@ -18,7 +18,9 @@ from gpu_worker import cli
 from gpu_worker.config import Pool
 from gpu_worker.console.commands import Question
 from gpu_worker.quotas import schema
-from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS, Word
+from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
+from gpu_worker.quotas.values import Word
+from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS
 from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
@@ -165,6 +167,14 @@ TOML, `# yaml-language-server: $schema=PATH` in that of YAML.
 A hub group by its name; `default` is who has no group. A group that is not in the file has the defaults.
 
 """
+QUOTA_FILE_HOURS = """
+## [projects.NAME.class_hours.NAME]
+
+Class hours: a window of the week in which the project is guaranteed more than it is otherwise. It may have several,
+each with a name; where two are on at once, the larger one counts. They are by the clock on the wall of the time zone,
+in summer as in winter, and end on the day on which they begin. Outside them the project has what `guaranteed` says.
+
+"""
 QUOTA_FILE_QOS = """
 ## [qos.NAME]
 
@@ -178,6 +188,8 @@ def quota_file() -> str:
     """What may be written in a quota file."""
     parts = ["# The quota file\n\n" + NOTE.rstrip("\n") + "\n" + QUOTA_FILE]
     parts += _words(PROJECT_WORDS, Project(id=ProjectId("")))
+    parts.append(QUOTA_FILE_HOURS)
+    parts += _words(CLASS_HOURS_WORDS, None)
     parts.append(QUOTA_FILE_QOS)
     parts += _words(QOS_WORDS, NEW_QOS)
     parts.append(
@@ -190,11 +202,11 @@ def quota_file() -> str:
     return "".join(parts)
 
 
-def _words(words: Sequence[Word], model: Project | QoS) -> list[str]:
+def _words(words: Sequence[Word], model: Project | QoS | None) -> list[str]:
     rows = ["| setting | value | default | example | |\n| --- | --- | --- | --- | --- |\n"]
     for word in words:
-        value = getattr(model, word.field)
-        default = "must be written" if word.field == "walltime_ms" else word.kind.show(value)
+        must = word.is_needed or word.field == "walltime_ms"
+        default = "must be written" if must else word.kind.show(getattr(model, word.field, None))
         cells = [f"`{word.name}`", _cell(word.kind.form), default, f"`{word.example}`", _cell(word.help)]
         rows.append("| " + " | ".join(cells) + " |\n")
     return rows

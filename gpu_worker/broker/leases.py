@@ -286,7 +286,7 @@ class Leases:
     def _quota_to_say(self, name: LeaseId) -> bool | None:
         """The same of a new lease; None where nothing is guaranteed to anybody, and nobody need hear of it."""
         state = self.scheduler.state
-        has_guarantees = any(account.guaranteed for account in state.accounts.by_id.values())
+        has_guarantees = any(account.most for account in state.accounts.by_id.values())
         return self.is_in_quota(state.leases[name]) if has_guarantees and name in state.leases else None
 
     def _sizes(self) -> tuple[int, ...]:

@@ -7,7 +7,15 @@ from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.reader import Reading, line_of
 from gpu_worker.quotas.tree import Path
 from gpu_worker.quotas.words import PROJECT_WORDS
-from gpu_worker.scheduler.projects import Preemption, Project, QoS, check_projects, guarantees, show_gpus
+from gpu_worker.scheduler.projects import (
+    Preemption,
+    Project,
+    QoS,
+    check_projects,
+    guarantees,
+    most_in_force,
+    show_gpus,
+)
 
 #: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
 MOST_LEVELS = 16
@@ -29,7 +37,8 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
     if too_deep:
         return  # who is next is found by functions that call each other once a level
     for problem in check_projects(reading.projects, capacity_milli):
-        path = ("projects", problem.project, _WORD_OF.get(problem.field, problem.field))
+        field, _, inside = problem.field.partition(".")
+        path = ("projects", problem.project, _WORD_OF.get(field, field), *([inside] if inside else []))
         if problem.is_warning:
             findings.warning(line_of(lines, path), path, problem.sentence)
         else:  # of what was read: the rest is at its default, of which nothing is said
@@ -62,7 +71,7 @@ def _too_deep(projects: Sequence[Project]) -> list[tuple[Path, str]]:
 
 def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[Path, str]]:
     """Projects and settings that change nothing."""
-    inside = guarantees(projects)
+    usual, inside = guarantees(projects), guarantees(projects, most_in_force(0))  # in any class hours at all
     by_id = {one.id: one for one in projects}
     parents = {one.parent for one in projects}
     for one in projects:
@@ -77,6 +86,13 @@ def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[Path, str]]:
             yield (*at, "lending_limit"), sentence
         if not one.can_borrow and not guaranteed and one.parent is None:
             yield (*at, "borrow"), f"{name} may not borrow and has no guarantee: its cells never run. Give it one."
+        for hours in one.class_hours:
+            if hours.guaranteed_milli <= usual[one.id]:
+                sentence = (
+                    f"{name} has {show_gpus(usual[one.id])} guaranteed at any time: its class hours {hours.name!r} "
+                    f"with {show_gpus(hours.guaranteed_milli)} do nothing. Write more, or leave them out."
+                )
+                yield (*at, "class_hours", hours.name), sentence
         yield from _idle_limits(one, by_id)
 
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import msgspec
 
 from bulletin.ids import ProjectId
-from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS, Word
+from gpu_worker.quotas.values import Word
+from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS
 from gpu_worker.scheduler.projects import Project, QoS
 
 

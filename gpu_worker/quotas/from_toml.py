@@ -64,7 +64,8 @@ def _entry(name: str, value: object, path: Path, lines: Mapping[Path, int]) -> E
         case int() | Decimal():
             node = Leaf(Decimal(value))
         case list():
-            node = Odd("a list")
+            texts = tuple(one for one in value if isinstance(one, str))
+            node = Leaf(texts) if len(texts) == len(value) else Odd("a list")
         case _:
             node = Odd("a date or a time of day")
     return Entry(name, lines[path], node)

@@ -82,7 +82,10 @@ class _Nodes:
             if depth == DEPTH:
                 return Odd("a mapping")
             return Table(tuple(self._entry(key, value, depth) for key, value in node.value))
-        return Odd("a list") if tag == "seq" else Odd(f"a value with the tag {show_text('!!' + tag)}")
+        if tag == "seq":
+            texts = tuple(one.value for one in node.value if one.tag == _STANDARD + "str")
+            return Leaf(texts) if len(texts) == len(node.value) else Odd("a list")
+        return Odd(f"a value with the tag {show_text('!!' + tag)}")
 
     def _entry(self, key: yaml.Node, value: yaml.Node, depth: int) -> Entry:
         line = key.start_mark.line + 1

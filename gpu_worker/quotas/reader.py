@@ -8,19 +8,11 @@ import msgspec
 
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS, HOURS_NAME_LENGTH, Windows
 from gpu_worker.quotas.tree import Entry, Leaf, Path, Table, show_node, show_path, show_text
-from gpu_worker.quotas.words import (
-    NEW_QOS,
-    PROJECT_NAME_LENGTH,
-    PROJECT_WORDS,
-    QOS_NAME_LENGTH,
-    QOS_WORDS,
-    TABLES,
-    Unfit,
-    Word,
-    name_problem,
-    read_word,
-)
+from gpu_worker.quotas.values import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, Unfit, Word, name_problem
+from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS, TABLES, read_word
+from gpu_worker.scheduler.class_hours import ClassHours, show_clock
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
 
@@ -77,6 +69,26 @@ class _Reader:
             found[one.name] = msgspec.structs.replace(model, name=one.name, **values)
         return list(found.values())
 
+    def class_hours(self, entry: Entry, path: Path) -> tuple[ClassHours, ...]:
+        """The class hours of a project, those that can be."""
+        found = []
+        for one in self._entries(entry, path, HOURS_NAME_LENGTH):
+            key = (*path, one.name)
+            values = self._values(one, key, CLASS_HOURS_WORDS)
+            needed = [word for word in CLASS_HOURS_WORDS if word.is_needed]
+            missing = [word.name for word in needed if (*key, word.name) not in self.lines]
+            if missing:
+                self._findings.error(one.line, key, f"{show_path(key)} does not say {', '.join(missing)}. Write it.")
+            elif all(word.field in values for word in needed):
+                hours = ClassHours(name=one.name, **values)
+                problem = _impossible(hours)
+                if problem:
+                    until = (*key, "until")
+                    self._findings.error(self.lines[until], until, f"{show_path(key)} {problem}")
+                else:
+                    found.append(hours)
+        return tuple(found)
+
     def fields(self, table: Table, path: Path, known: Sequence[str]) -> dict[str, Entry]:
         """The entries of a table by name: each once, and only those that are known."""
         found: dict[str, Entry] = {}
@@ -114,6 +126,9 @@ class _Reader:
         for word in words:
             if word.name in entries:
                 one = entries[word.name]
+                if isinstance(word.kind, Windows):
+                    values[word.field] = self.class_hours(one, (*path, word.name))
+                    continue
                 try:
                     values[word.field] = read_word(word, one.node)
                 except Unfit as unfit:
@@ -141,6 +156,16 @@ class _Reader:
                 continue
             seen[entry.name] = self.lines[key] = entry.line
             yield entry
+
+
+def _impossible(hours: ClassHours) -> str:
+    """Why these hours never come, with the remedy; empty where they do."""
+    if hours.until_minute <= hours.from_minute:
+        end = show_clock(hours.until_minute)
+        return f"ends at {end}, which is not after it begins. Write a later time; past midnight is another entry."
+    if hours.is_over(0):
+        return "never comes: none of its days is from first_day to last_day. Correct the days."
+    return ""
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpu_worker.quotas.words import PROJECT_NAME_LENGTH, PROJECT_WORDS, QOS_NAME_LENGTH, QOS_WORDS, Word
+from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
+from gpu_worker.quotas.values import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, Word
+from gpu_worker.quotas.words import PROJECT_WORDS, QOS_WORDS
 from gpu_worker.scheduler.projects import DEFAULT_QOS
 
 
@@ -29,7 +31,11 @@ def schema() -> dict[str, Any]:
                 "additionalProperties": {"$ref": "#/$defs/qos", "type": "object", "required": ["walltime"]},
             },
         },
-        "$defs": {"project": _settings(PROJECT_WORDS), "qos": _settings(QOS_WORDS)},
+        "$defs": {
+            "project": _settings(PROJECT_WORDS),
+            "class_hours": {**_settings(CLASS_HOURS_WORDS), "type": "object"},
+            "qos": _settings(QOS_WORDS),
+        },
     }
 
 
@@ -38,8 +44,10 @@ def _name(longest: int) -> dict[str, Any]:
 
 
 def _settings(words: Sequence[Word]) -> dict[str, Any]:
-    return {
+    form = {
         "type": ["object", "null"],
         "additionalProperties": False,
         "properties": {word.name: {"description": word.help} | word.kind.schema() for word in words},
     }
+    needed = [word.name for word in words if word.is_needed]
+    return {**form, "required": needed} if needed else form

@@ -6,11 +6,11 @@ from decimal import Decimal
 import msgspec
 
 #: Tables are read this deep; what lies deeper is no setting.
-DEPTH = 4
+DEPTH = 5
 _SHOWN = 40
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
-#: A value as it is written, numbers exactly; None is a name with nothing behind it.
-Scalar = str | bool | Decimal | None
+#: A value as it is written, numbers exactly, and a list of texts; None is a name with nothing behind it.
+Scalar = str | bool | Decimal | tuple[str, ...] | None
 #: A name after the names of the tables that it is in.
 Path = tuple[str, ...]
 
@@ -22,7 +22,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class Odd(msgspec.Struct, frozen=True):
-    """Something that no setting is, in words: "a list"."""
+    """Something that no setting is, in words: "a list" of something else than texts."""
 
     what: str
 
@@ -61,6 +61,8 @@ def show_node(node: Node) -> str:
             return "a table"
         case Leaf(None):
             return "empty"
+        case Leaf(tuple()):
+            return "a list"
         case Leaf(bool() as value):
             return str(value).lower()
         case Leaf(value):

@@ -1,284 +1,34 @@
 """What may be written in a quota file: each word once, for the reader, the JSON schema, the page and the log."""
 
-import re
-from decimal import Decimal
-from typing import Any, Protocol, cast
+from typing import Any
 
-import msgspec
+from gpu_worker.quotas.hours_words import Windows
+from gpu_worker.quotas.tree import Leaf, Node, Odd, Table
+from gpu_worker.quotas.values import (
+    DAY_MS,
+    MOST_WHOLE,
+    AfterReclaim,
+    Duration,
+    Factor,
+    GpuHours,
+    Gpus,
+    ProjectName,
+    Unfit,
+    Whole,
+    Word,
+    YesNo,
+)
+from gpu_worker.scheduler.projects import QoS
 
-from bulletin.ids import ProjectId
-from bulletin.units import parse_duration_ms
-from gpu_worker.quotas.tree import Leaf, Node, Odd, Scalar, Table
-from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Preemption, QoS, show_gpus
-
-_DAY_MS = 86_400_000
-_HOUR_MS = 3_600_000
-_MOST_GPUS = 1_000_000
-_MOST_WHOLE = 1_000_000
-_MOST_HOURS = 1_000_000_000
-#: As long as the ledger keeps them.
-PROJECT_NAME_LENGTH, QOS_NAME_LENGTH = 255, 64
-#: Says that there is no limit, where the default is one or somebody might think so.
-UNLIMITED = "unlimited"
 #: A new class of service has what is not written from here.
 NEW_QOS = QoS(name="", priority=100, walltime_ms=0, queued_per_user=4)
-
-_THREE_PLACES = r"(?:\.[0-9]{1,3})?"
-_DURATION = re.compile(r"\s*[0-9]{1,12}(?:\.[0-9]{1,6})?\s*(?:ms|s|min|h|d)\s*", re.IGNORECASE)
-_BUDGET = re.compile(rf"\s*([0-9]{{1,10}}{_THREE_PLACES}) GPU[- ]hours? per (day|week|month)\s*", re.IGNORECASE)
-_UNITS = (("d", _DAY_MS), ("h", _HOUR_MS), ("min", 60_000), ("s", 1000), ("ms", 1))
-
-
-class Unfit(Exception):
-    """A value that a word cannot have. The message is the remedy, as a sentence."""
-
-
-class Kind(Protocol):
-    """The values that a word may have."""
-
-    @property
-    def form(self) -> str:
-        """What to write, for the page: "GPUs, from 0"."""
-
-    def read(self, value: Scalar) -> Any:
-        """What the scheduler's model has for it. Raises Unfit."""
-
-    def schema(self) -> dict[str, Any]:
-        """The same as JSON schema."""
-
-    def show(self, value: Any) -> str:
-        """A value of the scheduler's model, as people read it. Two values never look alike."""
-
-
-class Gpus(msgspec.Struct, frozen=True):
-    """An amount of GPUs, to the thousandth."""
-
-    may_be_unlimited: bool = False
-
-    @property
-    def form(self) -> str:
-        """What to write."""
-        return "GPUs, from 0" + _or_unlimited(self.may_be_unlimited)
-
-    def read(self, value: Scalar) -> int | None:
-        """Thousandths of a GPU; None is no limit."""
-        if value == UNLIMITED and self.may_be_unlimited:
-            return None
-        milli = _scaled(value, GPU_MILLI, 0, _MOST_GPUS)
-        if milli is None:
-            either = f', or "{UNLIMITED}"' if self.may_be_unlimited else ""
-            raise Unfit(f"Write a number of GPUs from 0 on with at most three decimals, as in 4 or 1.5{either}.")
-        return milli
-
-    def schema(self) -> dict[str, Any]:
-        """A number, or the word."""
-        return _schema_or_unlimited({"type": "number", "minimum": 0, "maximum": _MOST_GPUS}, self.may_be_unlimited)
-
-    def show(self, value: Any) -> str:
-        """As in "1.5 GPUs"."""
-        return UNLIMITED if value is None else show_gpus(value)
-
-
-class Whole(msgspec.Struct, frozen=True):
-    """A whole number."""
-
-    least: int
-    may_be_unlimited: bool = False
-
-    @property
-    def form(self) -> str:
-        """What to write."""
-        start = f"whole number, from {self.least}" if self.least >= 0 else "whole number, also below 0"
-        return start + _or_unlimited(self.may_be_unlimited)
-
-    def read(self, value: Scalar) -> int | None:
-        """The number; None is no limit."""
-        if value == UNLIMITED and self.may_be_unlimited:
-            return None
-        number = _scaled(value, 1, self.least, _MOST_WHOLE)
-        if number is None:
-            either = f', or "{UNLIMITED}"' if self.may_be_unlimited else ""
-            raise Unfit(f"Write a whole number from {self.least} to {_MOST_WHOLE}{either}.")
-        return number
-
-    def schema(self) -> dict[str, Any]:
-        """A whole number, or the word."""
-        form = {"type": "integer", "minimum": self.least, "maximum": _MOST_WHOLE}
-        return _schema_or_unlimited(form, self.may_be_unlimited)
-
-    def show(self, value: Any) -> str:
-        """The digits."""
-        return UNLIMITED if value is None else str(value)
-
-
-class Factor(msgspec.Struct, frozen=True):
-    """A factor, kept in whole percent."""
-
-    most: int = 100
-    form: str = "number, from 0 to 100"
-
-    def read(self, value: Scalar) -> int:
-        """Percent."""
-        percent = _scaled(value, 100, 0, self.most)
-        if percent is None:
-            raise Unfit(f"Write a number from 0 to {self.most} with at most two decimals, as in 0.5.")
-        return percent
-
-    def schema(self) -> dict[str, Any]:
-        """A number."""
-        return {"type": "number", "minimum": 0, "maximum": self.most}
-
-    def show(self, value: Any) -> str:
-        """As it is written."""
-        return _plain(Decimal(value) / 100)
-
-
-class Duration(msgspec.Struct, frozen=True):
-    """A duration with its unit. A bare number is refused: seconds and minutes would be taken for each other."""
-
-    least_ms: int
-    most_ms: int
-
-    @property
-    def form(self) -> str:
-        """What to write."""
-        return f'number and unit (ms, s, min, h, d), from "{self.show(self.least_ms)}" to "{self.show(self.most_ms)}"'
-
-    def read(self, value: Scalar) -> int:
-        """Milliseconds."""
-        if isinstance(value, str) and _DURATION.fullmatch(value):
-            duration_ms = parse_duration_ms(value)
-            if self.least_ms <= duration_ms <= self.most_ms:
-                return duration_ms
-        raise Unfit(
-            'Write a number and a unit in quotes, as in "30 min"; '
-            f"units are ms, s, min, h, d, and it goes from {self.show(self.least_ms)} to {self.show(self.most_ms)}."
-        )
-
-    def schema(self) -> dict[str, Any]:
-        """A text of this form; its size is checked by the reader."""
-        return {"type": "string", "pattern": r"^\s*[0-9]{1,12}(\.[0-9]{1,6})?\s*([mM]?[sS]|[mM][iI][nN]|[hH]|[dD])\s*$"}
-
-    def show(self, value: Any) -> str:
-        """Exact, in the largest unit that divides it."""
-        unit, size = next((unit, size) for unit, size in _UNITS if value % size == 0 and (value or unit == "s"))
-        return f"{value // size} {unit}"
-
-
-class YesNo(msgspec.Struct, frozen=True):
-    """True or false."""
-
-    form: str = "true or false"
-
-    def read(self, value: Scalar) -> bool:
-        """The same."""
-        if not isinstance(value, bool):
-            raise Unfit("Write true or false, without quotes.")
-        return value
-
-    def schema(self) -> dict[str, Any]:
-        """The same."""
-        return {"type": "boolean"}
-
-    def show(self, value: Any) -> str:
-        """As it is written."""
-        return str(value).lower()
-
-
-class AfterReclaim(msgspec.Struct, frozen=True):
-    """What happens to a borrowed cell whose GPU is wanted back."""
-
-    @property
-    def form(self) -> str:
-        """What to write."""
-        return ", ".join(f'"{one.value}"' for one in Preemption)
-
-    def read(self, value: Scalar) -> Preemption:
-        """The scheduler's word."""
-        for one in Preemption:
-            if one.value == value:
-                return one
-        raise Unfit(f"Write one of {self.form}.")
-
-    def schema(self) -> dict[str, Any]:
-        """The words."""
-        return {"enum": [one.value for one in Preemption]}
-
-    def show(self, value: Any) -> str:
-        """As it is written."""
-        return str(cast("Preemption", value).value)
-
-
-class GpuHours(msgspec.Struct, frozen=True):
-    """How much GPU time a period has."""
-
-    form: str = f'"N GPU-hours per day" (week, month), or "{UNLIMITED}"'
-
-    def read(self, value: Scalar) -> Budget | None:
-        """The scheduler's budget; None is none."""
-        if value == UNLIMITED:
-            return None
-        match = _BUDGET.fullmatch(value) if isinstance(value, str) else None
-        if match is None or Decimal(match[1]) > _MOST_HOURS:
-            raise Unfit(
-                'Write it as in "200 GPU-hours per week"; the period is day, week or month, and the hours go '
-                f'from 0 to {_MOST_HOURS} with at most three decimals. "{UNLIMITED}" is no budget.'
-            )
-        return Budget(int(Decimal(match[1]) * _HOUR_MS), cast("Any", match[2].lower()))
-
-    def schema(self) -> dict[str, Any]:
-        """A text of this form."""
-        hours = r"^\s*[0-9]{1,10}(\.[0-9]{1,3})? [gG][pP][uU][- ][hH][oO][uU][rR][sS]? [pP][eE][rR] "
-        period = "(" + "|".join("".join(f"[{c}{c.upper()}]" for c in word) for word in ("day", "week", "month")) + ")"
-        return _schema_or_unlimited({"type": "string", "pattern": hours + period + r"\s*$"}, may_be=True)
-
-    def show(self, value: Any) -> str:
-        """As it is written."""
-        if value is None:
-            return UNLIMITED
-        budget = cast("Budget", value)
-        return f"{_plain(Decimal(budget.gpu_ms) / _HOUR_MS)} GPU-hours per {budget.period}"
-
-
-class ProjectName(msgspec.Struct, frozen=True):
-    """The name of another project."""
-
-    form: str = "name of a project in this file"
-
-    def read(self, value: Scalar) -> ProjectId:
-        """The name, which may be of a project that is not there: what it is told of all projects together."""
-        problem = "" if isinstance(value, str) else "no text"
-        if isinstance(value, str):
-            problem = name_problem(value, PROJECT_NAME_LENGTH)
-        if problem:
-            raise Unfit("Write the name of another project of this file, in quotes.")
-        return ProjectId(cast("str", value))
-
-    def schema(self) -> dict[str, Any]:
-        """A text."""
-        return {"type": "string", "minLength": 1, "maxLength": PROJECT_NAME_LENGTH}
-
-    def show(self, value: Any) -> str:
-        """In quotes; "none" without is no parent."""
-        return "none" if value is None else repr(value)
-
-
-class Word(msgspec.Struct, frozen=True):
-    """One setting: the word in the file, the field of the scheduler's model, what it may be, and what it is for."""
-
-    name: str
-    field: str
-    kind: Kind
-    help: str
-    example: str  #: as TOML writes it
-
 
 #: The settings of a project.
 PROJECT_WORDS = (
     Word("guaranteed", "guaranteed_milli", Gpus(), "What it gets within the reclaim time, whoever has it now.", "4"),
     Word("limit", "limit_milli", Gpus(may_be_unlimited=True), "What all its cells together never exceed.", "8"),
     Word("weight", "weight", Whole(1), "Its part of what is left when all guarantees are met.", "3"),
-    Word("priority", "priority", Whole(-_MOST_WHOLE), "Of what is left, projects with more of it take first.", "10"),
+    Word("priority", "priority", Whole(-MOST_WHOLE), "Of what is left, projects with more of it take first.", "10"),
     Word(
         "lending_limit",
         "lending_limit_milli",
@@ -295,6 +45,13 @@ PROJECT_WORDS = (
         "How much GPU time it may use in a period. Days, weeks from Monday and months begin at 0:00 UTC.",
         '"200 GPU-hours per week"',
     ),
+    Word(
+        "class_hours",
+        "class_hours",
+        Windows(),
+        "Windows of the week in which more is guaranteed.",
+        "[projects.cs101.class_hours.lecture]",
+    ),
     Word("parent", "parent", ProjectName(), "The project that it is in: what it uses counts there too.", '"science"'),
 )
 
@@ -303,11 +60,11 @@ QOS_WORDS = (
     Word(
         "walltime",
         "walltime_ms",
-        Duration(1000, 366 * _DAY_MS),
+        Duration(1000, 366 * DAY_MS),
         "The longest a cell may run, and what it gets if it does not ask.",
         '"30 min"',
     ),
-    Word("priority", "priority", Whole(-_MOST_WHOLE), "Classes with more of it come first.", "150"),
+    Word("priority", "priority", Whole(-MOST_WHOLE), "Classes with more of it come first.", "150"),
     Word("queued_per_user", "queued_per_user", Whole(1), "Requests of one user in the queue at once.", "20"),
     Word(
         "running_per_user",
@@ -323,11 +80,11 @@ QOS_WORDS = (
         "true: its cells never borrow, whatever their project may.",
         "true",
     ),
-    Word("grace", "grace_ms", Duration(0, _DAY_MS), "Between the warning and the end, when reclaimed.", '"30 s"'),
+    Word("grace", "grace_ms", Duration(0, DAY_MS), "Between the warning and the end, when reclaimed.", '"30 s"'),
     Word(
         "min_runtime",
         "min_runtime_ms",
-        Duration(0, 366 * _DAY_MS),
+        Duration(0, 366 * DAY_MS),
         "A cell that has run for less is not reclaimed.",
         '"5 min"',
     ),
@@ -352,17 +109,6 @@ QOS_WORDS = (
 TABLES = {"projects": PROJECT_WORDS, "qos": QOS_WORDS}
 
 
-def name_problem(name: str, longest: int) -> str:
-    """Why this cannot be a name, as words for a sentence; empty where it can."""
-    if not name.strip():
-        return "is empty"
-    if len(name) > longest:
-        return f"has {len(name)} characters"
-    if name != name.strip():
-        return "begins or ends with a space"
-    return "" if name.isprintable() else "has characters that cannot be seen"
-
-
 def read_word(word: Word, node: Node) -> Any:
     """What the scheduler's model has for this node. Raises Unfit."""
     match node:
@@ -372,25 +118,3 @@ def read_word(word: Word, node: Node) -> Any:
             return word.kind.read(value)
         case Odd() | Table():
             return word.kind.read(None)
-
-
-def _scaled(value: Scalar, scale: int, least: int, most: int) -> int | None:
-    """`value` times `scale` if that is whole and `value` from `least` to `most`, else None."""
-    if not isinstance(value, Decimal) or not value.is_finite() or not least <= value <= most:
-        return None
-    step = Decimal(1) / scale
-    rounded = value.quantize(step)  # the range is checked: it fits the precision
-    return int(rounded * scale) if rounded == value else None
-
-
-def _plain(number: Decimal) -> str:
-    text = f"{number:f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _or_unlimited(may_be: bool) -> str:  # noqa: FBT001  # a word of the sentence
-    return f', or "{UNLIMITED}"' if may_be else ""
-
-
-def _schema_or_unlimited(form: dict[str, Any], may_be: bool) -> dict[str, Any]:  # noqa: FBT001  # see above
-    return {"anyOf": [form, {"const": UNLIMITED}]} if may_be else form

@@ -13,10 +13,11 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.class_hours import next_edge_ms
 from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees
+from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees, in_force, most_in_force
 from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
 from gpu_worker.scheduler.shares import Used
 
@@ -85,7 +86,9 @@ class Account(Holder, kw_only=True):
 
     project: Project
     parent: "Account | None"
-    guaranteed: int
+    guaranteed: int  #: now
+    most: int  #: the most that it is guaranteed from now on, in its class hours
+    usual: int  #: outside all class hours
     history: Used = msgspec.field(default_factory=Used)
     children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
     users: dict[UserName, User] = msgspec.field(default_factory=dict)
@@ -119,8 +122,16 @@ class Account(Holder, kw_only=True):
 
     @property
     def must_cover(self) -> bool:
-        """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in."""
-        return self.guaranteed > 0 or self.parent is None
+        """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in.
+
+        Class hours change nothing in that: what may wait for them would else be what may not run in them.
+        """
+        return self.usual > 0 or self.parent is None
+
+    @property
+    def highest_limit(self) -> int | None:
+        """What it may hold at any time from now on; None is no limit."""
+        return self.project.limit_milli if self.project.can_borrow else self.most
 
     def count(self, now_ms: int) -> None:
         """Bring what was spent up to this time. Needed before `used` changes."""
@@ -167,9 +178,9 @@ class Account(Holder, kw_only=True):
 class Accounts:
     """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
 
-    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS]) -> None:
+    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0) -> None:
         self.qos = {one.name: one for one in qos}
-        self.now_ms = 0  #: the time of the step
+        self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
         self.runs: dict[tuple[UserName, str], Holder] = {}  #: of those QoS that limit a user's leases
         self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
@@ -180,29 +191,32 @@ class Accounts:
         self.capacity = self.in_use = self.kept_inside = 0  #: of the pool; and what all at the top keep together
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         by_id = {project.id: project for project in projects}
-        promised = guarantees(by_id.values())
+        self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
+        self.turns = 0  #: how often they did
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:
             if project.id not in self.by_id:
                 parent = None if project.parent is None else add(by_id[project.parent])
-                self._add(project, parent, promised[project.id])
+                self._add(project, parent)
             return self.by_id[project.id]
 
         for project in by_id.values():
             add(project)
+        usual = guarantees(by_id.values())
         for account in self.by_id.values():
-            if account.children:
-                inside = sum(child.guaranteed for child in account.children.values())
-                account.members.change(inside - account.guaranteed, 0)
-            self._trade(account, 0)
+            account.usual = usual[account.project.id]
+        self.timed = [account for account in self.by_id.values() if account.project.class_hours]
+        self.turn()
 
-    def _add(self, project: Project, parent: Account | None, guaranteed: int) -> None:
+    def _add(self, project: Project, parent: Account | None) -> None:
         market = self.market if parent is None else parent.members.market
         account = Account(
             project=project,
             parent=parent,
-            guaranteed=guaranteed,
+            guaranteed=0,
+            most=0,
+            usual=0,
             trader=Trader(market, project.weight),
             members=Trader(Market()),
         )
@@ -234,7 +248,7 @@ class Accounts:
     def of(self, project: ProjectId) -> Account:
         """The account of a project."""
         if project not in self.by_id:
-            self._add(Project(id=project), None, 0)
+            self._add(Project(id=project), None)
         return self.by_id[project]
 
     def user_of(self, project: ProjectId, name: UserName) -> User:
@@ -282,6 +296,29 @@ class Accounts:
         taken = user.history.take(amount, age_ms)
         for account in self.of(project).path:
             account.history.amount = max(0, account.history.amount - taken)
+
+    # --- class hours
+
+    def turn(self) -> None:
+        """Guarantee what is in force now: class hours have begun or ended, or nothing was guaranteed before."""
+        projects = [account.project for account in self.by_id.values()]
+        promised = guarantees(projects, in_force(self.now_ms))
+        most = guarantees(projects, most_in_force(self.now_ms))
+        for name, account in self.by_id.items():
+            account.guaranteed, account.most = promised[name], most[name]
+        for account in self.by_id.values():
+            if account.children:
+                inside = account.children.values()
+                own = account.used - sum(child.used for child in inside)
+                rest = account.guaranteed - sum(child.guaranteed for child in inside)
+                account.members.change(own - rest, self.now_ms)
+            account.trader.change(account.used - account.guaranteed, self.now_ms)
+            if self.has_lenders:
+                note_use(self, account)
+        self.has(self.capacity)
+        edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+        self.turns_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
+        self.turns += 1
 
     # --- credits
 

@@ -31,6 +31,7 @@ class Coverage:
 
     def __init__(self) -> None:
         self._accounts: Accounts | None = None
+        self._turns = 0  #: how often class hours had begun or ended
         self._grounds: dict[ProjectId, _Ground] = {}
         self._uses: dict[LeaseId, tuple[ProjectId, Use]] = {}
         self._borrowed: dict[ProjectId, dict[LeaseId, None]] = {}  #: by the topmost project
@@ -63,6 +64,9 @@ class Coverage:
             for project, use in self._uses.values():
                 insort(self._ground(project).own, use)
                 changed[project] = None
+        elif state.accounts.turns != self._turns:
+            changed = dict.fromkeys(self._grounds)
+        self._turns = state.accounts.turns
         for name in state.touched:
             self._place(name, state.leases.get(name), changed)
         after: dict[LeaseId, None] = {}

@@ -7,8 +7,9 @@ import msgspec
 
 from bulletin.ids import RequestId
 from bulletin.units import show_duration
-from gpu_worker.scheduler.accounts import Shape
+from gpu_worker.scheduler.accounts import Account, Shape
 from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.lending import kept_from
@@ -24,6 +25,8 @@ from gpu_worker.scheduler.state import Node, Request, State
 _MOST_WORK = 5_000
 #: So many places in line are told one by one.
 _MOST_PLACES = 200
+#: Who may borrow is told of class hours that begin within a day; who may not, of all.
+_SOON_MS = 24 * HOUR_MS
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -91,8 +94,47 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     else:
         reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    parts = (_quota(state, request), _credits(state, request), reason, drained, before)
-    return "; ".join(part for part in parts if part) or "it is being looked at"
+    parts = [part for part in (_quota(state, request), _credits(state, request), reason, drained, before) if part]
+    soon = _hours(state, request, _SOON_MS)
+    if soon and parts:
+        parts[0] = f"until then {parts[0]}"
+    return "; ".join(part for part in (soon, *parts) if part) or "it is being looked at"
+
+
+def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
+    """The class hours in which its project, or one that it is in, would be guaranteed what it needs; none if one is."""
+    accounts, cost = state.accounts, request.entry.shape.cost
+    account = accounts.of(request.project)
+    timed = [at for at in account.path if at.project.class_hours]
+    if not cost or not timed or is_covered(account, cost):
+        return ""
+    for at in timed:
+        enough = [one for one in at.project.class_hours if at.used + cost <= one.guaranteed_milli]
+        found = next_beginning(enough, accounts.now_ms)
+        if found is not None and (within_ms is None or found[0] - accounts.now_ms < within_ms):
+            when = show_beginning(*found, accounts.now_ms)
+            return f"the class hours of project {at.project.id!r} begin {when}"
+    return ""
+
+
+def show_class_hours(account: Account, now_ms: int) -> str:
+    """How a project stands to its class hours: "class hours until 12:00, for 40 min"; empty where it has no more."""
+    on = [one for one in account.project.class_hours if one.is_on(now_ms)]
+    if on:
+        most = max(on, key=lambda one: one.guaranteed_milli)
+        left_ms = (most.next_edge_ms(now_ms) or now_ms) - now_ms
+        return f"class hours until {show_clock(most.until_minute)}, for {show_duration(left_ms)}"
+    found = next_beginning(account.project.class_hours, now_ms)
+    return f"class hours begin {show_beginning(*found, now_ms)}" if found is not None else ""
+
+
+def show_beginning(at_ms: int, hours: ClassHours, now_ms: int) -> str:
+    """When class hours begin: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
+    left_ms = at_ms - now_ms
+    if left_ms < _SOON_MS:
+        return f"at {hours.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
+    days = round(left_ms / _SOON_MS)
+    return f"{hours.show_moment(at_ms)}, in {days} day{'' if days == 1 else 's'}"
 
 
 def _drained(names: list[str]) -> str:
@@ -119,7 +161,8 @@ def _limit(state: State, request: Request) -> str | None:
         return f"you use {_of(user.used, own, on_cpu=on_cpu)} that one user of project {account.project.id!r} may use"
     for at in account.path:
         if at.limit is not None and at.used + cost > at.limit:
-            return f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+            uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+            return uses if at.project.can_borrow else _and(uses, _hours(state, request))
         if cost and at.left(accounts.now_ms) == 0 and at.project.budget is not None:
             period = at.project.budget.period
             hours = f"{at.project.budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
@@ -131,7 +174,8 @@ def _limit(state: State, request: Request) -> str | None:
             )
         if cost and accounts.now_ms < at.borrows_from_ms and not at.covers(cost):
             wait = show_duration(at.borrows_from_ms - accounts.now_ms)
-            return f"project {at.project.id!r} had to give back what it borrowed, and may borrow again in {wait}"
+            lost = f"project {at.project.id!r} had to give back what it borrowed, and may borrow again in {wait}"
+            return _and(lost, _hours(state, request, _SOON_MS))
     qos = state.qos[request.qos]
     runs = accounts.runs.get((request.user, request.qos))
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
@@ -142,8 +186,13 @@ def _limit(state: State, request: Request) -> str | None:
         is_one = kept == GPU_MILLI
         return f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'} kept for projects that lend no more"
     if not accounts.is_allowed(account, request.entry.shape):
-        return f"QoS {qos.name!r} never borrows, and the guarantee of project {account.project.id!r} is in use"
+        never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
+        return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
     return None
+
+
+def _and(reason: str, other: str) -> str:
+    return f"{reason}; {other}" if other else reason
 
 
 def _quota(state: State, request: Request) -> str:

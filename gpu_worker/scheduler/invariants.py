@@ -6,6 +6,7 @@ from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts import Account, Holder, Shape
 from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
 from gpu_worker.scheduler.resources import LANES
 from gpu_worker.scheduler.state import LEAVING, USING, Lease, State, lane_of
 
@@ -136,8 +137,12 @@ def _check_accounts(state: State) -> None:
     for lease in leases:
         node = state.nodes[lease.agent]
         _same(f"cost of {lease.id}", lease.cost, state.cost_on(node, lease.lane, lease.slots))
+    paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms
+    promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():
         name = account.project.id
+        _same(f"guaranteed to {name}", account.guaranteed, promised[name])
+        _same(f"most guaranteed to {name}", account.most, most[name])
         inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}
         _check_holder(f"project {name}", account, [one for one in leases if one.project in inside])
         shapes = Counter(
@@ -165,8 +170,8 @@ def _check_accounts(state: State) -> None:
     _check_market("the pool", state.accounts.market, [one.trader for one in state.accounts.top.values()])
     _same("kept by all", state.accounts.kept_inside, sum(one.kept for one in state.accounts.top.values()))
     _same("in use", state.accounts.in_use, sum(one.used for one in state.accounts.top.values()))
-    promised = sum(account.guaranteed for account in state.accounts.top.values())
-    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.capacity - promised))
+    total = sum(account.guaranteed for account in state.accounts.top.values())
+    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.capacity - total))
     for (user_name, qos), holder in state.accounts.runs.items():
         own = [one for one in leases if one.user == user_name and one.qos == qos]
         _check_holder(f"{qos} of {user_name}", holder, own, is_counted=True)

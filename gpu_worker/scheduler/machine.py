@@ -76,7 +76,8 @@ class Scheduler:
         self.state.touched.clear()
         self.state.reclaimable_ms = None
         self.state.is_sharing, self.state.has_shared = self._now_ms >= self._shares_from_ms, False
-        actions = self._note(event)
+        actions = self._turn_hours()
+        actions += self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
         actions += self._without_budget()
@@ -91,10 +92,23 @@ class Scheduler:
         state = self.state
         changes = [account.next_change_ms(self._now_ms) for account in state.accounts.budgeted]
         changes += [account.borrows_from_ms for account in state.accounts.by_id.values() if account.waiting]
-        changes += [state.reclaimable_ms, *state.alarms.values()]
+        changes += [state.reclaimable_ms, state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     # What happened
+
+    def _turn_hours(self) -> list[Action]:
+        """Class hours begin and end; what waited for some that never come again is refused."""
+        state = self.state
+        if state.accounts.turns_ms is None or self._now_ms < state.accounts.turns_ms:
+            return []
+        state.accounts.turn()
+        actions: list[Action] = []
+        for request in list(state.pending.values()):
+            reason = self._never_allowed(request.project, request.entry.shape)
+            if reason is not None:
+                actions.append(self._refuse(request, reason))
+        return actions
 
     def _note(self, event: Event) -> list[Action]:
         match event:
@@ -219,12 +233,12 @@ class Scheduler:
         if limit is not None and cost > limit:
             return OverLimit(account.project.id, cost, limit, True, on_cpu)
         for at in account.path:
-            if at.limit is not None and cost > at.limit:
-                return OverLimit(at.project.id, cost, at.limit, False, on_cpu)
+            if at.highest_limit is not None and cost > at.highest_limit:
+                return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
             if cost and at.project.budget is not None and not at.project.budget.gpu_ms:
                 return OverLimit(at.project.id, cost, 0, False, on_cpu)
-            if self.state.qos[qos].must_be_in_quota and at.must_cover and cost > at.guaranteed:
-                return NeverInQuota(qos, at.project.id, cost, at.guaranteed, on_cpu)
+            if self.state.qos[qos].must_be_in_quota and at.must_cover and cost > at.most:
+                return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
         return None
 
     def _change_settings(self, settings: Settings) -> list[Action]:

@@ -4,13 +4,15 @@ GPUs are counted in thousandths: a guarantee may be 1.5 GPUs, and a MIG slice is
 no GPU, a CPU slot counts as one GPU does elsewhere.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Literal
 
 import msgspec
 
 from bulletin.ids import ProjectId
+from gpu_worker.scheduler.class_hours import ClassHours, guaranteed_at, moments, most_from
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
@@ -48,6 +50,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     can_borrow: bool = True  #: False is a static quota: never more than is guaranteed
     budget: Budget | None = None
     user_limit_milli: int | None = None  #: what one of its users never exceeds
+    class_hours: tuple[ClassHours, ...] = ()  #: when it is guaranteed more
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +115,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     share_every_ms: int = 1_000  #: how often shares are looked at
 
 
+class _Time(msgspec.Struct, frozen=True):
+    """A time of the week, and what is guaranteed then."""
+
+    words: str  #: when; empty outside all class hours
+    own: Callable[[Project], int]
+    inside: dict[ProjectId, int]
+    began: tuple[ProjectId, ClassHours] | None = None  #: the class hours that begin then
+
+    def excess(self, project: Project) -> int:
+        """What the projects inside this one are guaranteed beyond its own guarantee, if it has one."""
+        own = self.own(project)
+        return self.inside[project.id] - own if own > 0 else 0
+
+
 def check_projects(projects: Sequence[Project], capacity_milli: int | None = None) -> list[Problem]:
     """What cannot be, and what cannot be kept: of each project, and of them together.
 
@@ -131,8 +148,26 @@ def check_projects(projects: Sequence[Project], capacity_milli: int | None = Non
     return problems
 
 
-def guarantees(projects: Iterable[Project]) -> dict[ProjectId, int]:
-    """What each project is guaranteed, in thousandths of a GPU: at least what its children are together."""
+def usual(project: Project) -> int:
+    """What a project itself is guaranteed outside its class hours."""
+    return project.guaranteed_milli
+
+
+def in_force(now_ms: int) -> Callable[[Project], int]:
+    """What a project itself is guaranteed at a time."""
+    return lambda project: max(project.guaranteed_milli, guaranteed_at(project.class_hours, now_ms))
+
+
+def most_in_force(now_ms: int) -> Callable[[Project], int]:
+    """The most that a project itself is guaranteed at that time or any later one."""
+    return lambda project: max(project.guaranteed_milli, most_from(project.class_hours, now_ms))
+
+
+def guarantees(projects: Iterable[Project], own: Callable[[Project], int] = usual) -> dict[ProjectId, int]:
+    """What each project is guaranteed, in thousandths of a GPU: at least what its children are together.
+
+    `own` says what a project itself is: `usual`, what is `in_force` at a time, or the `most_in_force` from then on.
+    """
     by_id = {project.id: project for project in projects}
     children: dict[ProjectId | None, list[ProjectId]] = {}
     for project in by_id.values():
@@ -143,7 +178,7 @@ def guarantees(projects: Iterable[Project]) -> dict[ProjectId, int]:
     inside: dict[ProjectId | None, int] = {}
     found: dict[ProjectId, int] = {}
     for at in reversed(downwards):
-        found[at] = max(by_id[at].guaranteed_milli, inside.get(at, 0))
+        found[at] = max(own(by_id[at]), inside.get(at, 0))
         inside[by_id[at].parent] = inside.get(by_id[at].parent, 0) + found[at]
     return found
 
@@ -168,6 +203,14 @@ def _check_one(project: Project) -> list[Problem]:
             f"{project.id!r} has {guaranteed} guaranteed and a limit of {limit}. "
             "Raise the limit or lower the guarantee.",
         )
+    for hours in project.class_hours:
+        if project.limit_milli is not None and 0 <= project.limit_milli < hours.guaranteed_milli:
+            limit, guaranteed = show_gpus(project.limit_milli), show_gpus(hours.guaranteed_milli)
+            wrong(
+                f"class_hours.{hours.name}",
+                f"{project.id!r} has {guaranteed} guaranteed in its class hours {hours.name!r} and a limit of {limit}. "
+                "Raise the limit or lower the guarantee.",
+            )
     if project.budget is not None and project.budget.gpu_ms < 0:
         wrong("budget", f"budget of {project.id!r} is below 0. Write 0 or more GPU-hours, or leave it out.")
     return problems
@@ -199,29 +242,47 @@ def _check_parents(by_id: dict[ProjectId, Project]) -> list[Problem]:
 
 
 def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> list[Problem]:
-    """Guarantees that promise more than there is: of children together, and of all together."""
-    inside = guarantees(by_id.values())
+    """Guarantees that promise more than there is: of children together, and of all together.
+
+    Of all hours of the week, it is told of the worst: of the usual guarantees, unless some class hours make it worse.
+    """
+    timed = [(project, hours) for project in by_id.values() for hours in project.class_hours]
+    times = [_Time("", usual, guarantees(by_id.values()))]
+    for at_ms in moments(hours for _, hours in timed):
+        began = next((project.id, one) for project, one in timed if one.is_on(at_ms) and not one.is_on(at_ms - 1))
+        words = f" {began[1].show_moment(at_ms)}"
+        times.append(_Time(words, in_force(at_ms), guarantees(by_id.values(), in_force(at_ms)), began))
     problems = []
+
+    def warn(time: _Time, name: ProjectId, field: str, sentence: str) -> None:
+        if time.began is not None and field == "guaranteed_milli":
+            name, field = time.began[0], f"class_hours.{time.began[1].name}"
+        problems.append(Problem(name, field, sentence, is_warning=True))
+
     for project in by_id.values():
-        if 0 < project.guaranteed_milli < inside[project.id]:
-            promised, own = show_gpus(inside[project.id]), show_gpus(project.guaranteed_milli)
+        worst = max(times, key=partial(_Time.excess, project=project))
+        if worst.excess(project) > 0:
+            promised, own = show_gpus(worst.inside[project.id]), show_gpus(worst.own(project))
             sentence = (
-                f"{promised} are guaranteed inside {project.id!r}, which has {own} guaranteed itself. "
+                f"{promised} are guaranteed inside {project.id!r}{worst.words}, which has {own} guaranteed itself. "
                 f"It counts as {promised}. Raise its guarantee, or lower some inside it."
             )
-            problems.append(Problem(project.id, "guaranteed_milli", sentence, is_warning=True))
-        if project.limit_milli is not None and project.limit_milli < inside[project.id]:
-            promised, limit = show_gpus(inside[project.id]), show_gpus(project.limit_milli)
-            sentence = f"{promised} are guaranteed inside {project.id!r}, whose limit is {limit}. Raise the limit."
-            problems.append(Problem(project.id, "limit_milli", sentence, is_warning=True))
-    top = sum(inside[project.id] for project in by_id.values() if project.parent is None)
+            warn(worst, project.id, "guaranteed_milli", sentence)
+        worst = max(times, key=lambda time: time.inside[project.id])
+        if project.limit_milli is not None and project.limit_milli < worst.inside[project.id]:
+            promised, limit = show_gpus(worst.inside[project.id]), show_gpus(project.limit_milli)
+            inside = f"{promised} are guaranteed inside {project.id!r}{worst.words}"
+            sentence = f"{inside}, whose limit is {limit}. Raise the limit."
+            warn(worst, project.id, "limit_milli", sentence)
+    tops = [project.id for project in by_id.values() if project.parent is None]
+    worst = max(times, key=lambda time: sum(time.inside[name] for name in tops))
+    top = sum(worst.inside[name] for name in tops)
     if capacity_milli is not None and top > capacity_milli:
-        largest = max((one for one in by_id.values() if one.parent is None), key=lambda one: inside[one.id])
         sentence = (
-            f"{show_gpus(top)} are guaranteed, and the pool has {show_gpus(capacity_milli)}. When all are asked for, "
-            "some will wait. Lower some, or add a node."
+            f"{show_gpus(top)} are guaranteed{worst.words}, and the pool has {show_gpus(capacity_milli)}. When all are "
+            "asked for, some will wait. Lower some, or add a node."
         )
-        problems.append(Problem(largest.id, "guaranteed_milli", sentence, is_warning=True))
+        warn(worst, max(tops, key=worst.inside.__getitem__), "guaranteed_milli", sentence)
     return problems
 
 

@@ -232,7 +232,7 @@ class State:
             self._count(lease, -1)
         before = self.accounts
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
-        self.accounts = Accounts(settings.projects, settings.qos)
+        self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
         self._note_capacity()
         for request in queued:

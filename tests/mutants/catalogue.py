@@ -28,8 +28,8 @@ ACCOUNTS = (
     ),
     (
         "cover-only-where-guaranteed",
-        "return self.guaranteed > 0 or self.parent is None",
-        "return self.guaranteed > 0",
+        "return self.usual > 0 or self.parent is None",
+        "return self.usual > 0",
         "a QoS that never borrows does not run where nothing is guaranteed",
     ),
     (
@@ -236,8 +236,8 @@ OTHERS = (
     (
         "guarantees-inside-not-counted",
         "projects.py",
-        "found[at] = max(by_id[at].guaranteed_milli, inside.get(at, 0))",
-        "found[at] = by_id[at].guaranteed_milli",
+        "found[at] = max(own(by_id[at]), inside.get(at, 0))",
+        "found[at] = own(by_id[at])",
         "a project is guaranteed what its parts are guaranteed together",
     ),
     (
@@ -502,8 +502,8 @@ OTHERS = (
     (
         "last-gpu-of-the-guarantee-refused",
         "machine.py",
-        "at.must_cover and cost > at.guaranteed:",
-        "at.must_cover and cost >= at.guaranteed:",
+        "at.must_cover and cost > at.most:",
+        "at.must_cover and cost >= at.most:",
         "a QoS that never borrows may use all that is guaranteed",
     ),
     (
@@ -606,7 +606,80 @@ OTHERS = (
     ),
 )
 
+HOURS = (
+    (
+        "class-hours-end-late",
+        "class_hours.py",
+        "<= in_day_ms < self.until_minute",
+        "<= in_day_ms <= self.until_minute",
+        "class hours are over when the clock shows their end",
+    ),
+    (
+        "clocks-are-never-set",
+        "class_hours.py",
+        "if until_ms is None or now_ms < until_ms:",
+        "if until_ms is None or now_ms < until_ms or not number:",
+        "class hours are by the clock on the wall, in summer as in winter",
+    ),
+    (
+        "class-hours-for-ever",
+        "class_hours.py",
+        "(self.last_day is None or day <= self.last_day) and ",
+        "",
+        "class hours end with their last day",
+    ),
+    (
+        "the-smaller-window-counts",
+        "class_hours.py",
+        "max((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)",
+        "min((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)",
+        "where two windows overlap, the larger one counts",
+    ),
+    (
+        "nobody-wakes-for-class-hours",
+        "machine.py",
+        "state.reclaimable_ms, state.accounts.turns_ms, *state",
+        "state.reclaimable_ms, *state",
+        "who waits in class takes GPUs back when class hours begin, whatever else happens",
+    ),
+    (
+        "waits-for-hours-that-are-over",
+        "machine.py",
+        "for request in list(state.pending.values()):\n            reason = self._never_allowed",
+        "for request in []:\n            reason = self._never_allowed",
+        "who could run in class hours alone is refused when the last of them are over",
+    ),
+    (
+        "refused-before-class-hours",
+        "machine.py",
+        "at.must_cover and cost > at.most",
+        "at.must_cover and cost > at.guaranteed",
+        "what could run in class hours waits for them",
+    ),
+    (
+        "static-quota-refused-before-class-hours",
+        "accounts.py",
+        "self.project.can_borrow else self.most",
+        "self.project.can_borrow else self.guaranteed  # not most",
+        "what a project that never borrows may run in class hours waits for them",
+    ),
+    (
+        "class-hours-cover-nothing-more",
+        "coverage.py",
+        "elif state.accounts.turns != self._turns:",
+        "elif state.accounts.turns < self._turns:",
+        "what runs when class hours begin is in quota then, and borrowed when they end",
+    ),
+    (
+        "class-hours-earn-nothing",
+        "accounts.py",
+        "account.trader.change(account.used - account.guaranteed, self.now_ms)",
+        "account.trader.change(account.used - account.usual, self.now_ms)",
+        "what is lent of class hours earns credits",
+    ),
+)
+
 MUTANTS = (
     *(Mutant(name, "accounts.py", old, new, promise) for name, old, new, promise in ACCOUNTS),
-    *(Mutant(*one) for one in OTHERS),
+    *(Mutant(*one) for one in (*OTHERS, *HOURS)),
 )

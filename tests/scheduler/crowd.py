@@ -14,7 +14,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Reclaim
 from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, slots
-from tests.scheduler.test_histories import CPU_NODES, PROJECTS, ManyProjects
+from tests.scheduler.test_histories import CPU_NODES, PROJECTS, ManyProjects, Timetable
 
 #: How often what happens, of a hundred or so. What is not named is of every crowd.
 EVERYBODY = {"ask": 24, "start": 30, "end": 16, "obey": 14, "leave": 5, "wait": 12, "deadline": 3, "withdraw": 2}
@@ -25,6 +25,7 @@ KINDS: dict[str, dict[str, int]] = {
     "settings": {"admin": 4, "wait": 16},
     "clock": {"jump": 3, "back": 3, "deadline": 8},
     "cpu": {"lose": 1, "join": 1, "withdraw": 4},
+    "classes": {"deadline": 6, "wait": 20, "jump": 1, "admin": 1},
 }
 
 
@@ -131,8 +132,12 @@ class CpuCrowd(Crowd):
     nodes = CPU_NODES | {"c": slots(3, "cpu")}
 
 
+class ClassCrowd(Crowd):
+    settings = Timetable.settings
+
+
 def crowd(kind: str) -> Crowd:
-    return CpuCrowd() if kind == "cpu" else Crowd()
+    return {"cpu": CpuCrowd, "classes": ClassCrowd}.get(kind, Crowd)()
 
 
 def make(kind: str, seeds: Iterable[int], moves: int) -> None:

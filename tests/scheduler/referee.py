@@ -12,6 +12,7 @@ from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import LATE, CreditBook
+from tests.scheduler.hours_book import best_guarantee, own_guarantee
 from tests.scheduler.lending_book import leaves_what_is_kept
 
 LEAVING = ("leaving", "ending", "reclaiming")
@@ -89,6 +90,7 @@ class Referee:
     drained: set[str] = field(default_factory=set)  # agents
     took: dict[str, set[str]] = field(default_factory=dict)  # request -> sessions it took from for a share
     now_ms: int = 0
+    hopes: bool = False  # whether all class hours that are still to come count
 
     # Books
 
@@ -204,7 +206,12 @@ class Referee:
 
     def guaranteed(self, name: str) -> int:
         inside = sum(self.guaranteed(one.id) for one in self.settings.projects if one.parent == name)
-        return max(self.project(name).guaranteed_milli, inside)
+        own = (best_guarantee if self.hopes else own_guarantee)(self.project(name), self.now_ms)
+        return max(own, inside)
+
+    def has_a_usual_guarantee(self, name: str) -> bool:
+        inside = [one.id for one in self.settings.projects if one.parent == name]
+        return self.project(name).guaranteed_milli > 0 or any(map(self.has_a_usual_guarantee, inside))
 
     def limit(self, name: str) -> int | None:
         project = self.project(name)
@@ -269,20 +276,21 @@ class Referee:
             self.now_ms < self.backoff.get(name, (0, 0))[0] and not self.is_covered(name, wish, used) for name in names
         ):
             return False
-        must = [name for name in names if self.guaranteed(name) or name == names[0]]
+        must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]]
         return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
 
     def may_run(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         return self.is_allowed(wish, used) and leaves_what_is_kept(self, wish, used)
 
     def could_be_allowed(self, wish: Wish) -> bool:
-        """Whether it might run if nobody else did, and nothing was spent."""
+        """Whether it might run if nobody else did, nothing was spent, and its class hours had come."""
         books = self.spent, self.backoff
-        self.spent, self.backoff = {}, {}
+        self.spent, self.backoff, self.hopes = {}, {}, True
         try:
             return self.is_allowed(wish, {})
         finally:
             self.spent, self.backoff = books
+            self.hopes = False
 
     def is_covered(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         return used.get(("project", name), 0) + self.cost(wish.event) <= self.guaranteed(name)
@@ -392,6 +400,8 @@ class Referee:
         self.count_budgets(now_ms)
         self.credits.count(self, now_ms)
         self.now_ms = now_ms
+        if any(one.class_hours for one in self.settings.projects):  # the last ones may be over
+            due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
         match event:
             case ev.AgentJoined():
                 held = {h.lease: h for h in event.held}

@@ -12,7 +12,7 @@ from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import Settings
 from tests.scheduler.bench import SETTINGS, Bench, slots
-from tests.scheduler.test_histories import QUICK, ManyProjects
+from tests.scheduler.test_histories import QUICK, ManyProjects, Pool, Timetable
 from tests.scheduler.test_quotas import Quotas, project
 
 
@@ -148,7 +148,7 @@ def test_a_hot_session_would_be_covered_where_there_is_room() -> None:
     assert not pool.watch.coverage.is_in_quota(pool.scheduler.state, hot)
 
 
-class WatchedPool(ManyProjects):
+class Watching(Pool):
     """Random histories, under watch."""
 
     def __init__(self) -> None:
@@ -163,5 +163,15 @@ class WatchedPool(ManyProjects):
         self.bench.say = watched  # type: ignore[method-assign]
 
 
+class WatchedPool(Watching, ManyProjects):
+    """Of projects."""
+
+
+class WatchedTimetable(Watching, Timetable):
+    """Of projects with class hours."""
+
+
 TestWatched = WatchedPool.TestCase
 TestWatched.settings = settings(QUICK, max_examples=30)
+TestWatchedTimetable = WatchedTimetable.TestCase
+TestWatchedTimetable.settings = settings(QUICK, max_examples=30)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import ClassVar
 
 import msgspec
@@ -11,11 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
+from gpu_worker.scheduler.class_hours import ClassHours
 from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Budget, Project
 from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, models, slots
+from tests.scheduler.timetable import hours
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
 #: Alike in nothing: kinds of GPUs, slices of them, CPUs and memory.
@@ -259,7 +262,7 @@ class Pool(RuleBasedStateMachine):
             return
         projects = tuple(
             msgspec.structs.replace(one, guaranteed_milli=guaranteed, weight=weight) if one.id == "lab" else one
-            for one in PROJECTS
+            for one in self.settings.projects
             if one.id not in gone and one.parent not in gone
         )
         qos = tuple(
@@ -267,7 +270,7 @@ class Pool(RuleBasedStateMachine):
             for one in SETTINGS.qos
             if has_batch or one.name != "batch"
         )
-        self.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=projects, qos=qos)))
+        self.say(ev.SettingsChanged(msgspec.structs.replace(self.settings, projects=projects, qos=qos)))
 
     @rule(user=st.integers(0, 3), project=st.sampled_from(PAYING), minutes=st.integers(0, 90))
     def something_used_comes_to_light(self, user: int, project: str, minutes: int) -> None:
@@ -344,6 +347,35 @@ class ManyProjects(Pool):
     settings = msgspec.structs.replace(SETTINGS, projects=PROJECTS)
 
 
+def in_class(name: str, *hours: ClassHours) -> Project:
+    """One of the projects, with class hours."""
+    found = next(one for one in PROJECTS if one.id == name)
+    return msgspec.structs.replace(found, class_hours=hours)
+
+
+class Timetable(ManyProjects):
+    """The same with class hours: one a day, ones that overlap, one inside another project, ones that end for good.
+
+    A history begins on a Thursday at 0:00 UTC, which is 1:00 in Berlin.
+    """
+
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        projects=(
+            in_class("lab", hours("Thu Fri Sat Sun", "01:30", "03:00", 4), hours("Thu Fri", "02:00", "04:00", 3)),
+            *(one for one in PROJECTS if one.id in ("school", "physics")),
+            in_class("maths", hours("Thu Sat", "00:30", "24:00", 2, "UTC")),
+            in_class("club", hours(begin="01:00", end="01:20", gpus=1, last=date(1970, 1, 3))),
+            next(one for one in PROJECTS if one.id == "choir"),
+            Project(
+                id=ProjectId("stray"),
+                can_borrow=False,
+                class_hours=(hours("Thu Fri", "01:00", "03:00", 2, first=date(1970, 1, 1), last=date(1970, 1, 9)),),
+            ),
+        ),
+    )
+
+
 class MixedPool(ManyProjects):
     """The same with nodes that differ, and cells that ask for some of it."""
 
@@ -365,6 +397,8 @@ TestPool = Pool.TestCase
 TestPool.settings = QUICK
 TestManyProjects = ManyProjects.TestCase
 TestManyProjects.settings = QUICK
+TestTimetable = Timetable.TestCase
+TestTimetable.settings = settings(QUICK, max_examples=80)
 TestMixedPool = MixedPool.TestCase
 TestMixedPool.settings = settings(QUICK, max_examples=80)
 TestCpuPool = CpuPool.TestCase

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,13 @@ from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId
 from gpu_worker.quotas import LIMIT_BYTES, Change, Finding, Quotas, difference, from_toml, parse_quotas, read_quotas
 from gpu_worker.quotas.findings import MOST_ERRORS
+from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
 from gpu_worker.quotas.schema import schema
 from gpu_worker.quotas.tree import DEPTH, Leaf, Table
-from gpu_worker.quotas.words import PROJECT_WORDS, QOS_WORDS, Duration, Factor, GpuHours, Gpus, Unfit, Word, read_word
+from gpu_worker.quotas.values import Duration, Factor, GpuHours, Gpus, Unfit, Word
+from gpu_worker.quotas.words import PROJECT_WORDS, QOS_WORDS, read_word
+from gpu_worker.quotas.zones import zone
+from gpu_worker.scheduler.class_hours import ClassHours, Zone
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS
 
 HERE = Path(__file__).parents[3]
@@ -125,6 +130,45 @@ def test_every_field_of_the_model_has_its_word() -> None:
     assert {word.field for word in QOS_WORDS} == set(QoS.__struct_fields__) - {"name"}
 
 
+LECTURE = """
+[projects.cs101.class_hours.lecture]
+days = ["Wed", "Mon"]
+from = "10:00"
+until = "12:00"
+guaranteed = 8
+time_zone = "Europe/Berlin"
+"""
+
+
+def test_class_hours_are_tables_by_name() -> None:
+    (found,) = toml(LECTURE + 'first_day = "2026-10-12"\nlast_day = "2027-02-05"')[0].projects[0].class_hours
+    assert found == ClassHours(
+        name="lecture",
+        days=(0, 2),
+        from_minute=600,
+        until_minute=720,
+        guaranteed_milli=8000,
+        zone=zone("Europe/Berlin") or Zone(""),
+        first_day=(date(2026, 10, 12) - date(1970, 1, 1)).days,
+        last_day=(date(2027, 2, 5) - date(1970, 1, 1)).days,
+    )
+    several = """
+        projects:
+          cs101:
+            class_hours:
+              lecture: {days: [Mon, Wed], from: "10:00", until: "12:00", guaranteed: 8, time_zone: Europe/Berlin}
+              all day: {days: [Sun], from: "00:00", until: "24:00", guaranteed: 1.5, time_zone: UTC}
+              # tutorial:
+          bio: {class_hours: }
+    """
+    cs101, bio = yml(several).projects
+    assert cs101.class_hours[0] == toml(LECTURE)[0].projects[0].class_hours[0]
+    assert [(one.name, one.until_minute, one.guaranteed_milli) for one in cs101.class_hours[1:]] == [
+        ("all day", 1440, 1500)
+    ]
+    assert bio.class_hours == ()
+
+
 # --- what is wrong, and where ---------------------------------------------------------------------------------------
 
 #: A file, the line that must be named, and words of the sentence.
@@ -197,6 +241,27 @@ BAD_TOML = [
     ("[projects.a\nlimit = 1", 1, "This is not TOML"),
     ("[qos.batch]\nwalltime = '''30 min", 2, "This is not TOML"),
     ("[projects.a]\nlimit = " + "9" * 1900, 2, "is 9"),
+    ("[projects.a]\nclass_hours = 8", 2, "projects.a.class_hours is 8. Write its settings below it"),
+    ("[[projects.a.class_hours]]\ndays = ['Mon']", 1, "projects.a.class_hours is a list"),
+    ("[projects.a.class_hours.x]\ndays = ['Mon']", 1, "does not say from, until, guaranteed, time_zone. Write it."),
+    (LECTURE.replace('"Wed", "Mon"', '"Wednesday"'), 3, "is a list. Write a list of days, each once"),
+    (LECTURE.replace('"Wed", "Mon"', '"Mon", "Mon"'), 3, "Write a list of days, each once"),
+    (LECTURE.replace('["Wed", "Mon"]', "[]"), 3, "days are Mon, Tue, Wed"),
+    (LECTURE.replace('["Wed", "Mon"]', "[1]"), 3, "is a list. Write a list of days"),
+    (LECTURE.replace('["Wed", "Mon"]', "'Mon'"), 3, "is 'Mon'. Write a list of days"),
+    (LECTURE.replace('"10:00"', '"9:00"'), 4, 'with two digits for the hour, as in "09:30".'),
+    (LECTURE.replace('"10:00"', '"24:00"'), 4, "is '24:00'. Write a time of day"),
+    (LECTURE.replace('"10:00"', "10:00:00"), 4, "is a date or a time of day. Write a time of day in quotes"),
+    (LECTURE.replace('"12:00"', '"25:00"'), 5, 'the end of the day is "24:00"'),
+    (LECTURE.replace('"12:00"', '"10:00"'), 5, "class_hours.lecture ends at 10:00, which is not after it begins."),
+    (LECTURE.replace("= 8", "= -1"), 6, "Write a number of GPUs from 0 on"),
+    (LECTURE.replace("Berlin", "Brelin"), 7, "Did you mean Europe/Berlin? Write the name of a time zone"),
+    (LECTURE.replace('"Europe/Berlin"', "1"), 7, 'as in "Europe/Berlin" or "UTC"'),
+    (LECTURE + 'first_day = "2026-02-30"', 8, "Write a day that there is"),
+    (LECTURE + "first_day = 2026-10-12", 8, 'in quotes, as in "2026-10-12"'),
+    (LECTURE + 'first_day = "2026-10-13"\nlast_day = "2026-10-13"', 5, "never comes"),
+    (LECTURE + "gpus = 4", 8, "'gpus' is not known in projects.cs101.class_hours.lecture"),
+    (LECTURE + "[projects.cs101]\nlimit = 4", 2, "in its class hours 'lecture' and a limit of 4 GPUs"),
     ("x = 1 # " + "y" * 3000, 1, "longer than 2000 characters"),
 ]  # fmt: skip
 
@@ -237,6 +302,10 @@ BAD_YAML = [
     ("qos:\n  batch:\n    walltime: 24:00:00", 3, "which YAML takes for another number"),
     ('projects:\n  "a\\ud800": {limit: 4}', 2, "characters that cannot be seen"),
     ('projects:\n  a:\n    budget: "\\ud800"', 3, "GPU-hours per week"),
+    ("projects:\n  a:\n    class_hours:\n      x:\n        from: 10:00", 5, "Write a time of day in quotes"),
+    ("projects:\n  a:\n    class_hours:\n      x:\n        days: [1, 2]", 5, "is a list. Write a list of days"),
+    ("projects:\n  a:\n    class_hours:\n      - x", 3, "is a list. Write its settings below it"),
+    ("projects:\n  a:\n    class_hours:\n      x:", 4, "does not say days, from, until, guaranteed, time_zone"),
 ]  # fmt: skip
 
 
@@ -341,6 +410,16 @@ def test_aliases_of_aliases_are_not_unfolded() -> None:
         ("[projects.a]\nlimit = 2\nuser_limit = 3", 3, "the user's limit does nothing"),
         ("[projects.a]\nlimit = 2\n[projects.b]\nparent = 'a'\nlimit = 3", 5, "its own does nothing"),
         ("[projects.a]\nguaranteed = 1\n[projects.b]\nguaranteed = 2\nparent = 'a'", 2, "It counts as 2 GPUs"),
+        (LECTURE.replace("= 8", "= 5"), 2, "5 GPUs are guaranteed on Mon at 10:00, and the pool has 4 GPUs"),
+        (LECTURE.replace("= 8", "= 1") + "[projects.cs101]\nguaranteed = 1", 2, "its class hours 'lecture' with 1 GPU"),
+        (
+            "[projects.a]\nparent = 'cs101'"
+            + LECTURE.replace("cs101", "a").replace("= 8", "= 2")
+            + "[projects.cs101]\nguaranteed = 1",
+            3,
+            "2 GPUs are guaranteed inside 'cs101' on Mon at 10:00, which has 1 GPU",
+        ),
+        ("[projects.b]\nguaranteed = 2" + LECTURE.replace("= 8", "= 3"), 3, "5 GPUs are guaranteed on Mon at 10:00"),
         ("[qos.batch]\npreemption = 'never'", 2, "is not taken back before their walltime"),
         ("[qos.batch]\nmin_runtime = '1 d'", 2, "its cells are never reclaimed"),
         ("[qos.batch]\nwalltime = '2 min'", 1, "its cells are never reclaimed"),
@@ -351,6 +430,21 @@ def test_what_has_no_effect_or_cannot_be_kept_is_a_warning(text: str, line: int,
     assert [(one.file, one.line, one.is_warning) for one in warnings] == [("q.toml", line, True)]
     assert words in warnings[0].sentence
     assert str(warnings[0]) == f"q.toml:{line}: warning: {warnings[0].sentence}"
+
+
+def test_classes_that_share_gpus_one_after_the_other_are_no_reason_for_a_warning() -> None:
+    other = LECTURE.replace("cs101", "bio").replace("12:00", "14:00").replace("10:00", "12:00")
+    assert toml(LECTURE + other, capacity_milli=8000)[1] == []
+    text = LECTURE + other.replace("12:00", "11:00")
+    assert [one.line for one in toml(text, capacity_milli=8000)[1]] == [9]
+    winter = 'last_day = "2027-02-05"'
+    assert toml(LECTURE + winter + text[len(LECTURE) :] + 'first_day = "2027-02-06"', capacity_milli=8000)[1] == []
+    both = toml(LECTURE + winter + text[len(LECTURE) :] + 'first_day = "2027-02-01"', capacity_milli=8000)[1]
+    assert [one.line for one in both] == [9]
+
+
+def test_a_static_quota_for_class_hours_alone_is_no_reason_for_a_warning() -> None:
+    assert toml("[projects.cs101]\nborrow = false\nlending_limit = 3" + LECTURE)[1] == []
 
 
 def test_no_warning_without_a_reason() -> None:
@@ -527,7 +621,7 @@ def test_every_name_in_toml_has_its_line(data: st.DataObject) -> None:
 # --- the same form for editors, pages and the log -------------------------------------------------------------------
 
 
-def accepts(word: Word, value: str | float | bool | None) -> bool:
+def accepts(word: Word, value: str | float | bool | tuple[str, ...] | None) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     try:
         read_word(word, Leaf(Decimal(str(value)) if number else value))  # type: ignore[arg-type]
@@ -547,6 +641,8 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
         "1 gpu hour per day", "0.5 GPU-hours per Month", "5 GPU-hours per year", "0.0005 GPU-hours per day", "5 GPU-h",
     ]  # fmt: skip
     for word in PROJECT_WORDS if table == "projects" else QOS_WORDS:
+        if word.name == "class_hours":  # a table: see below
+            continue
         assert any(accepts(word, value) for value in values)
         for value in values:
             entry = {"walltime": "1 h"} | {word.name: value} if table == "qos" else {word.name: value}
@@ -567,6 +663,8 @@ def test_the_examples_fit_the_schema(name: str) -> None:
         {"projects": {"": {}}},
         {"qos": {"gold": {"priority": 1}}},
         {"qos": {"gold": None}},
+        {"projects": {"a": {"class_hours": {"x": None}}}},
+        {"projects": {"a": {"class_hours": {"x": {"days": ["Mon"]}}}}},
     ],
 )
 def test_the_schema_refuses_what_no_file_may_say(values: dict[str, Any]) -> None:
@@ -575,8 +673,32 @@ def test_the_schema_refuses_what_no_file_may_say(values: dict[str, Any]) -> None
         parse_quotas(json.dumps(values).encode(), "q.yaml")
 
 
+@pytest.mark.parametrize("word", CLASS_HOURS_WORDS, ids=lambda one: one.name)
+def test_the_schema_takes_the_class_hours_that_the_reader_takes(word: Word) -> None:
+    check = jsonschema.Draft202012Validator(schema())
+    written = {one.name: tomllib.loads(f"x = {one.example}")["x"] for one in CLASS_HOURS_WORDS}
+    values = [
+        1, -1, True, None, "", "9:00", "10:30", "23:59", "24:00", "25:00", "Mon", ["Mon"], ["Mon", "Tue"], [],
+        ["Monday"], ["Mon", "Mon"], "UTC", "2026-10-12", "12.10.2026",
+    ]  # fmt: skip
+    for value in values:
+        is_read = accepts(word, tuple(value) if isinstance(value, list) else value)
+        is_form = check.is_valid({"projects": {"x": {"class_hours": {"y": written | {word.name: value}}}}})
+        if word.name != "time_zone" or not isinstance(value, str):  # which names there are, only the reader knows
+            assert is_form == is_read, value
+        assert is_form or not is_read
+
+
+def test_the_example_of_class_hours_is_that_of_each_word() -> None:
+    text = "[projects.x.class_hours.y]\n" + "\n".join(f"{one.name} = {one.example}" for one in CLASS_HOURS_WORDS)
+    assert difference(Quotas(), toml(text)[0])[0].after == (
+        "class_hours 'y' Mon, Wed 10:00-12:00 Europe/Berlin from 2026-10-12 to 2027-02-05, 8 GPUs"
+    )
+
+
 def test_the_example_of_each_word_can_be_written() -> None:
-    for table, words in (("projects", PROJECT_WORDS), ("qos", QOS_WORDS)):
+    values = [word for word in PROJECT_WORDS if word.name != "class_hours"]
+    for table, words in (("projects", values), ("qos", QOS_WORDS)):
         text = f"[{table}.x]\n" + "\n".join(f"{word.name} = {word.example}" for word in words) + "\n[projects.science]"
         quotas, _ = toml(text)
         for word in words:

@@ -1,0 +1,57 @@
+"""Time zones by their names in the tz database, as the tables that the scheduler has them in."""
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from gpu_worker.scheduler.class_hours import Zone
+
+#: So far back and ahead a table goes: what was before is as in the first winter, what comes after as in the last.
+_FIRST, _LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)
+#: No clocks are set forward or back twice within so long.
+_STEP = timedelta(days=7)
+_SECOND = timedelta(seconds=1)
+
+
+@cache
+def zone(name: str) -> Zone | None:
+    """The time zone of this name; None if there is none.
+
+    It is what the tz database of this computer says, and the same for as long as the process runs.
+    """
+    if not name or len(name) > 64 or name != name.strip():
+        return None
+    try:
+        info = ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # not a name, or that of something else in that folder
+        return None
+    ahead = _ahead(info, _FIRST)
+    offsets = [(_ms(_FIRST), ahead)]
+    at = _FIRST
+    while at < _LAST:
+        if _ahead(info, at + _STEP) != ahead:
+            low, high = at, at + _STEP
+            while high - low > _SECOND:
+                middle = low + (high - low) // (2 * _SECOND) * _SECOND
+                low, high = (low, middle) if _ahead(info, middle) != ahead else (middle, high)
+            ahead = _ahead(info, high)
+            offsets.append((_ms(high), ahead))
+        at += _STEP
+    return Zone(name, tuple(offsets))
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """All names that there are, for who has mistyped one."""
+    return tuple(sorted(available_timezones()))
+
+
+def _ahead(info: ZoneInfo, at: datetime) -> int:
+    """How far clocks are ahead of UTC, in milliseconds."""
+    ahead = at.astimezone(info).utcoffset()
+    assert ahead is not None, "its time zone is known"
+    return int(ahead / timedelta(milliseconds=1))
+
+
+def _ms(at: datetime) -> int:
+    return int(at.timestamp()) * 1000

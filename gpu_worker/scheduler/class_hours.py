@@ -1,0 +1,144 @@
+"""Class hours: when in the week a project is guaranteed more, by the clock on the wall of some place.
+
+Inside the scheduler a time is UTC, in whole milliseconds since 1970. What the clocks of a place show comes as a table,
+so that nothing here asks a clock, a calendar or a database of time zones, and a history is played again exactly.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from gpu_worker.scheduler.periods import DAY_MS
+
+MINUTE_MS = 60_000
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+class Zone(msgspec.Struct, frozen=True):
+    """How far the clocks of a place are ahead of UTC."""
+
+    name: str  #: as the tz database has it: "Europe/Berlin"
+    #: From when, and how far, in milliseconds; in order. The first holds before its time too, the last one for ever.
+    offsets: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    def spans(self, now_ms: int) -> Iterator[tuple[int, int | None, int]]:
+        """From this time on: since when, until when (None is for ever) and how far clocks are ahead."""
+        for number, (from_ms, ahead_ms) in enumerate(self.offsets):
+            until_ms = self.offsets[number + 1][0] if number + 1 < len(self.offsets) else None
+            if until_ms is None or now_ms < until_ms:
+                yield (max(from_ms, now_ms) if number else now_ms), until_ms, ahead_ms
+
+
+class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
+    """A window of the week in which a project is guaranteed so much, where that is more than it has otherwise.
+
+    By the clock on the wall: where clocks are set forward or back, it is as long as they show.
+    """
+
+    name: str
+    days: tuple[int, ...]  #: 0 is Monday
+    from_minute: int  #: of the day
+    until_minute: int  #: of the same day, and not in it any more; 1440 is its end
+    guaranteed_milli: int  #: thousandths of a GPU
+    zone: Zone
+    first_day: int | None = None  #: days since 1970, as the place counts them; None is no bound
+    last_day: int | None = None
+
+    def is_on(self, now_ms: int) -> bool:
+        """Whether it is such an hour."""
+        _, _, ahead_ms = next(self.zone.spans(now_ms))
+        return self._shows(now_ms + ahead_ms)
+
+    def next_edge_ms(self, now_ms: int) -> int | None:
+        """When it begins or ends next, after this time; None is never."""
+        is_on = self.is_on(now_ms)
+        for from_ms, until_ms, ahead_ms in self.zone.spans(now_ms):
+            if self._shows(from_ms + ahead_ms) != is_on:  # clocks were set forward or back
+                return from_ms
+            local_ms = self._next_local_ms(from_ms + ahead_ms, is_on=is_on)
+            if local_ms is not None and (until_ms is None or local_ms - ahead_ms < until_ms):
+                return local_ms - ahead_ms
+        return None
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether it never is such an hour again."""
+        return not self.is_on(now_ms) and self.next_edge_ms(now_ms) is None
+
+    def show_moment(self, at_ms: int) -> str:
+        """A time as clocks there show it: "on Wed at 10:00"."""
+        _, _, ahead_ms = next(self.zone.spans(at_ms))
+        day, in_day_ms = divmod(at_ms + ahead_ms, DAY_MS)
+        return f"on {DAYS[(day + 3) % 7]} at {show_clock(in_day_ms // MINUTE_MS)}"
+
+    def _has(self, day: int) -> bool:
+        """Whether it is on that day, counted from 1970, which began on a Thursday."""
+        is_begun = self.first_day is None or day >= self.first_day
+        return is_begun and (self.last_day is None or day <= self.last_day) and (day + 3) % 7 in self.days
+
+    def _shows(self, local_ms: int) -> bool:
+        day, in_day_ms = divmod(local_ms, DAY_MS)
+        return self.from_minute * MINUTE_MS <= in_day_ms < self.until_minute * MINUTE_MS and self._has(day)
+
+    def _next_local_ms(self, local_ms: int, *, is_on: bool) -> int | None:
+        """When clocks show its end or, where it is not on, its next beginning."""
+        today = local_ms // DAY_MS
+        if is_on:
+            return today * DAY_MS + self.until_minute * MINUTE_MS
+        start = today if self.first_day is None else max(today, self.first_day)
+        for day in range(start, start + 8):
+            at_ms = day * DAY_MS + self.from_minute * MINUTE_MS
+            if at_ms > local_ms and self._has(day):
+                return at_ms
+        return None
+
+
+def guaranteed_at(hours: Iterable[ClassHours], now_ms: int) -> int:
+    """What they guarantee at a time, in thousandths of a GPU: where two are on at once, the larger one counts."""
+    return max((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)
+
+
+def most_from(hours: Iterable[ClassHours], now_ms: int) -> int:
+    """The most that they guarantee at that time or any later one."""
+    return max((one.guaranteed_milli for one in hours if not one.is_over(now_ms)), default=0)
+
+
+def next_edge_ms(hours: Iterable[ClassHours], now_ms: int) -> int | None:
+    """When the first of them begins or ends, after this time; None is never."""
+    edges = (one.next_edge_ms(now_ms) for one in hours)
+    return min((edge_ms for edge_ms in edges if edge_ms is not None), default=None)
+
+
+def next_beginning(hours: Iterable[ClassHours], now_ms: int) -> tuple[int, ClassHours] | None:
+    """When the next one of them begins that is not on, and which one that is."""
+    beginnings = ((one.next_edge_ms(now_ms), one) for one in hours if not one.is_on(now_ms))
+    known = ((at_ms, one) for at_ms, one in beginnings if at_ms is not None)
+    return min(known, key=lambda found: (found[0], -found[1].guaranteed_milli), default=None)
+
+
+def show_clock(minute: int) -> str:
+    """A minute of the day, as a clock shows it: "10:00"."""
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def moments(hours: Iterable[ClassHours]) -> list[int]:
+    """Times at which all that they guarantee together is as much as it ever is.
+
+    What is guaranteed grows only where one begins. Those that ever meet do so within a week after the first day of one
+    of them, or, where none has one, in any week; clocks of two places may be nearer to each other in some weeks, so a
+    week after each of their first changes is looked at too.
+    """
+    hours = tuple(hours)
+    weeks = {0}
+    for one in hours:
+        weeks |= {at_ms for at_ms, _ in one.zone.offsets[1:3]}
+        if one.first_day is not None:
+            weeks.add((one.first_day - 1) * DAY_MS)
+    found: dict[int, None] = {}
+    for week_ms in sorted(weeks):
+        for one in hours:
+            at_ms = one.next_edge_ms(week_ms)
+            while at_ms is not None and at_ms <= week_ms + 9 * DAY_MS:
+                if one.is_on(at_ms):
+                    found[at_ms] = None
+                at_ms = one.next_edge_ms(at_ms)
+    return sorted(found)
