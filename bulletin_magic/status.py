@@ -50,7 +50,7 @@ def _own(pictured: Pictured, mode: str | None) -> Iterator[str]:
     if mode is not None:
         yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
     project = pictured.picture.project
-    if project is not None and (project.guaranteed_milli or project.limit_milli is not None):
+    if project is not None and (project.guaranteed_milli or project.limit_milli is not None or project.class_hours):
         yield _project(project, pictured.picture.slot_word)
 
 
@@ -59,7 +59,8 @@ def _project(project: ProjectPicture, slot_word: str) -> str:
     many = "" if guaranteed == 1 else "s"
     limit = "" if project.limit_milli is None else f" and may use {project.limit_milli / 1000:g}"
     promised = f"{guaranteed:g} {slot_word}{many} guaranteed" if guaranteed else "nothing guaranteed"
-    return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}."
+    hours = f"; {project.class_hours}" if project.class_hours else ""
+    return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}{hours}."
 
 
 def _listed(pictured: Pictured) -> Iterator[str]:

@@ -101,6 +101,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     borrows_in_ms: int = 0
     #: What counts of what it earned and spent, in GPU-milliseconds.
     credits_ms: int = 0
+    #: Its class hours in words, those that are on or the next ones; empty without any. What they guarantee is in force.
+    class_hours: str = ""
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

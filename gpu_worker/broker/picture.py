@@ -8,6 +8,7 @@ from bulletin.ids import UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.ledger import CellRecord, Ledger
+from gpu_worker.scheduler.explain import show_class_hours
 from gpu_worker.scheduler.life import Phase
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def _project(broker: "Broker", viewer: Person) -> wire.ProjectPicture | None:
         used_milli=account.used,
         guaranteed_milli=account.guaranteed,
         limit_milli=account.limit,
+        class_hours=show_class_hours(account, broker.now_ms()),
     )
 
 

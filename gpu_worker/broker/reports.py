@@ -77,6 +77,7 @@ def project(account: Account, now_ms: int) -> console.ProjectRow:
         waiting=sum(account.waiting.values()),
         borrows_in_ms=max(0, account.borrows_from_ms - now_ms),
         credits_ms=account.trader.credits(now_ms).balance,
+        class_hours=explain.show_class_hours(account, now_ms),
     )
     budget, left = account.project.budget, account.left(now_ms)
     if budget is None or left is None:

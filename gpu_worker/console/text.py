@@ -121,10 +121,15 @@ def _projects(rows: Sequence[console.ProjectRow], word: str, *, is_tree: bool = 
                 _budget(row),
                 _credits(row),
                 str(row.waiting),
-                f"borrows again in {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else "",
+                _more(row),
             )
         )
     return [f"{word}s; budget and credits in {word}-hours", *_table(head, table)]
+
+
+def _more(row: console.ProjectRow) -> str:
+    borrows = f"borrows again in {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else ""
+    return "; ".join(part for part in (row.class_hours, borrows) if part)
 
 
 def _budget(row: console.ProjectRow) -> str:

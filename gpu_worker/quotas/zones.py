@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from gpu_worker.scheduler.class_hours import Zone
 
-#: So far back and ahead a table goes: what was before is as in the first winter, what comes after as in the last.
+#: So far back and ahead a table goes: before and after that it is as in these two Januaries.
 _FIRST, _LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)
 #: No clocks are set forward or back twice within so long.
 _STEP = timedelta(days=7)

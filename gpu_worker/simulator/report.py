@@ -7,7 +7,7 @@ import msgspec
 
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import read_quotas
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import Project, Settings
 from gpu_worker.simulator.nodes import Delays
 from gpu_worker.simulator.world import Played, World, divide
 from gpu_worker.traces import Trace, measure
@@ -155,6 +155,8 @@ def smallest(
 def read_settings(path: Path) -> Settings:
     """Settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
 
+    A trace is of no year: class hours are as in their term, without a first and a last day, by the clocks of January.
+
     Raises
     ------
     BadConfig
@@ -162,7 +164,7 @@ def read_settings(path: Path) -> Settings:
     """
     if path.suffix != ".json":
         quotas, _ = read_quotas(path)
-        return Settings(qos=quotas.qos, projects=quotas.projects)
+        return Settings(qos=quotas.qos, projects=tuple(map(_in_term, quotas.projects)))
     try:
         content = path.read_bytes()
         unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(Settings.__struct_fields__)
@@ -174,6 +176,11 @@ def read_settings(path: Path) -> Settings:
         raise BadConfig(f"The settings {path} cannot be read: {error.strerror}.") from None
     except msgspec.MsgspecError as error:
         raise BadConfig(f"The settings {path} are not understood: {error}.") from None
+
+
+def _in_term(project: Project) -> Project:
+    hours = tuple(msgspec.structs.replace(one, first_day=None, last_day=None) for one in project.class_hours)
+    return msgspec.structs.replace(project, class_hours=hours)
 
 
 def jain(amounts: Sequence[float]) -> float:

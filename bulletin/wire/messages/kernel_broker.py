@@ -183,6 +183,8 @@ class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):
     used_milli: int
     guaranteed_milli: int
     limit_milli: int | None = None
+    #: Its class hours in words, those that are on or the next ones; empty without any.
+    class_hours: str = ""
 
 
 class Picture(Message, frozen=True, kw_only=True, tag="picture"):

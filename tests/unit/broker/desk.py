@@ -30,14 +30,14 @@ PROJECTS = (
 class Desk:
     """The broker's parts without its sockets: what would be sent is kept."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, projects: tuple[Project, ...] = PROJECTS) -> None:
         self.now_ms, self.ledger = 0, ledger
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
         self.heard = asyncio.Event()
         kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, lambda _: None)  # type: ignore[arg-type, return-value]
         self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
-        scheduler = Scheduler(Settings(projects=PROJECTS))
+        scheduler = Scheduler(Settings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.leases = Leases(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
         kernels.leases = self.agents.leases = self.leases

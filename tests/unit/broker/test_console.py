@@ -6,6 +6,8 @@ from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotI
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
+from gpu_worker.scheduler.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.projects import Project
 from tests.unit.broker.desk import ADMIN, ANN, EVE, HOUR_MS, Desk
 
 
@@ -82,6 +84,25 @@ def test_a_project_is_told_its_credits(desk: Desk) -> None:
     desk.step(events.Tick())
     told = {row.project: row.credits_ms for row in desk.ask(ADMIN, console.AskProjects()).projects}
     assert told == {"guests": -3 * HOUR_MS, "school": 3 * HOUR_MS, "maths": 0, "physics": 0}
+
+
+def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> None:
+    hours = ClassHours(
+        name="lecture", days=(0, 3), from_minute=600, until_minute=720, guaranteed_milli=2000, zone=Zone("UTC")
+    )
+    desk = Desk(desk.ledger, (Project(id=ProjectId("maths"), class_hours=(hours,)),))
+    desk.join(slots=2)
+    told = []
+    for hour in (9, 10, 12):  # of a Thursday
+        desk.now_ms = hour * HOUR_MS
+        desk.step(events.Tick())
+        [row] = desk.ask(ADMIN, console.AskProjects()).projects
+        told.append((row.guaranteed_milli, row.class_hours))
+    assert told == [
+        (0, "class hours begin at 10:00, in 60 min"),
+        (2000, "class hours until 12:00, for 2 h"),
+        (0, "class hours begin on Mon at 10:00, in 4 days"),
+    ]
 
 
 def test_a_waiting_request_is_explained_with_projects_and_places(desk: Desk) -> None:

@@ -90,6 +90,16 @@ def test_the_projects() -> None:
     ]
 
 
+def test_the_class_hours_of_a_project_stand_behind_it() -> None:
+    row = msgspec.structs.replace(PROJECT, class_hours="class hours until 12:00, for 40 min")
+    later = msgspec.structs.replace(
+        PROJECT, borrows_in_ms=0, class_hours="class hours begin on Wed at 10:00, in 2 days"
+    )
+    lines = text.show(console.ProjectReport(projects=(row, later), slot_word="GPU"))
+    assert lines[-2].endswith("  4        class hours until 12:00, for 40 min; borrows again in 60 s")
+    assert lines[-1].endswith("  4        class hours begin on Wed at 10:00, in 2 days")
+
+
 def test_why_one_waits() -> None:
     node = console.NodeRow(
         node="n1", capacity=8, free=0, busy=7, hot=0, leaving=1, is_drained=False, is_large_enough=True

@@ -171,6 +171,17 @@ def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
     assert "<this>" not in shown["text/html"]
 
 
+def test_the_panel_says_when_class_hours_are() -> None:
+    project = ProjectPicture(
+        project=ProjectId("cs101"), used_milli=0, guaranteed_milli=0, class_hours="class hours begin at 10:00, in 3 h"
+    )
+    picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
+    shown = panel(Pictured(picture=picture, where=None), "of this hub", None, [])
+    assert shown["text/plain"].splitlines()[-1] == (
+        "Your project 'cs101' uses 0, has nothing guaranteed; class hours begin at 10:00, in 3 h."
+    )
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 TEXT = ErrorText(name="MyError", value="no", traceback=("line 1", "line 2"))

@@ -463,6 +463,26 @@ def test_a_quota_file_is_settings(tmp_path: Path) -> None:
     assert (project.id, project.guaranteed_milli) == ("course", 2000)
 
 
+def test_class_hours_of_a_quota_file_come_on_the_monday_of_a_trace_whatever_their_term(tmp_path: Path) -> None:
+    path = tmp_path / "quotas.toml"
+    path.write_text("""
+        [projects.ml]
+        borrow = false
+        [projects.ml.class_hours.lecture]
+        days = ["Mon"]
+        from = "10:00"
+        until = "12:00"
+        guaranteed = 1
+        time_zone = "Europe/Berlin"
+        first_day = "2026-10-12"
+        last_day = "2027-02-05"
+    """)
+    trace = Trace(Origin(made_by="hand"), (notebook("a", 0, Cell(10 * MINUTE, MINUTE)),))
+    world = World(trace, (1,), read_settings(path), DELAYS)
+    world.run()
+    assert times(world) == {"a.0": (0, 9 * 60 * MINUTE + 200, 9 * 60 * MINUTE + 10 * MINUTE + 200, "returned")}
+
+
 def test_the_program_ends_with_the_status_of_bad_configuration() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gpu_worker.cli", "simulate", "--generate", "party"], capture_output=True, text=True
