@@ -608,17 +608,17 @@ OTHERS = (
 
 HOURS = (
     (
-        "class-hours-end-late",
+        "class-hours-begin-late",
         "class_hours.py",
-        "<= in_day_ms < self.until_minute",
-        "<= in_day_ms <= self.until_minute",
-        "class hours are over when the clock shows their end",
+        "self.from_minute * MINUTE_MS <= in_day_ms",
+        "self.from_minute * MINUTE_MS < in_day_ms",
+        "class hours begin when the clock shows it, to the millisecond",
     ),
     (
         "clocks-are-never-set",
         "class_hours.py",
-        "if until_ms is None or now_ms < until_ms:",
-        "if until_ms is None or now_ms < until_ms or not number:",
+        "if number else now_ms), until_ms, ahead_ms",
+        "if number else now_ms), until_ms, self.offsets[0][1]",
         "class hours are by the clock on the wall, in summer as in winter",
     ),
     (
