@@ -91,7 +91,7 @@ QOS_WORDS = (
     Word(
         "share_after",
         "share_after_ms",
-        Duration(0, 366 * _DAY_MS),
+        Duration(0, 366 * DAY_MS),
         "A cell that has waited for so long takes back what other projects use beyond their share.",
         '"2 min"',
     ),

@@ -50,7 +50,7 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
         return self._shows(now_ms + ahead_ms)
 
     def next_edge_ms(self, now_ms: int) -> int | None:
-        """When it begins or ends next, after this time; None is never."""
+        """When it begins or ends next, after this time; None is never. What goes on at midnight ends and begins."""
         is_on = self.is_on(now_ms)
         for from_ms, until_ms, ahead_ms in self.zone.spans(now_ms):
             if self._shows(from_ms + ahead_ms) != is_on:  # clocks were set forward or back
@@ -63,6 +63,10 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
     def is_over(self, now_ms: int) -> bool:
         """Whether it never is such an hour again."""
         return not self.is_on(now_ms) and self.next_edge_ms(now_ms) is None
+
+    def begins(self, at_ms: int) -> bool:
+        """Whether it begins at this time."""
+        return self.is_on(at_ms) and self.next_edge_ms(at_ms - 1) == at_ms
 
     def show_moment(self, at_ms: int) -> str:
         """A time as clocks there show it: "on Wed at 10:00"."""
@@ -128,7 +132,7 @@ def moments(hours: Iterable[ClassHours]) -> list[int]:
     week after each of their first changes is looked at too.
     """
     hours = tuple(hours)
-    weeks = {0}
+    weeks = {7 * DAY_MS // 2}  # of no term: from before the first Monday on, wherever that is
     for one in hours:
         weeks |= {at_ms for at_ms, _ in one.zone.offsets[1:3]}
         if one.first_day is not None:
@@ -138,7 +142,7 @@ def moments(hours: Iterable[ClassHours]) -> list[int]:
         for one in hours:
             at_ms = one.next_edge_ms(week_ms)
             while at_ms is not None and at_ms <= week_ms + 9 * DAY_MS:
-                if one.is_on(at_ms):
+                if one.begins(at_ms):
                     found[at_ms] = None
                 at_ms = one.next_edge_ms(at_ms)
     return sorted(found)

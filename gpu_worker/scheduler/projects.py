@@ -249,7 +249,7 @@ def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> 
     timed = [(project, hours) for project in by_id.values() for hours in project.class_hours]
     times = [_Time("", usual, guarantees(by_id.values()))]
     for at_ms in moments(hours for _, hours in timed):
-        began = next((project.id, one) for project, one in timed if one.is_on(at_ms) and not one.is_on(at_ms - 1))
+        began = next((project.id, one) for project, one in timed if one.begins(at_ms))
         words = f" {began[1].show_moment(at_ms)}"
         times.append(_Time(words, in_force(at_ms), guarantees(by_id.values(), in_force(at_ms)), began))
     problems = []

@@ -62,3 +62,18 @@ def test_a_cell_knows_whether_it_is_in_quota_or_borrowed(
     first.answer("go")
     first.collect(busy)
     assert ", in quota." in first.run("%gpu").shown
+
+
+def test_class_hours_that_are_written_hold_at_once_and_the_panel_says_until_when(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text("[projects.default]\nweight = 2\n")
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    notebook = open_notebook(pool)
+    days = '"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"'
+    hours = f'days = [{days}]\nfrom = "00:00"\nuntil = "24:00"\ntime_zone = "UTC"\nguaranteed = 1\n'
+    file.write_text(f"[projects.default]\nborrow = false\n[projects.default.class_hours.always]\n{hours}")
+    until(lambda: "class_hours of project 'default': none -> 'always'" in Path(pool.log.name).read_text(), "the hours")
+    assert notebook.run("%%gpu\nprint('in class')").stream() == "in class\n"
+    assert ", has 1 CPU slot guaranteed and may use 1; class hours until 24:00, for " in notebook.run("%gpu").shown

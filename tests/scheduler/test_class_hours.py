@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from bulletin.ids import ProjectId
 from gpu_worker.quotas.zones import zone
 from gpu_worker.scheduler.class_hours import (
     ClassHours,
@@ -15,6 +16,7 @@ from gpu_worker.scheduler.class_hours import (
     next_beginning,
     next_edge_ms,
 )
+from gpu_worker.scheduler.projects import Project, check_projects
 from tests.scheduler.timetable import EPOCH, hours, place
 
 MINUTE = 60_000
@@ -83,6 +85,20 @@ def test_the_moments_include_the_highest_of_all_times(several: list[ClassHours],
         if edge_ms is None:
             break
         at_ms = edge_ms
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(windows, min_size=1, max_size=4), st.integers(0, 7))
+def test_more_than_there_is_at_any_time_is_a_warning(several: list[ClassHours], gpus: int) -> None:
+    projects = [Project(id=ProjectId(f"p{n}"), class_hours=(one,)) for n, one in enumerate(several)]
+    most = max((sum(guaranteed_at([one], at_ms) for one in several) for at_ms in moments(several)), default=0)
+    assert [one.is_warning for one in check_projects(projects, 1000 * gpus)] == [True] * (most > 1000 * gpus)
+
+
+def test_hours_that_never_end_are_guaranteed_at_once() -> None:
+    always = hours(begin="00:00", end="24:00", gpus=3)
+    [problem] = check_projects([Project(id=ProjectId("class"), class_hours=(always,))], 2000)
+    assert (problem.field, problem.sentence[:24]) == ("class_hours.lecture", "3 GPUs are guaranteed on")
 
 
 def test_ten_in_the_morning_is_ten_in_the_morning_in_summer_too() -> None:

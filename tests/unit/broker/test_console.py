@@ -86,11 +86,15 @@ def test_a_project_is_told_its_credits(desk: Desk) -> None:
     assert told == {"guests": -3 * HOUR_MS, "school": 3 * HOUR_MS, "maths": 0, "physics": 0}
 
 
+#: From ten to twelve on Mondays and Thursdays; time begins on a Thursday.
+LECTURE = ClassHours(
+    name="lecture", days=(0, 3), from_minute=600, until_minute=720, guaranteed_milli=2000, zone=Zone("UTC")
+)
+COURSE = Project(id=ProjectId("maths"), class_hours=(LECTURE,))
+
+
 def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> None:
-    hours = ClassHours(
-        name="lecture", days=(0, 3), from_minute=600, until_minute=720, guaranteed_milli=2000, zone=Zone("UTC")
-    )
-    desk = Desk(desk.ledger, (Project(id=ProjectId("maths"), class_hours=(hours,)),))
+    desk = Desk(desk.ledger, (COURSE,))
     desk.join(slots=2)
     told = []
     for hour in (9, 10, 12):  # of a Thursday
@@ -103,6 +107,22 @@ def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> 
         (2000, "class hours until 12:00, for 2 h"),
         (0, "class hours begin on Mon at 10:00, in 4 days"),
     ]
+
+
+def test_who_borrows_from_class_hours_is_told_before_they_begin_and_the_class_when_they_end(desk: Desk) -> None:
+    desk = Desk(desk.ledger, (COURSE,))
+    desk.join(slots=2)
+    lent = desk.run(EVE, "cell-e")
+    own = desk.run(ANN, "cell-a")
+    told = []
+    for hour in (9, 10, 12):
+        desk.now_ms = hour * HOUR_MS
+        desk.step(events.Tick())
+        rows = {row.lease: row.in_quota for row in desk.ask(ADMIN, console.AskQueue()).running}
+        told.append((rows[lent], rows[own]))
+    assert told == [(False, False), (False, True), (False, False)]
+    granted = [desk.leases.deals[lease].granted for lease in (lent, own)]
+    assert [one.in_quota for one in granted if one is not None] == [False, False]
 
 
 def test_a_waiting_request_is_explained_with_projects_and_places(desk: Desk) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 import yaml
 from hypothesis import example, given, settings, strategies as st
@@ -68,6 +69,8 @@ def test_the_example_is_the_same_in_both_languages() -> None:
     assert by_id["biology"].guaranteed_milli == 2500
     assert by_id["biology"].budget == Budget(200 * 3_600_000, "week")
     assert not by_id["deep-learning-course"].can_borrow
+    [exercises] = by_id["deep-learning-course"].class_hours
+    assert (exercises.days, exercises.from_minute, exercises.until_minute) == ((0, 3), 600, 720)
     assert quotas.qos[0] == QoS(name="interactive", priority=200, walltime_ms=45 * 60_000, queued_per_user=20)
     assert quotas.qos[1:4] == DEFAULT_QOS[1:]
     assert quotas.qos[4] == QoS(
@@ -167,6 +170,14 @@ def test_class_hours_are_tables_by_name() -> None:
         ("all day", 1440, 1500)
     ]
     assert bio.class_hours == ()
+
+
+def test_class_hours_outlive_the_broker_as_they_are() -> None:
+    """The ledger keeps quotas as JSON: those that are read again there are no change."""
+    quotas, _ = toml(LECTURE + 'last_day = "2027-02-05"')
+    again = msgspec.convert(json.loads(json.dumps(msgspec.to_builtins(quotas))), Quotas)
+    assert again == quotas
+    assert difference(again, toml(LECTURE + 'last_day = "2027-02-05"')[0]) == []
 
 
 # --- what is wrong, and where ---------------------------------------------------------------------------------------
