@@ -118,12 +118,12 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
 
 
 def show_class_hours(account: Account, now_ms: int) -> str:
-    """How a project stands to its class hours: "class hours until 12:00, for 40 min"; empty where it has no more."""
+    """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; empty where it has no more."""
     on = [one for one in account.project.class_hours if one.is_on(now_ms)]
     if on:
         most = max(on, key=lambda one: one.guaranteed_milli)
         left_ms = (most.next_edge_ms(now_ms) or now_ms) - now_ms
-        return f"class hours until {show_clock(most.until_minute)}, for {show_duration(left_ms)}"
+        return f"class hours until {show_clock(most.until_minute)}, for another {show_duration(left_ms)}"
     found = next_beginning(account.project.class_hours, now_ms)
     return f"class hours begin {show_beginning(*found, now_ms)}" if found is not None else ""
 

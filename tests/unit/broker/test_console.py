@@ -104,7 +104,7 @@ def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> 
         told.append((row.guaranteed_milli, row.class_hours))
     assert told == [
         (0, "class hours begin at 10:00, in 60 min"),
-        (2000, "class hours until 12:00, for 2 h"),
+        (2000, "class hours until 12:00, for another 2 h"),
         (0, "class hours begin on Mon at 10:00, in 4 days"),
     ]
 

@@ -91,12 +91,12 @@ def test_the_projects() -> None:
 
 
 def test_the_class_hours_of_a_project_stand_behind_it() -> None:
-    row = msgspec.structs.replace(PROJECT, class_hours="class hours until 12:00, for 40 min")
+    row = msgspec.structs.replace(PROJECT, class_hours="class hours until 12:00, for another 40 min")
     later = msgspec.structs.replace(
         PROJECT, borrows_in_ms=0, class_hours="class hours begin on Wed at 10:00, in 2 days"
     )
     lines = text.show(console.ProjectReport(projects=(row, later), slot_word="GPU"))
-    assert lines[-2].endswith("  4        class hours until 12:00, for 40 min; borrows again in 60 s")
+    assert lines[-2].endswith("  4        class hours until 12:00, for another 40 min; borrows again in 60 s")
     assert lines[-1].endswith("  4        class hours begin on Wed at 10:00, in 2 days")
 
 
