@@ -41,10 +41,11 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     need: int  #: slots, all on one node
     cost: int  #: thousandths of a GPU; the most, where what may serve it costs more or less
     qos: str
+    walltime_ms: int  #: in steps, rounded up
     wants: Wants = PLAIN
 
     def takes_in(self, other: "Shape") -> bool:
-        """Whether each node that holds the other holds this one, on the same slots."""
+        """Whether each node that holds the other holds this one, on the same slots, for however long."""
         if self.lane != other.lane or self.need > other.need:
             return False
         mine, its = self.wants, other.wants

@@ -1,20 +1,11 @@
 """When what a node has will be free at the latest, by the walltimes of what runs there."""
 
+from bulletin.ids import SlotId
 from gpu_worker.scheduler.accounts import Shape
-from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.resources import Kind, Lane
-from gpu_worker.scheduler.state import Lease, Node, State
+from gpu_worker.scheduler.state import Node, State
 
-
-def ends_ms(state: State, lease: Lease, now_ms: int) -> int:
-    """When a lease is over at the latest. A hot one would go at once, and one that is on its way out is gone."""
-    match lease.phase:
-        case Phase.BUSY:
-            return max(now_ms, lease.since_ms + lease.walltime_ms)
-        case Phase.GRANTED:
-            return max(now_ms, state.alarms[lease.id]) + lease.walltime_ms
-        case _:
-            return now_ms
+_FOREVER_MS = 1 << 62
 
 
 class Forecast:
@@ -26,7 +17,7 @@ class Forecast:
         self._times: dict[tuple[Lane, Kind], list[int]] = {}  #: when slots of a kind are free
         self._rest: list[tuple[int, int, int]] = []  #: of those that hold CPUs or memory: until when, and how much
         for lease in map(state.leases.__getitem__, node.leases):
-            until_ms = ends_ms(state, lease, now_ms)
+            until_ms = state.end_ms(lease)
             if until_ms > now_ms:
                 self._until.update(dict.fromkeys(lease.slots, until_ms))
                 self._rest.append((until_ms, lease.cpus, lease.memory_bytes))
@@ -50,6 +41,12 @@ class Forecast:
             ):
                 return later_ms
         return None  # who reported its leases claimed more than its node has
+
+    def take(self, slots: tuple[SlotId, ...], shape: Shape) -> None:
+        """Give it these slots now, and for ever."""
+        self._until.update(dict.fromkeys(slots, _FOREVER_MS))
+        self._times.clear()
+        self._rest.append((_FOREVER_MS, shape.wants.cpus, shape.wants.memory_bytes))
 
     def seat(self, shape: Shape, at_ms: int, walltime_ms: int) -> None:
         """Give it what it asks for, from when it can start."""

@@ -69,6 +69,9 @@ def _check_counts(state: State) -> None:
             _same(f"leaving, {where}", counts.leaving, sum(by_phase[one] for one in LEAVING))
             hot = sorted((lease for lease in leases if lease.phase is Phase.HOT), key=lambda lease: lease.used)
             _same(f"hot leases, {where}", list(counts.hot_leases), [lease.id for lease in hot])
+            ends = [state.end_ms(lease) for lease in leases for _ in lease.slots]
+            afresh = sorted(ends + [0] * (len(slots) - len(ends)))
+            _same(f"ends, {where}", state.ends_ms(node, lane), afresh)
             if node.is_drained:
                 continue
             if counts.free + counts.leaving:
@@ -99,7 +102,8 @@ def _check_requests(state: State) -> None:
     _same("shapes", state.accounts.shapes, dict(shapes))
     for request in pending:
         _same(f"lane of {request.id}", request.lane, state.lane_for(request.gpus))
-        shape = state.shape_of(request.gpus, request.gpu_type, request.entry.shape.wants, request.qos)
+        wants = request.entry.shape.wants
+        shape = state.shape_of(request.gpus, request.gpu_type, wants, request.qos, request.walltime_ms)
         _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
         _same(f"standing of {request.id}", request.standing, Standing.HELD if is_held else Standing.QUEUED)

@@ -74,7 +74,7 @@ class Scheduler:
             self.state.accounts.began_ms = self._now_ms
         self.state.forget_answers()
         self.state.touched.clear()
-        self.state.reclaimable_ms = None
+        self.state.reclaimable_ms = self.state.hot_until_ms = None
         self.state.is_sharing, self.state.has_shared = self._now_ms >= self._shares_from_ms, False
         actions = self._turn_hours()
         actions += self._note(event)
@@ -92,7 +92,7 @@ class Scheduler:
         state = self.state
         changes = [account.next_change_ms(self._now_ms) for account in state.accounts.budgeted]
         changes += [account.borrows_from_ms for account in state.accounts.by_id.values() if account.waiting]
-        changes += [state.reclaimable_ms, state.accounts.turns_ms, *state.alarms.values()]
+        changes += [state.reclaimable_ms, state.hot_until_ms, state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     # What happened
@@ -217,7 +217,8 @@ class Scheduler:
 
     def _shape(self, event: RequestSubmitted) -> Shape:
         wants = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
-        return self.state.shape_of(event.gpus, event.gpu_type, wants, event.qos)
+        walltime_ms = self.state.qos[event.qos].walltime_ms if event.walltime_ms is None else event.walltime_ms
+        return self.state.shape_of(event.gpus, event.gpu_type, wants, event.qos, walltime_ms)
 
     def _never_there(self, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
         """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
@@ -257,8 +258,10 @@ class Scheduler:
                 reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
-            elif not request.is_walltime_asked:
-                request.walltime_ms = limit_ms
+            else:
+                if not request.is_walltime_asked:
+                    request.walltime_ms = limit_ms
+                state.reshape(request)
         return actions
 
     def _refuse(self, request: Request, reason: Reason) -> Refuse:

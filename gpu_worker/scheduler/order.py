@@ -3,7 +3,8 @@
 One rule makes the order: **nobody is passed on a node that could hold them.** A request may run before one that stands
 ahead of it only on a node that could not hold that one, or where the two use nothing of the same: there it takes
 nothing away. So a request for many GPUs is not starved by small ones, and one that no connected node can hold blocks
-nobody.
+nobody. The first that waits for running cells holds one node instead (`backfill`), and may be passed where that does it
+no harm.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -12,6 +13,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Holder, Shape
+from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.reclaim import Plan, has_waited, is_covered, takeable
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.state import LEAVING, Lease, Node, Request, State
@@ -75,18 +77,52 @@ def _is_rival(node: Node, one: Shape, other: Shape) -> bool:
 class Ahead:
     """Who waits already, of all lanes walked so far. GPUs are walked before CPU slots: they have a node's CPUs first.
 
-    Whoever is granted passes those in `passed`; for those in `blocked` no room can be made.
+    For those in `placed` room is being made, for those in `blocked` none can be: neither are passed. The head of the
+    line that is walked is in none of the two: where it could run, it alone counts of those for whom there is no room.
     """
 
     def __init__(self) -> None:
-        self.passed, self.blocked = Closed(), Closed()
+        self.placed, self.blocked = Closed(), Closed()
+        self.head: Head | None = None
+
+    def next_lane(self) -> None:
+        """The head of a lane is passed by nobody of the next one."""
+        if self.head is not None:
+            self.blocked.add(self.head.shape)
+            self.head = None
+
+    def _is_headed(self, node: Node, shape: Shape) -> bool:
+        """Whether the head could have of this node what such a request would use."""
+        return self.head is not None and node.holds(self.head.shape) and _is_rival(node, self.head.shape, shape)
+
+    def lets_in(self, node: Node, shape: Shape) -> bool:
+        """Whether such a request passes nobody there, or the head without harm."""
+        if self.placed.to(node, shape):
+            return False
+        if self.head is not None and self._is_headed(node, shape):
+            return self.head.is_left_free(node, shape)
+        return not self.blocked.to(node, shape)
+
+    def lets_fill(self, node: Node, shape: Shape) -> bool:
+        """Whether such a request only uses, of the node that is held for the head, the time until that can start."""
+        return self.head is not None and self.head.is_over_before(node, shape) and not self.placed.to(node, shape)
+
+    def lets_make_room(self, node: Node, shape: Shape) -> bool:
+        """Whether hot sessions may leave for such a request: on the node that is held for the head for nobody else."""
+        if self.head is not None and self._is_headed(node, shape):
+            return not self.head.holds(node)
+        return not self.blocked.to(node, shape)
+
+    def lets_reclaim(self, node: Node, shape: Shape) -> bool:
+        """Whether running cells may be given back for such a request: where that passes nobody."""
+        return not self.blocked.to(node, shape) and not self._is_headed(node, shape)
 
 
 class Line:
     """A lane's requests in order, while those that are reached may be granted and leave the line.
 
     One that is not granted is taken for granted while others are looked at, so that who comes next is decided as it
-    will be then. `narrow(blocked)` leaves out, from then on, all that could only pass a request that waits, on nodes
+    will be then. `narrow(ahead)` leaves out, from then on, all that could only pass a request that waits, on nodes
     that could hold it. Shapes are few, so the walk ends soon after nothing fits.
     """
 
@@ -94,9 +130,12 @@ class Line:
         self._state = state
         self._closed = {shape for shape in state.accounts.shapes if shape.lane != lane}
 
-    def narrow(self, blocked: Closed) -> None:
+    def narrow(self, ahead: Ahead) -> None:
         """Skip, from now on, requests to which every node that could hold them is closed."""
-        self._closed.update(shape for shape in self._state.accounts.shapes if blocked.everywhere(shape))
+        for shape in self._state.accounts.shapes:
+            is_headed = ahead.head is not None and ahead.head.shape.takes_in(shape)  # where it fits, the head does
+            if is_headed or (ahead.blocked.everywhere(shape) and not _fits_in(self._state, shape, ahead)):
+                self._closed.add(shape)
 
     def __iter__(self) -> Generator[Request]:
         state, accounts = self._state, self._state.accounts
@@ -130,6 +169,7 @@ def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generato
         It waits for running cells, or stands too far back for room to be made now.
     """
     line, waiting = Line(state, lane), before or Ahead()
+    waiting.next_lane()
     claims: dict[AgentId, list[Shape]] = {}
     ahead = 0
     walk = iter(line)
@@ -140,18 +180,22 @@ def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generato
                 yield request, capped
                 continue
             shape = request.entry.shape
-            node = fit(state, shape, waiting.passed)
+            node = fit(state, shape, waiting)
             if node is not None:
                 yield request, node
                 continue
-            waiting.passed.add(shape)
-            found = place(state, request, waiting.blocked, claims) if ahead < state.settings.look_ahead else None
-            if found is None:
-                waiting.blocked.add(shape)
-                line.narrow(waiting.blocked)
-            elif found.agent is not None:
+            found = place(state, request, waiting, claims) if ahead < state.settings.look_ahead else None
+            if found is not None and found.agent is not None:
                 ahead += 1
+                waiting.placed.add(shape)
                 claims.setdefault(found.agent, []).append(shape)
+            elif waiting.head is None and _has_node(state, shape):
+                waiting.head = Head(state, request, claims)
+                line.narrow(waiting)
+                found = _late(state, waiting.head) if ahead < state.settings.look_ahead else None
+            else:
+                waiting.blocked.add(shape)
+                line.narrow(waiting)
             yield request, found
     finally:
         walk.close()
@@ -179,20 +223,59 @@ def _room_in(holder: Holder, missing: int, chosen: Mapping[LeaseId, None]) -> It
             yield lease
 
 
-def fit(state: State, shape: Shape, passed: Closed) -> Node | None:
-    """The node, not closed by those who wait, that holds such a request now, with the least GPUs and least torn."""
-    if passed.everywhere(shape):
+def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
+    """The node that holds such a request now without harm to those who wait, with the least GPUs and least torn.
+
+    Where all are closed, that which is held for the head of the line, if the request is over in time.
+    """
+    if ahead.head is None and (ahead.placed.everywhere(shape) or ahead.blocked.everywhere(shape)):
         return None
-    nodes = (state.nodes[agent] for agent in state.roomy[shape.lane])
-    fitting = (
-        node
-        for node in nodes
-        if node.lanes[shape.lane].free >= shape.need
-        and node.holds(shape)
-        and _needed(shape).less(node.free(shape)).is_nothing
-        and not passed.to(node, shape)
-    )
-    return min(fitting, key=lambda node: (*node.least(shape), node.lanes[shape.lane].free, node.seq), default=None)
+    nodes = [node for node in _roomy(state, shape.lane) if _is_free(node, shape)]
+    return min(
+        (node for node in nodes if ahead.lets_in(node, shape)),
+        key=lambda node: (*node.least(shape), node.lanes[shape.lane].free, node.seq),
+        default=None,
+    ) or next((node for node in nodes if ahead.lets_fill(node, shape)), None)
+
+
+def _fits_in(state: State, shape: Shape, ahead: Ahead) -> bool:
+    """Whether such a request is over before the head of the line can start."""
+    if ahead.head is None:
+        return False
+    return any(_is_free(node, shape) and ahead.lets_fill(node, shape) for node in _roomy(state, shape.lane))
+
+
+def _has_node(state: State, shape: Shape) -> bool:
+    return any(node.holds(shape) and not node.is_drained for node in state.nodes.values())
+
+
+def _roomy(state: State, lane: Lane) -> Iterator[Node]:
+    return map(state.nodes.__getitem__, state.roomy[lane])
+
+
+def _is_free(node: Node, shape: Shape) -> bool:
+    is_likely = node.lanes[shape.lane].free >= shape.need and node.holds(shape)
+    return is_likely and _needed(shape).less(node.free(shape)).is_nothing
+
+
+def _late(state: State, head: Head) -> Place | None:
+    """Hot leases on the node that is held for the head that it needs, and of which a cell could end too late for it.
+
+    Of those that may begin another cell the state notes until when.
+    """
+    if not any(state.warm.values()):
+        return None
+    victims: list[Lease] = []
+    if head.held is None:
+        return None
+    at_ms, node = head.held
+    for lease in _victims(state, node, head.shape, head.needs_of_hot()) or ():
+        until_ms = at_ms - lease.walltime_ms
+        if until_ms <= state.accounts.now_ms:
+            victims.append(lease)
+        else:
+            state.hot_until_ms = min(until_ms, state.hot_until_ms or until_ms)
+    return Place(node.agent, tuple(victims)) if victims else None
 
 
 def _needed(shape: Shape) -> Amount:
@@ -215,7 +298,7 @@ def missing(state: State, node: Node, shape: Shape, claims: Claims) -> Amount:
     return lacks
 
 
-def place(state: State, request: Request, blocked: Closed, claims: Claims) -> Place | None:
+def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place | None:
     """Where, on a node that is not closed, the request will fit without waiting for a running cell.
 
     What those ahead claim, free or leaving, is meant for them. A node where what leaves suffices comes first; then the
@@ -226,7 +309,7 @@ def place(state: State, request: Request, blocked: Closed, claims: Claims) -> Pl
     able = [
         node
         for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.roomy[lane]))
-        if node.holds(shape) and not blocked.to(node, shape)
+        if node.holds(shape) and ahead.lets_make_room(node, shape)
     ]
     ready = [
         (-lacks.slots, node.seq, node) for node in able if (lacks := missing(state, node, shape, claims)).is_nothing
@@ -235,15 +318,15 @@ def place(state: State, request: Request, blocked: Closed, claims: Claims) -> Pl
         return Place(min(ready, key=lambda one: one[:2])[2].agent)
     best: Place | None = None
     for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
-        if node.holds(shape) and not blocked.to(node, shape):
+        if node.holds(shape) and ahead.lets_make_room(node, shape):
             victims = _victims(state, node, shape, missing(state, node, shape, claims))
             found = Place(node.agent, victims) if victims is not None else None
             if found is not None and (best is None or _last_used(found) < _last_used(best)):
                 best = found
-    return best or _reclaim(state, request, blocked, claims)
+    return best or _reclaim(state, request, ahead, claims)
 
 
-def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) -> Place | None:
+def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place | None:
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
     shape, now_ms = request.entry.shape, state.accounts.now_ms
     best: tuple[int, int, Place] | None = None
@@ -252,7 +335,7 @@ def _reclaim(state: State, request: Request, blocked: Closed, claims: Claims) ->
         return None
     plan = Plan(state, request, is_for_share=is_for_share)
     for node in state.nodes.values():
-        if node.is_drained or not node.holds(shape) or blocked.to(node, shape):
+        if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
             continue
         lacks = missing(state, node, shape, claims)
         rest = lacks

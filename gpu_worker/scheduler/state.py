@@ -17,6 +17,7 @@ from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
 from gpu_worker.scheduler.resources import LANES, PLAIN, Amount, Kind, Lane, Offer, Wants, kind_of
+from gpu_worker.scheduler.walltimes import stepped
 
 Value = TypeVar("Value")
 #: What counts as use; and what is on its way out.
@@ -85,6 +86,7 @@ class Counts(msgspec.Struct):
     leaving: int = 0  #: of leases that are evicting or ending
     hot: int = 0
     hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
+    ends_ms: list[int] | None = None  #: what `State.ends_ms` says, once it was asked for
 
 
 class Node(msgspec.Struct):
@@ -105,6 +107,7 @@ class Node(msgspec.Struct):
     #: What follows from the slots, which never change, once it was asked for.
     _serving: dict[tuple[Lane, Kind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
     _holds: dict[Shape, bool] = msgspec.field(default_factory=dict)
+    _is_all: dict[Shape, bool] = msgspec.field(default_factory=dict)
 
     def serving(self, lane: Lane, kind: Kind) -> tuple[SlotId, ...]:
         """The slots of a lane that are of a kind: those that cost and have least first, then in the node's order."""
@@ -124,8 +127,10 @@ class Node(msgspec.Struct):
 
     def is_all(self, shape: Shape) -> bool:
         """Whether all slots of the lane serve such a request, and slots are all that it needs."""
-        serving = self.serving(shape.lane, shape.wants.kind)
-        return not shape.wants.is_more and len(serving) == self.lanes[shape.lane].capacity
+        if shape not in self._is_all:
+            serving = self.serving(shape.lane, shape.wants.kind)
+            self._is_all[shape] = not shape.wants.is_more and len(serving) == self.lanes[shape.lane].capacity
+        return self._is_all[shape]
 
     def free(self, shape: Shape) -> Amount:
         """What is free of what such a request may use."""
@@ -177,10 +182,9 @@ class State:
         }  #: nodes with free or leaving slots, not drained
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases, not drained
         self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
-        self.is_sharing = (
-            True  #: whether this step looks at shares; and whether it has found somebody who waits for his
-        )
-        self.has_shared = False
+        #: Whether this step looks at shares, and whether it has found somebody who has waited for one.
+        self.is_sharing, self.has_shared = True, False
+        self.hot_until_ms: int | None = None  #: when what is hot on a node that is held must go
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
@@ -209,7 +213,26 @@ class State:
         """What these slots of a node count, in thousandths of a GPU."""
         return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
 
-    def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: str) -> Shape:
+    def end_ms(self, lease: Lease) -> int:
+        """When a lease is over at the latest, by its walltime; 0 where it would go, or goes, at once."""
+        match lease.phase:
+            case Phase.BUSY:
+                return lease.since_ms + lease.walltime_ms
+            case Phase.GRANTED:
+                return self.alarms[lease.id] + lease.walltime_ms
+            case _:
+                return 0
+
+    def ends_ms(self, node: Node, lane: Lane) -> list[int]:
+        """Of each slot of a lane, when its lease is over at the latest; the first one first."""
+        counts = node.lanes[lane]
+        if counts.ends_ms is None:
+            leases = [self.leases[lease] for lease in node.leases]
+            taken = [self.end_ms(lease) for lease in leases if lease.lane == lane for _ in lease.slots]
+            counts.ends_ms = sorted(taken + [0] * (counts.capacity - len(taken)))
+        return counts.ends_ms
+
+    def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: str, walltime_ms: int) -> Shape:
         """The shape of a request in the pool as it is known now; `wants` may be of a former one."""
         lane, need = self.lane_for(gpus), max(1, gpus)
         kind = Kind((), wants.kind.memory_bytes)
@@ -218,7 +241,8 @@ class State:
         wants = Wants(kind, wants.cpus, wants.memory_bytes)
         each = [slot.milli for slot in self.offered if lane_of(slot) == lane and kind.serves(slot)]
         cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
-        return Shape(lane, need, cost, qos, PLAIN if wants == PLAIN else wants)
+        walltime_ms = stepped(walltime_ms, self.qos[qos].walltime_ms)
+        return Shape(lane, need, cost, qos, walltime_ms, PLAIN if wants == PLAIN else wants)
 
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""
@@ -269,7 +293,7 @@ class State:
                 self._count(lease, +1)
         if self._show(node):
             for request in self.pending.values():
-                self._reshape(request)
+                self.reshape(request)
         self._note_capacity()
 
     def _show(self, node: Node) -> bool:
@@ -284,10 +308,10 @@ class State:
                 self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes)] = None
         return len(self.offered) > before
 
-    def _reshape(self, request: Request) -> None:
-        """What is in the pool now may serve it in another way, or at another cost."""
+    def reshape(self, request: Request) -> None:
+        """What is in the pool now may serve it in another way, at another cost, or for another time."""
         old = request.entry.shape
-        shape = self.shape_of(request.gpus, request.gpu_type, old.wants, request.qos)
+        shape = self.shape_of(request.gpus, request.gpu_type, old.wants, request.qos, request.walltime_ms)
         if shape == old:
             return
         if request.standing is Standing.QUEUED:
@@ -489,6 +513,7 @@ class State:
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
+        counts.ends_ms = None
         for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
             if belongs and not node.is_drained:
                 index[node.agent] = None

@@ -509,8 +509,8 @@ OTHERS = (
     (
         "asked-walltime-replaced",
         "machine.py",
-        "elif not request.is_walltime_asked:",
-        "elif request.is_walltime_asked:",
+        "if not request.is_walltime_asked:",
+        "if request.is_walltime_asked:",
         "a waiting cell keeps the walltime that it asked for, and another gets that of the new settings",
     ),
     (
@@ -592,9 +592,9 @@ OTHERS = (
     ),
     (
         "estimate-forgets-what-ran",
-        "forecast.py",
-        "return max(now_ms, lease.since_ms + lease.walltime_ms)",
-        "return now_ms + lease.walltime_ms",
+        "state.py",
+        "return lease.since_ms + lease.walltime_ms",
+        "return self.accounts.now_ms + lease.walltime_ms",
         "the estimate counts what a cell has run already",
     ),
     (

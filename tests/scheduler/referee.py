@@ -12,6 +12,7 @@ from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Project, Settings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import LATE, CreditBook
+from tests.scheduler.head_book import may_pass, see_first, see_pass
 from tests.scheduler.hours_book import best_guarantee, own_guarantee
 from tests.scheduler.lending_book import leaves_what_is_kept
 
@@ -67,6 +68,7 @@ class Tenancy:
     memory_bytes: int = 0
     gpu_type: str = ""  # what was asked for, as far as it is known
     gpu_memory_bytes: int = 0
+    walltime_ms: int = 0
 
 
 @dataclass
@@ -431,6 +433,7 @@ class Referee:
                     )  # fmt: skip
                     self.leases[name].begun_ms = now_ms - h.running_ms
                     self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
+                    self.leases[name].walltime_ms = h.walltime_ms
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
                     if was:
                         self.leases[name].age = was.age
@@ -578,16 +581,20 @@ class Referee:
         before = [other for other, _ in line]
         before = before[: next(n for n, other in enumerate(before) if other is wish)]
         before += [other for other, _ in self.eligible("gpu")] if lane == "cpu" else []
-        for other in before:
-            if self.could_hold(grant.agent, other.event) and self.are_rivals(grant.agent, asked, other.event):
-                raise AssertionError(f"{grant.request} passed {other.event.request} on a node that can hold it")
-        del self.wishes[grant.request]
-        self.ended.add(grant.request)
-        self.leases[grant.lease] = Tenancy(
+        new = Tenancy(
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
             grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
-            gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes,
+            gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes, walltime_ms=grant.walltime_ms,
         )  # fmt: skip
+        passes = [one.event for one in before if self.is_in_the_way(grant.agent, asked, one.event)]
+        if passes:
+            see_pass(self, new, grant, passes[0], [one.event for one, _ in line])
+        del self.wishes[grant.request]
+        self.ended.add(grant.request)
+        self.leases[grant.lease] = new
+
+    def is_in_the_way(self, agent: str, asked: ev.RequestSubmitted, other: ev.RequestSubmitted) -> bool:
+        return self.could_hold(agent, other) and self.are_rivals(agent, asked, other)
 
     def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
         assert refuse.request in self.wishes, f"{refuse} of a request that has ended"
@@ -782,13 +789,15 @@ class Referee:
             for wish, _ in waiting:
                 asked = wish.event
                 if self.could_hold(agent, asked):
-                    is_next = not any(self.are_rivals(agent, asked, one) for one in before)
-                    is_idle = is_next and self.would_fit(agent, asked)
-                    assert not is_idle, f"{asked.request} is next on {agent}, fits what is free, and waits"
+                    if self.would_fit(agent, asked):
+                        rivals = [one for one in before if self.are_rivals(agent, asked, one)]
+                        may = not rivals or (not others and self.may_pass(agent, wish, rivals, waiting))
+                        assert not may, f"{asked.request} is next on {agent}, fits what is free, and waits"
                     before.append(asked)
         head = next((w for w, _ in waiting if any(self.could_hold(agent, w.event) for agent in agents)), None)
         if head is not None and not any(one.cpus or one.memory_bytes for one in others):
             asked = head.event
+            see_first(self, asked)
             could = any(self.would_fit(a, asked, *LEAVING, "hot") for a in agents)
             does = any(self.would_fit(a, asked, *LEAVING) for a in agents)
             assert does or not could, f"hot sessions could make room for {asked.request}, and nobody was asked"
@@ -814,6 +823,14 @@ class Referee:
             own = [n for n in lane_evicted if self.is_for_its_own(n)]
             if one_each and lane_evicted != own:
                 assert room <= len(waiting) + len(own), f"{room} slots are being freed for {len(waiting)} requests"
+
+    def may_pass(
+        self, agent: str, wish: Wish, rivals: list[ev.RequestSubmitted], waiting: list[tuple[Wish, int]]
+    ) -> bool:
+        taken = self.taken(agent)
+        free = [slot for slot in sorted(self.serving(self.offers[agent], wish.event)) if slot not in taken]
+        new = Tenancy("", agent, tuple(free[: max(1, wish.event.gpus)]), "granted", self.now_ms, "", "", "")
+        return may_pass(self, agent, new, wish, rivals, waiting)
 
     def asks(self, name: str) -> bool:
         return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())

@@ -1,0 +1,96 @@
+"""The head of the line: the first that waits for running cells. It holds the node where it can start first.
+
+Others may pass it on other nodes. On its own they may if they have ended, by their walltime, before it can start there,
+or if what they take is more than it needs. So no GPU idles for it while others fit, and it starts no later for that.
+What is hot there leaves before a cell that it begins could end too late. (After EASY, Lifka, JSSPP 1995.)
+"""
+
+from bisect import bisect_right
+
+from bulletin.ids import AgentId
+from gpu_worker.scheduler.accounts import Shape
+from gpu_worker.scheduler.forecast import Forecast
+from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.resources import Amount
+from gpu_worker.scheduler.state import Node, Request, State
+
+
+class Head:
+    """The first request of a walk that waits for running cells, and the node that is held for it."""
+
+    def __init__(self, state: State, request: Request, claims: dict[AgentId, list[Shape]]) -> None:
+        self._state, self.shape = state, request.entry.shape
+        self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
+        self._held: tuple[int, Node] | None = None
+
+    @property
+    def held(self) -> tuple[int, Node] | None:
+        """When it can start, by the walltimes of what runs, and where that is first; None where no node will do.
+
+        Found when it is first asked for: while all is busy nobody needs to know.
+        """
+        if self._held is None:
+            best: tuple[int, int, Node] | None = None
+            for node in self._state.nodes.values():
+                at_ms = self._start_ms(node)
+                if at_ms is not None and (best is None or (at_ms, node.seq) < best[:2]):
+                    best = at_ms, node.seq, node
+            if best is not None:
+                at_ms, _, node = best
+                alone_ms = self._forecast(node).start_ms(self.shape) if node.agent in self._ahead else None
+                self._held = at_ms if alone_ms is None else alone_ms, node
+        return self._held
+
+    def _start_ms(self, node: Node) -> int | None:
+        """When it can start there, once those ahead have what they claim."""
+        shape = self.shape
+        if node.is_drained or not node.holds(shape):
+            return None
+        ahead = self._ahead.get(node.agent, ())
+        if not ahead and node.is_all(shape):
+            return max(self._state.accounts.now_ms, self._state.ends_ms(node, shape.lane)[shape.need - 1])
+        forecast = self._forecast(node)
+        for other in ahead:
+            at_ms = forecast.start_ms(other)
+            if at_ms is not None:
+                forecast.seat(other, at_ms, self._state.settings.start_ms + other.walltime_ms)
+        return forecast.start_ms(shape)
+
+    def _forecast(self, node: Node) -> Forecast:
+        return Forecast(self._state, node, self._state.accounts.now_ms)
+
+    def holds(self, node: Node) -> bool:
+        """Whether the node is the one that is held."""
+        held = self.held
+        return held is not None and held[1] is node
+
+    def is_left_free(self, node: Node, shape: Shape) -> bool:
+        """Whether it starts no later although such a request takes what is free there, for as long as it likes."""
+        held = self.held
+        if held is None or held[1] is not node:
+            return True
+        if node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane:
+            free = bisect_right(self._state.ends_ms(node, shape.lane), held[0])
+            return free - shape.need >= self.shape.need
+        forecast = self._forecast(node)
+        forecast.take(self._state.free_slots(node, shape), shape)
+        at_ms = forecast.start_ms(self.shape)
+        return at_ms is not None and at_ms <= held[0]
+
+    def is_over_before(self, node: Node, shape: Shape) -> bool:
+        """Whether the node is the one that is held, and such a request would have ended before the head can start."""
+        held = self.held
+        end_ms = self._state.accounts.now_ms + self._state.settings.start_ms + shape.walltime_ms
+        return held is not None and held[1] is node and end_ms <= held[0]
+
+    def needs_of_hot(self) -> Amount:
+        """What it needs of hot leases on the node that is held; nothing where those ahead are to have some of it."""
+        held, shape, state = self.held, self.shape, self._state
+        if held is None or held[1].agent in self._ahead:
+            return Amount(0)
+        at_ms, node = held
+        lacks = Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes).less(node.free(shape))
+        for lease in map(state.leases.__getitem__, node.leases):
+            if lease.phase is not Phase.HOT and state.end_ms(lease) <= at_ms:
+                lacks = lacks.less(node.part_of(lease, shape))
+        return lacks

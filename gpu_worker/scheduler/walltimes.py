@@ -1,0 +1,17 @@
+"""Walltimes as the order of the line knows them: in few steps, so that requests for nearly the same time are alike."""
+
+from bisect import bisect_left
+
+_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
+#: What people ask for; each one is at most twice the one before it.
+STEPS_MS = (
+    *(minutes * _MINUTE_MS for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)),
+    *(hours * _HOUR_MS for hours in (1, 2, 3, 4, 6, 8, 12)),
+    *(days * _DAY_MS for days in (1, 2, 4, 7, 14, 28)),
+)
+
+
+def stepped(walltime_ms: int, most_ms: int) -> int:
+    """The walltime rounded up to the next step, where that is not above `most_ms`, what the QoS gives."""
+    at = bisect_left(STEPS_MS, walltime_ms)
+    return max(walltime_ms, min(STEPS_MS[at], most_ms)) if at < len(STEPS_MS) else most_ms
