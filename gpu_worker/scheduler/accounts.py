@@ -189,7 +189,9 @@ class Accounts:
         self.by_id: dict[ProjectId, Account] = {}
         self.budgeted: list[Account] = []
         self.market = Market()  #: of those at the top
-        self.capacity = self.in_use = self.kept_inside = 0  #: of the pool; and what all at the top keep together
+        self.capacity = self.in_use = self.kept_inside = (
+            0  #: of what may be used; and what all at the top keep together
+        )
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         by_id = {project.id: project for project in projects}
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
@@ -333,7 +335,7 @@ class Accounts:
         (account.members if own_users else account.trader).at(self.now_ms).recall(past)
 
     def has(self, capacity: int) -> None:
-        """The pool has so much now: what of it nobody is guaranteed costs no credits."""
+        """So much of the pool may be used now: what of it nobody is guaranteed costs no credits."""
         self.capacity = capacity
         self.market.count(self.now_ms)
         self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))

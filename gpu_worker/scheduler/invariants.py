@@ -46,6 +46,7 @@ def _check_tenants(state: State) -> None:
         _same(f"leases of {node.agent}", set(node.leases), leases)
         here = [state.leases[lease] for lease in leases]
         _same(f"free CPUs of {node.agent}", node.free_cpus, node.cpus - sum(one.cpus for one in here))
+        _same(f"used of {node.agent}", node.used, sum(one.cost for one in here if one.phase in USING))
         free = node.memory_bytes - sum(one.memory_bytes for one in here)
         _same(f"free memory of {node.agent}", node.free_memory_bytes, free)
     drained = {node.agent for node in state.nodes.values() if node.is_drained}
@@ -175,7 +176,7 @@ def _check_accounts(state: State) -> None:
     _same("kept by all", state.accounts.kept_inside, sum(one.kept for one in state.accounts.top.values()))
     _same("in use", state.accounts.in_use, sum(one.used for one in state.accounts.top.values()))
     total = sum(account.guaranteed for account in state.accounts.top.values())
-    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.capacity - total))
+    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.available - total))
     for (user_name, qos), holder in state.accounts.runs.items():
         own = [one for one in leases if one.user == user_name and one.qos == qos]
         _check_holder(f"{qos} of {user_name}", holder, own, is_counted=True)

@@ -104,6 +104,7 @@ class Node(msgspec.Struct):
     memory_bytes: int = 0  #: of the host
     free_cpus: int = 0
     free_memory_bytes: int = 0
+    used: int = 0  #: by cells that run or are about to, thousandths of a GPU
     #: What follows from the slots, which never change, once it was asked for.
     _serving: dict[tuple[Lane, Kind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
     _holds: dict[Shape, bool] = msgspec.field(default_factory=dict)
@@ -345,6 +346,7 @@ class State:
             node.is_drained = is_drained
             for lane in LANES:
                 self._note_room(node, lane)
+            self._note_capacity()
 
     @property
     def capacity(self) -> int:
@@ -352,8 +354,15 @@ class State:
         slots = [slot for node in self.nodes.values() for slot in node.slots.values()]
         return sum(self.cost_of(lane_of(slot), slot.milli) for slot in slots)
 
+    @property
+    def available(self) -> int:
+        """What of it is in use or may be given to somebody: of a drained node, what cells use that run to their end."""
+        drained = [node for node in self.nodes.values() if node.is_drained]
+        slots = [(lane_of(slot), slot.milli) for node in drained for slot in node.slots.values()]
+        return self.capacity - sum(self.cost_of(*slot) for slot in slots) + sum(node.used for node in drained)
+
     def _note_capacity(self) -> None:
-        self.accounts.has(self.capacity)
+        self.accounts.has(self.available)
 
     def free_slots(self, node: Node, shape: Shape) -> tuple[SlotId, ...]:
         """The free slots of a node that such a request is given: those that cost and have least."""
@@ -485,6 +494,10 @@ class State:
         if lease.phase in USING:
             self.accounts.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
+        if lease.phase in USING:
+            node.used += sign * lease.cost
+            if node.is_drained:
+                self._note_capacity()
         counts = node.lanes[lease.lane]
         slots = sign * len(lease.slots)
         match lease.phase:

@@ -227,9 +227,11 @@ class Referee:
         return milli if lane == "gpu" or not self.largest["gpu"] else 0
 
     def offered(self) -> int:
-        """What the pool has now, in thousandths of a GPU."""
-        slots = [slot for offer in self.offers.values() for slot in offer.slots]
-        return sum(self.worth("cpu" if slot.kind == "cpu" else "gpu", slot.milli) for slot in slots)
+        """What may be used now, in thousandths of a GPU: of nodes that are drained, what still is."""
+        slots = [slot for agent, offer in self.offers.items() if agent not in self.drained for slot in offer.slots]
+        using = [lease for lease in self.leases.values() if lease.state in ("granted", "busy", "reclaiming")]
+        there = sum(self.worth("cpu" if slot.kind == "cpu" else "gpu", slot.milli) for slot in slots)
+        return there + sum(self.cost_of(lease) for lease in using if lease.agent in self.drained)
 
     def who(self, of: ev.RequestSubmitted | Tenancy) -> list[tuple[str, ...]]:
         """Whose amounts it counts for: projects, the user in the project, the user in the QoS."""

@@ -62,6 +62,23 @@ def test_a_guarantee_that_nobody_uses_earns_nothing() -> None:
     pool.replay()
 
 
+def test_what_is_beyond_all_guarantees_is_less_when_a_node_is_drained() -> None:
+    pool = Pool(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(1))
+    pool.join("b", slots(1))
+    pool.busy("guests.eve")
+    pool.drain("b")
+    pool.later(HOUR)
+    assert pool.earned("lab") == 60
+    pool.drain("b", undo=True)
+    pool.later(HOUR)
+    assert pool.earned("lab") == 60
+    pool.drain("a")  # eve still runs there
+    pool.later(HOUR)
+    assert pool.earned("lab") == 60
+    pool.replay()
+
+
 def test_what_is_beyond_all_guarantees_is_less_when_a_node_is_lost() -> None:
     pool = Pool(project("lab", guaranteed_milli=1000))
     pool.join("a", slots(1))

@@ -135,6 +135,23 @@ def test_a_lost_node_takes_nothing_of_what_is_kept() -> None:
     pool.replay()
 
 
+def test_a_drained_node_has_nothing_of_what_is_kept_but_what_still_runs_there_is_in_nobodys_way() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000, lending_limit_milli=0))
+    pool.join("a", slots(2))
+    pool.join("b", slots(2))
+    pool.busy("guests.eve")
+    pool.drain("b")
+    assert pool.wants("guests.tom") == []
+    assert pool.why("guests.tom/1").reason.startswith("1 GPU is kept for projects that lend no more")
+    pool.drain("a")
+    assert granted(pool.drain("b", undo=True)) == ["guests.tom:1"]
+    pool.start("guests.tom:1")
+    assert pool.wants("guests.kim") == []
+    assert pool.free("guests.eve:1") == []
+    assert granted(pool.drain("a", undo=True)) == ["guests.kim:1"]
+    pool.replay()
+
+
 def test_cpu_cells_beside_gpus_are_not_held_back() -> None:
     pool = Quotas(project("lab", guaranteed_milli=1000, lending_limit_milli=0))
     pool.join("a", slots(1) + slots(1, "cpu"))
