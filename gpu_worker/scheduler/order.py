@@ -122,8 +122,8 @@ class Line:
     """A lane's requests in order, while those that are reached may be granted and leave the line.
 
     One that is not granted is taken for granted while others are looked at, so that who comes next is decided as it
-    will be then. `narrow(ahead)` leaves out, from then on, all that could only pass a request that waits, on nodes
-    that could hold it. Shapes are few, so the walk ends soon after nothing fits.
+    will be then; not so one that no connected node can hold. `narrow(ahead)` leaves out, from then on, all that could
+    only pass a request that waits, on nodes that could hold it. Shapes are few: the walk ends soon after nothing fits.
     """
 
     def __init__(self, state: State, lane: Lane) -> None:
@@ -140,17 +140,21 @@ class Line:
     def __iter__(self) -> Generator[Request]:
         state, accounts = self._state, self._state.accounts
         aside: list[Request] = []
+        served: list[Request] = []
         try:
             while (found := accounts.next(self._closed)) is not None:
                 request = state.pending[found[1].id]
                 yield request
                 if request.id in state.pending and not self._closed.issuperset(accounts.shapes):
                     accounts.leave(request.project, request.entry)
-                    accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
+                    if has_node(state, request.entry.shape):
+                        accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
+                        served.append(request)
                     aside.append(request)
         finally:
-            for request in reversed(aside):
+            for request in reversed(served):
                 accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, -1)
+            for request in reversed(aside):
                 accounts.enter(request.project, request.entry)
 
 
@@ -189,7 +193,7 @@ def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generato
                 ahead += 1
                 waiting.placed.add(shape)
                 claims.setdefault(found.agent, []).append(shape)
-            elif waiting.head is None and _has_node(state, shape):
+            elif waiting.head is None and has_node(state, shape):
                 waiting.head = Head(state, request, claims)
                 line.narrow(waiting)
                 found = _late(state, waiting.head) if ahead < state.settings.look_ahead else None
@@ -245,7 +249,8 @@ def _fits_in(state: State, shape: Shape, ahead: Ahead) -> bool:
     return any(_is_free(node, shape) and ahead.lets_fill(node, shape) for node in _roomy(state, shape.lane))
 
 
-def _has_node(state: State, shape: Shape) -> bool:
+def has_node(state: State, shape: Shape) -> bool:
+    """Whether a connected node that is not drained could hold such a request."""
     return any(node.holds(shape) and not node.is_drained for node in state.nodes.values())
 
 

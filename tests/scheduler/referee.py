@@ -140,7 +140,8 @@ class Referee:
                 break
             order.append(self.first(allowed, used, 0))
             waiting.remove(order[-1])
-            self.add(used, self.who(order[-1].event), self.cost(order[-1].event), 1)
+            if any(self.could_hold(agent, order[-1].event) for agent in self.nodes if agent not in self.drained):
+                self.add(used, self.who(order[-1].event), self.cost(order[-1].event), 1)
         return [(wish, max(1, wish.event.gpus)) for wish in order if self.is_below_limits(wish, held)]
 
     # What a request may use: the referee's own reading

@@ -410,3 +410,20 @@ def test_who_used_much_is_put_back_but_not_for_ever() -> None:
         "course.cem:1", "course.ann:2", "course.dan:1",
     ]  # fmt: skip
     pool.replay()
+
+
+def test_a_cell_that_no_connected_node_can_hold_takes_nothing_of_its_projects_limit() -> None:
+    pool = Quotas(project("lab", limit_milli=2000))
+    pool.join("a", slots(2))
+    pool.join("b", slots(1))
+    assert pool.lose("a") == []
+    assert pool.wants("lab.ann", gpus=2) == []
+    assert pool.wants("lab.bob") == ["lab.bob:1"]
+    assert pool.wants("lab.cem") == []
+    pool.free("lab.bob:1")
+    pool.start("lab.cem:1")
+    assert pool.wants("lab.dan") == []
+    assert granted(pool.free("lab.cem:1")) == ["lab.dan:1"]
+    assert granted(pool.join("a", slots(2))) == []
+    assert granted(pool.free("lab.dan:1")) == ["lab.ann:1"]
+    pool.replay()
