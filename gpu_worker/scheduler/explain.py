@@ -118,7 +118,7 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
 
 
 def show_class_hours(account: Account, now_ms: int) -> str:
-    """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; empty where it has no more."""
+    """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; or empty."""
     on = [one for one in account.project.class_hours if one.is_on(now_ms)]
     if on:
         most = max(on, key=lambda one: one.guaranteed_milli)

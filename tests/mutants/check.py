@@ -23,7 +23,18 @@ TESTS = [
     f"tests/scheduler/test_{name}.py"
     for name in (
         *("periods", "projects", "scenarios", "quotas", "reclaim", "resources", "promises", "shares", "credits"),
-        *("class_hours", "timetable", "lending", "drain", "pause", "coverage", "crowd", "histories"),
+        *(
+            "class_hours",
+            "timetable",
+            "lending",
+            "backfill",
+            "sharing",
+            "drain",
+            "pause",
+            "coverage",
+            "crowd",
+            "histories",
+        ),
     )
 ]
 #: A mutant that takes so many times as long as the code as it is hangs.

@@ -45,7 +45,6 @@ def test_a_cell_runs_if_it_is_over_in_time_and_not_a_millisecond_later(
     assert ask(bench, "bob", gpus=2) == []
     bench.later(9 * MINUTE - 10_000 + late_ms)
     assert granted(bench.ask("cem", walltime_ms=20 * MINUTE)) == runs
-    assert bench.free("ann:1") == [] if runs else granted(bench.free("ann:1")) == ["bob:1"]
 
 
 @pytest.mark.parametrize(("walltime_ms", "runs"), [(15 * MINUTE, ["cem:1"]), (15 * MINUTE + 1, [])])
@@ -160,7 +159,7 @@ def test_where_the_head_could_not_run_nobody_is_passed(bench: Bench) -> None:
     busy(bench, "bob")
     assert ask(bench, "cem", gpus=4) == []
     assert ask(bench, "dan", gpus=2) == []
-    assert ask(bench, "eve") == []
+    assert ask(bench, "eve", walltime_ms=MINUTE) == []
     assert granted(bench.free("bob:1")) == ["dan:1"]
 
 

@@ -280,3 +280,22 @@ def test_who_waits_for_cpus_keeps_nobody_from_a_node_without_enough_of_them(benc
     bench.start("ann:1")
     assert bench.ask("bob", cpus=4) == []
     assert granted(bench.ask("cem")) == ["cem:1"]
+
+
+def test_who_waits_for_more_memory_holds_nobody_back_from_a_gpu_with_less(bench: Bench) -> None:
+    bench.join("a", models(1, A100, 80))
+    bench.join("b", models(1, A10, 24))
+    bench.ask("ann", gpu_type="A100")
+    bench.start("ann:1")
+    assert bench.ask("bob", gpu_memory_bytes=40 * GB) == []
+    assert granted(bench.ask("cem")) == ["cem:1"]
+    assert granted(bench.free("ann:1")) == ["bob:1"]
+
+
+def test_a_node_with_too_few_cpus_is_none_that_a_cell_could_wait_for(bench: Bench) -> None:
+    bench.join("a", models(1, A100, 80), cpus=4)
+    bench.join("b", models(1, A100, 80), cpus=8)
+    bench.lose("b")
+    assert bench.ask("ann", cpus=8) == []
+    assert bench.why("ann/1").reason == "no connected node has all that it asks for"
+    assert bench.why("ann/1").wait_ms is None

@@ -1,0 +1,88 @@
+"""Bugs in what lenders keep and earn."""
+
+TRADE = (
+    (
+        "lenders-keep-all",
+        "lending.py",
+        "own = 0 if limit is None else max(0, at.guaranteed - at.used - limit)",
+        "own = 0 if limit is None else max(0, at.guaranteed - at.used)",
+        "up to its lending limit a project lends",
+    ),
+    (
+        "lenders-keep-what-they-use",
+        "lending.py",
+        "own = 0 if limit is None else max(0, at.guaranteed - at.used - limit)",
+        "own = 0 if limit is None else max(0, at.guaranteed - limit)",
+        "a lender keeps what is unused of its guarantee, and no more",
+    ),
+    (
+        "kept-inside-forgotten",
+        "lending.py",
+        "at.kept = max(own, at.kept_inside)",
+        "at.kept = own",
+        "what a part of a project keeps is kept from all outside too",
+    ),
+    (
+        "kept-from-owners",
+        "lending.py",
+        "        if at.covers(cost):\n",
+        "        if False:\n",
+        "who is in quota is not held back",
+    ),
+    (
+        "last-kept-gpu-lent",
+        "lending.py",
+        "return kept if room < cost + kept else 0",
+        "return kept if room < kept else 0",
+        "what is kept stays free",
+    ),
+    (
+        "drained-nodes-lend",
+        "state.py",
+        "self.accounts.has(self.available)",
+        "self.accounts.has(self.capacity)",
+        "what a drained node has is not to be lent",
+    ),
+    (
+        "drained-cells-take-from-others",
+        "state.py",
+        " + sum(node.used for node in drained)",
+        "",
+        "what still runs on a drained node is in nobody's way elsewhere",
+    ),
+    (
+        "what-is-nobodys-costs",
+        "credits.py",
+        "lent = min(self.idle, self.borrowed - self.unpromised)",
+        "lent = min(self.idle, self.borrowed)",
+        "what nobody is guaranteed is used first, and costs nothing",
+    ),
+    (
+        "credits-without-end",
+        "credits.py",
+        "self.balance += amount - over + under",
+        "self.balance += amount",
+        "credits count up to four GPU-hours, for and against",
+    ),
+    (
+        "credits-by-head",
+        "credits.py",
+        "most = MOST_STEPS * STEP * self.weight\n        return max",
+        "most = MOST_STEPS * STEP\n        return max",
+        "credits count for each unit of weight",
+    ),
+    (
+        "borrowers-do-not-pay",
+        "credits.py",
+        "                self.pay(-spent)\n",
+        "",
+        "who borrows what others are guaranteed spends credits",
+    ),
+    (
+        "patience-of-a-week",
+        "accounts.py",
+        "_PATIENCE = 1440",
+        "_PATIENCE = 60480",
+        "who has been due for four hours stands behind nobody for their credits",
+    ),
+)
