@@ -63,7 +63,7 @@ class Apart(threading.Thread):
         self._link, self._shell, self._say, self._answer = link, shell, say, answer
         self._shows_values = shows_values
         self._inbox: queue.SimpleQueue[CellAsked | None] = queue.SimpleQueue()
-        self._outputs = Outputs(shell)
+        self._outputs = Outputs(shell, is_numbered=False)  # the notebook counts on, and no `Out[n]` has its value
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that runs now
         self._began_s = 0.0
         self._pid = os.getpid()

@@ -14,8 +14,9 @@ from bulletin_magic.display import is_notebook
 class Outputs:
     """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
 
-    def __init__(self, shell: InteractiveShell, comms: Comms | None = None) -> None:
-        self._shell, self._comms = shell, comms or Comms(shell)
+    def __init__(self, shell: InteractiveShell, comms: Comms | None = None, *, is_numbered: bool = True) -> None:
+        """`is_numbered`: a value is the `Out[n]` of the cell that runs; else it is shown without a number."""
+        self._shell, self._comms, self._is_numbered = shell, comms or Comms(shell), is_numbered
         self._is_dirty = False
 
     def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
@@ -54,7 +55,9 @@ class Outputs:
 
     def _result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         hook: Any = self._shell.displayhook
-        if isinstance(sys.displayhook, CapturingDisplayHook):  # %%capture puts its own there
+        if not self._is_numbered:
+            self._shell.display_pub.publish(data, metadata)
+        elif isinstance(sys.displayhook, CapturingDisplayHook):  # %%capture puts its own there
             sys.displayhook.outputs.append({"data": data, "metadata": metadata})
         elif getattr(hook, "pub_socket", None) is not None:  # ipykernel's
             content = {"execution_count": cell_number(self._shell), "data": data, "metadata": metadata}

@@ -56,6 +56,22 @@ def test_what_the_notebook_changed_meanwhile_is_not_overwritten(notebook: Notebo
     assert notebook.value("other.vars['box'], other.vars['own']") == "([0, 'there'], 2)"
 
 
+def test_its_value_is_shown_under_its_cell_without_a_number_of_the_notebook(notebook: Notebook, tmp_path: Path) -> None:
+    opened = _gate(notebook, tmp_path, "f")
+    begun = notebook.start(f"%%gpu --background valued\n{_UNTIL}6 * 6")
+    assert notebook.collect(begun).of("execute_result") == []
+    waits = notebook.start(f"{opened}\nvalued.result()")
+    shown: dict[str, list[dict[str, object]]] = {begun: [], waits: []}
+    while {"execution_state": "idle"} not in shown[waits]:
+        told = notebook.client.get_iopub_msg(timeout=60)
+        shown[told["parent_header"]["msg_id"]].append(told["content"])
+    assert notebook.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] == waits
+    under_its_cell = [one for one in shown[begun] if one.get("data") == {"text/plain": "36"}]
+    assert ["execution_count" in one for one in under_its_cell] == [False]
+    asked_for = [one for one in shown[waits] if one.get("data") == {"text/plain": "36"}]
+    assert ["execution_count" in one for one in asked_for] == [True]
+
+
 def test_a_failure_is_told_and_raised_where_it_is_asked_for(notebook: Notebook) -> None:
     notebook.run("%%gpu --background bad\nhalf = 1\n1 / 0")
     notebook.run("bad._is_over.wait()")
