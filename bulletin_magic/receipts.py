@@ -3,6 +3,8 @@
 from collections import deque
 from collections.abc import Iterator
 
+from msgspec import structs
+
 from bulletin.units import show_duration, show_size
 from bulletin_magic import table
 from bulletin_magic.display import count
@@ -39,6 +41,7 @@ class Receipt(Fact, frozen=True, kw_only=True):
     returned_bytes: int
     peak_memory_bytes: int | None = None
     mean_utilization: float | None = None  #: between 0 and 1
+    blocks: int = 1  #: how often the cell went to the pool; each `with gpu:` block counts
 
     @property
     def is_long(self) -> bool:
@@ -54,8 +57,12 @@ class Receipts:
         self._advised: set[str] = set()
 
     def take(self, receipt: Receipt) -> list[str]:
-        """Keep it; the lines to show below the cell. Each advice comes once in a notebook."""
-        self._kept.append(receipt)
+        """Keep it; the lines to show below the cell. Each advice comes once in a notebook.
+
+        The blocks of one cell follow one another and are kept as one receipt.
+        """
+        is_next_block = bool(self._kept) and self._kept[-1].number == receipt.number
+        self._kept.append(_together(self._kept.pop(), receipt) if is_next_block else receipt)
         if not receipt.is_long:
             return []
         advice = {about: text for about, text in advise(receipt) if about not in self._advised}
@@ -83,9 +90,27 @@ def receipt_of(finished: Finished, number: int) -> Receipt:
     )
 
 
+def _together(before: Receipt, block: Receipt) -> Receipt:
+    """What a cell has cost with one more of its blocks: sums, the largest peak, and the rest as it was last."""
+    peaks = [one.peak_memory_bytes for one in (before, block) if one.peak_memory_bytes is not None]
+    busy = [(one.mean_utilization, one.ran_ms) for one in (before, block) if one.mean_utilization is not None]
+    busy_ms = sum(ran_ms for _, ran_ms in busy)
+    return structs.replace(
+        block,
+        ran_ms=before.ran_ms + block.ran_ms,
+        waited_ms=before.waited_ms + block.waited_ms,
+        sent_bytes=before.sent_bytes + block.sent_bytes,
+        returned_bytes=before.returned_bytes + block.returned_bytes,
+        peak_memory_bytes=max(peaks, default=None),
+        mean_utilization=sum(share * ran_ms for share, ran_ms in busy) / busy_ms if busy_ms else None,
+        blocks=before.blocks + block.blocks,
+    )
+
+
 def line(receipt: Receipt) -> str:
     """The figures that are worth their words."""
-    facts = [f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.where)}"]
+    blocks = [f"{receipt.blocks} blocks"] if receipt.blocks > 1 else []
+    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.where)}"]
     if receipt.waited_ms > _LONG_WAIT_MS:
         facts.append(f"waited {show_duration(receipt.waited_ms)}")
     if receipt.sent_bytes >= _LARGE_BYTES:
@@ -126,7 +151,7 @@ def describe_receipts(receipts: list[Receipt]) -> dict[str, str]:
 def _row(receipt: Receipt) -> tuple[str, ...]:
     busy, peak = receipt.mean_utilization, receipt.peak_memory_bytes
     return (
-        f"[{receipt.number}]",
+        f"[{receipt.number}]" + (f" {receipt.blocks} blocks" if receipt.blocks > 1 else ""),
         receipt.outcome,
         show_duration(receipt.ran_ms),
         show_duration(receipt.waited_ms),

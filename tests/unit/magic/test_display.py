@@ -106,6 +106,22 @@ def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
     assert "No cell" in describe_receipts(receipts.last(0))["text/plain"]
 
 
+def test_the_blocks_of_a_cell_are_one_in_the_list() -> None:
+    receipts = Receipts()
+    receipts.take(receipt_of(finished(100), 2))
+    for ran_ms, peak, busy in ((1_000, 9, 0.2), (3_000, 5, 0.6), (1, None, None)):
+        receipts.take(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
+    first, second = receipts.last(2)
+    assert (first.number, first.blocks) == (2, 1)
+    assert (second.number, second.blocks, second.waited_ms, second.sent_bytes) == (3, 3, 60, 36_000_000)
+    assert line(second) == (
+        "3 blocks · ran 4.0 s on GPU-0 of node1 · sent 36 MB · returned 3.6 MB · peak 9 B · GPU 50% busy"
+    )
+    listed = describe_receipts([first, second])["text/plain"].splitlines()
+    assert " ".join(listed[2].split()).startswith("[3] 3 blocks returned 4.0 s 60 ms 36 MB")
+    assert listed[-1].startswith("2 cells: ran 4.1 s")
+
+
 SIZES = (10 * 10**9, 20 * 10**9, 80 * 10**9)
 
 
