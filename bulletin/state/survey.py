@@ -87,7 +87,7 @@ class Survey:
                     self._see(name, value, follow=follow)
                 continue
             name, value = self._queue.popleft()
-            if is_plain(value):
+            if self._is_plain(value):
                 self._see_plain(value, follow=follow)
             elif id(value) in self.units:
                 continue
@@ -95,6 +95,10 @@ class Survey:
                 self._see(name, value, follow=follow)
             else:  # what both sides know as units comes first: it may hold this
                 self._later.append((name, value))
+
+    def _is_plain(self, value: object) -> bool:
+        """The same, and the handle of a value that is lost: it has no number, and no unit can have it as its root."""
+        return is_plain(value) or (type(value) is Handle and self.table.oid_of(value) == ABSENT)
 
     def _is_inside(self, value: object) -> bool:
         """Whether a unit holds it: a name of such an object needs no unit of its own."""
@@ -212,7 +216,7 @@ class Survey:
         units = self._changed = self.changed_units()
         for unit in units:
             self._number(unit)
-        plain = {name: value for name in bound if is_plain(value := self.names[name])}
+        plain = {name: value for name in bound if self._is_plain(value := self.names[name])}
         if plain:
             self._write(parcel, "plain", self.encoder.encode(plain, "a name", is_ours=True), sent, is_new=False)
         for unit in units:

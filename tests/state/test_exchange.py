@@ -135,6 +135,19 @@ def test_a_handle_of_an_executor_that_is_gone_is_refused(notebook: Notebook) -> 
     assert str(touched) == "gen is a generator and was lost with the process that held it."
 
 
+def test_a_handle_of_an_executor_that_is_gone_stops_no_cell_that_does_not_use_it(notebook: Notebook) -> None:
+    notebook.gpu("gen = (i for i in 'ab')")
+    notebook.table = state.Table()
+    handle = notebook["gen"]
+    for n in range(2):
+        applied = notebook.gpu(f"globals()['n'] = {n}")
+        assert (applied.extra.get("error"), notebook["n"], notebook["gen"] is handle) == (None, n, True)
+    touched = notebook.gpu("next(globals()['gen'])").extra["error"]
+    assert str(touched).startswith("gen is a generator and was lost with the process that held it.")
+    notebook.gpu("globals()['gen'] = iter([5])")
+    assert next(notebook["gen"]) == 5
+
+
 def test_a_deleted_name_is_deleted_and_an_absent_name_is_absent(notebook: Notebook) -> None:
     notebook.local("a = 1\nb = 2")
     assert notebook.gpu("del a").deleted == ("a",)
