@@ -28,6 +28,8 @@ BulletinError                 code, retryable; the fields first, the sentence in
 IllegalMove, InvariantBroken  bugs of ours; deliberately not BulletinErrors
 """
 
+from typing import Any
+
 
 class BulletinError(Exception):
     """What went wrong, as fields and as one sentence for the person who must act."""
@@ -44,13 +46,15 @@ class BulletinError(Exception):
 
 #: What to do about a value that cannot travel, by the start of its type's name.
 _ADVICE = {
-    "_thread": "Create it inside the cell, or take it out of {name!r}.",
+    "_thread.lock": "Release it before the cell, or create it inside the cell.",
+    "_thread.RLock": "Release it before the cell, or create it inside the cell.",
     "_io": "Read it before the cell, or open the file inside the cell.",
     "socket": "Open the connection inside the cell.",
     "sqlite3": "Connect inside the cell, or read what it needs into a DataFrame first.",
     "generator": "Make a list of it first, or create it inside the cell.",
     "coroutine": "Await it first, or create it inside the cell.",
 }
+_RUN_AGAIN = "Run the cell that made it again."
 
 
 #: Types whose names say little to those who never made one.
@@ -72,6 +76,10 @@ def name_kind(kind: str) -> str:
     return _PLAIN_WORDS.get(kind) or f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
+def _advise(kind: str) -> str | None:
+    return next((advice for known, advice in _ADVICE.items() if kind.startswith(known)), None)
+
+
 class CannotSend(BulletinError):
     """A variable that the cell needs cannot leave the notebook. Nothing has run."""
 
@@ -82,14 +90,13 @@ class CannotSend(BulletinError):
         self.name, self.path, self.kind = name, path, kind
 
     def __str__(self) -> str:
-        family = next((known for known in _ADVICE if self.kind.startswith(known)), None)
-        advice = _ADVICE[family] if family else "Create it inside the cell, or take it out of {name!r}."
+        is_nested = self.path != self.name
+        advice = _advise(self.kind) or f"Create it inside the cell{f', or take it out of {self.name!r}' * is_nested}."
         if " that was lost " in self.kind:
-            advice = "Run the cell that made it again."
-        what = f"{self.path} is" if self.path != self.name else "it is"
+            advice = _RUN_AGAIN
         return (
-            f"%%gpu cannot send {self.name!r}: {what} {name_kind(self.kind)}. "
-            f"Nothing was run; your variables are unchanged. {advice.format(name=self.name)}"
+            f"%%gpu cannot send {self.name!r}: {self.path if is_nested else 'it'} is {name_kind(self.kind)}. "
+            f"Nothing was run; your variables are unchanged. {advice}"
         )
 
 
@@ -126,17 +133,34 @@ class ModulesTooLarge(BulletinError):
         )
 
 
+class _Absent:
+    """An attribute that a class does not have, though its base has; an instance may be given it."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError
+
+
 class StayedBehind(BulletinError):
-    """A value was touched that is on the other side, and cannot travel from there. `where` says what became of it."""
+    """A value was touched that is on the other side, and cannot travel from there. `where` says what became of it.
+
+    It comes in the midst of the user's own code, and is shown with the lines that led to it.
+    """
 
     code = "stayed-behind"
+    _render_traceback_ = _Absent()
 
     def __init__(self, path: str, kind: str, where: str) -> None:
         super().__init__(path, kind, where)
         self.path, self.kind, self.where = path, kind, where
 
     def __str__(self) -> str:
-        return f"{self.path} is {name_kind(self.kind)} and {self.where}."
+        if "lost" in self.where:
+            advice = _RUN_AGAIN
+        elif "pool" in self.where:
+            advice = "Use it in a %%gpu cell."
+        else:
+            advice = _advise(self.kind) or "Create it inside the cell."
+        return f"{self.path} is {name_kind(self.kind)} and {self.where}. {advice}"
 
 
 class BadOption(BulletinError):

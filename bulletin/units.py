@@ -1,7 +1,8 @@
 """Sizes and durations: "20 GB" and "30 min" for people and configuration, whole bytes and milliseconds for code."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 _SIZES = {
     "B": 1,
@@ -15,6 +16,13 @@ _SIZES = {
     "TIB": 2**40,
 }
 _TIMES_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+#: The same, written out.
+_WORDS_MS = {
+    word + plural: _TIMES_MS[unit]
+    for unit, words in {"s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "d": ("day",)}.items()
+    for word in words
+    for plural in ("", "s")
+} | {"mins": 60_000}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -30,27 +38,34 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Whole milliseconds of a duration such as "30 min". Units: ms, s, min, h, d; a bare number is seconds.
+    """Whole milliseconds of a duration such as "30 min" or "5 hours". Units: ms, s, min, h, d; a bare one is seconds.
 
     Raises
     ------
     ValueError
         With a sentence that shows the accepted form.
     """
-    return _parse(text, _TIMES_MS, bare="s", example="30 min", fold=str.lower)
+    return _parse(text, _TIMES_MS, bare="s", example="30 min", fold=str.lower, words=_WORDS_MS)
 
 
-def _parse(text: str, units: dict[str, int], bare: str, example: str, fold: Callable[[str], str]) -> int:
+def _parse(
+    text: str,
+    units: dict[str, int],
+    bare: str,
+    example: str,
+    fold: Callable[[str], str],
+    words: Mapping[str, int] = MappingProxyType({}),
+) -> int:
     match = _QUANTITY.fullmatch(text)
-    unit = (fold(match[2]) or bare) if match else None
-    if match is None or unit not in units:
+    factor = {**words, **units}.get(fold(match[2]) or bare) if match else None
+    if match is None or factor is None:
         known = ", ".join(units)
         raise ValueError(
             f"{text!r} is not understood. Write a number and a unit, as in {example!r}; units are {known}."
         )
     whole, _, part = match[1].partition(".")
     scale = 10 ** len(part)
-    quantity: int = (int(whole) * scale + int(part or "0")) * units[unit] // scale
+    quantity: int = (int(whole) * scale + int(part or "0")) * factor // scale
     return quantity
 
 

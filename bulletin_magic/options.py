@@ -136,6 +136,7 @@ def parse(line: str) -> Options:
     fields: dict[str, Any] = {}
     ways: dict[str, Any] = {}
     flags: set[str] = set()
+    before: tuple[str, str] | None = None
     while words:
         name, has_value, value = words.pop(0).partition("=")
         if name in FLAGS:
@@ -150,7 +151,7 @@ def parse(line: str) -> Options:
             ways["name"] = _read(name, _name, value) if value or has_value else None
             continue
         if name not in OPTIONS and name not in WAYS:
-            raise BadOption(_not_an_option(name))
+            raise BadOption(_not_an_option(name, before))
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise BadOption(f"The option {name} of %%gpu needs a value.")
@@ -159,6 +160,7 @@ def parse(line: str) -> Options:
         (fields if name in OPTIONS else ways)[field] = _read(name, read, value)
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
+        before = name, value
     is_background = BACKGROUND in flags
     if is_background and "each" in ways:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
@@ -191,13 +193,27 @@ def wish_of(options: Mapping[str, object]) -> Wish:
     ).wish
 
 
-def _not_an_option(name: str) -> str:
+def _not_an_option(name: str, before: tuple[str, str] | None) -> str:
+    """`before`: the option that stands before it, and its value."""
     if not name.startswith("-"):
+        whole = f"{before[1]} {name}" if before else ""
+        if before and _takes(before[0], whole):
+            meant = f'If it belongs to {before[0]}, write {before[0]} "{whole}"; code goes on the lines below.'
+            return f"{name!r} stands alone beside %%gpu. {meant}"
         return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
     known = (*OPTIONS, *WAYS, *FLAGS, BACKGROUND)
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known)}."
     return f"%%gpu has no option {name!r}.{meant}"
+
+
+def _takes(option: str, value: str) -> bool:
+    _, read = OPTIONS.get(option) or WAYS[option]
+    try:
+        read(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _sentence(text: str) -> str:

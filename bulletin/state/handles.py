@@ -38,13 +38,7 @@ class Handle:
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith(_ASKED_BY_FRONT_ENDS):
             raise AttributeError(name)
-        _refuse(self)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        _refuse(self)
-
-    def __delattr__(self, name: str) -> NoReturn:
-        _refuse(self)
+        raise StayedBehind(*_fields(self))
 
 
 def parts(handle: Handle) -> tuple[str, str, str]:
@@ -54,13 +48,17 @@ def parts(handle: Handle) -> tuple[str, str, str]:
 
 
 def _refuse(handle: Handle, *_: object, **__: object) -> NoReturn:
+    raise StayedBehind(*_fields(handle))
+
+
+def _fields(handle: Handle) -> tuple[str, str, str]:
     kind, path, where = parts(handle)
-    raise StayedBehind(path, kind, where)
+    return path, kind, where
 
 
 #: Python looks these up on the class. Comparing by identity, hashing and printing go on as for any object.
 _OPERATIONS = """
-    call iter next len bool contains getitem setitem delitem enter exit aenter aexit await aiter anext
+    setattr delattr call iter next len bool contains getitem setitem delitem enter exit aenter aexit await aiter anext
     add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow matmul rmatmul and
     or xor rand ror rxor lshift rshift neg pos abs invert int float complex index round lt le gt ge
     array

@@ -3,6 +3,7 @@
 import builtins
 import contextlib
 import getpass
+import inspect
 import os
 import sys
 import traceback
@@ -87,6 +88,7 @@ def _show_wide_frames() -> None:
 
 
 _COLUMNS = "display.max_columns"
+_module_of: dict[str, str] = inspect.modulesbyfile
 
 
 def _look_like_a_kernel() -> None:
@@ -121,6 +123,9 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self.request = ""
         super().__init__(config=config)
         comms.serve(relay, self)
+        for magic in ("gpu", "remote", "cpu"):
+            self.register_magic_function(_refuse_second, "cell", magic)
+        self.register_magic_function(_refuse_line, "line", "gpu")
         builtins.input = self._input
         getpass.getpass = self._getpass
         _show_wide_frames()
@@ -207,6 +212,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     def _get_exc_info(self, exc_tuple: Any = None) -> Any:
         kind, error, at = super()._get_exc_info(exc_tuple)
         _forget_our_frames(error)
+        _know_module(error, self.user_ns)
         return kind, error, error.__traceback__ if exc_tuple is None else at
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
@@ -275,7 +281,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def ask_exit(self) -> None:
         """`exit` ends the cell, as it ends a script."""
-        raise SystemExit
+        raise SystemExit("exit() has ended this cell. The notebook goes on.")
 
     @contextlib.contextmanager
     def _tee(self, channel: str) -> Iterator[None]:  # noqa: ARG002
@@ -283,11 +289,33 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         yield
 
 
+def _refuse_second(_line: str, _cell: str) -> None:
+    raise UsageError("This cell is on the pool already: only its first line says where it runs. Leave this one out.")
+
+
+def _refuse_line(_line: str) -> None:
+    raise UsageError("%gpu is for the notebook. Write it in a cell of its own, without %%gpu.")
+
+
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as own:  # noqa: BLE001  the user's __str__
         return f"<{type(error).__name__}, whose __str__ raises {type(own).__name__}>"
+
+
+def _know_module(error: BaseException | None, namespace: dict[str, Any]) -> None:
+    """Tell `inspect` which module cells belong to.
+
+    Else it looks through all modules for their files, again for each frame that IPython shows: where torch is imported,
+    a recursion that does not end took half a minute to show.
+    """
+    at = None if error is None else error.__traceback__
+    while at is not None:
+        file = at.tb_frame.f_code.co_filename
+        if at.tb_frame.f_globals is namespace and file not in _module_of:
+            _module_of[file] = _module_of[str(Path(file).absolute())] = "__main__"
+        at = at.tb_next
 
 
 def _forget_our_frames(error: BaseException | None) -> None:
