@@ -34,7 +34,8 @@ from bulletin_magic.link import Deliveries, Link
 from bulletin_magic.outputs import Outputs
 from bulletin_magic.receipts import describe_place
 
-#: How often it says anew for how long the cell has run: at first, and later.
+#: How often it says anew where the cell is, and for how long it has run: at first, and later. A server that ends idle
+#: kernels counts what they say, and the kernel looks idle.
 _OFTEN_S, _SELDOM_S, _YOUNG_S = 1.0, 10.0, 60.0
 #: Moved: the lease that it was for is gone, and its parts are of no use to another.
 Answer = Finished | Moved | BaseException
@@ -64,6 +65,7 @@ class Apart(threading.Thread):
         self._shows_values = shows_values
         self._inbox: queue.SimpleQueue[CellAsked | None] = queue.SimpleQueue()
         self._outputs = Outputs(shell, is_numbered=False)  # the notebook counts on, and no `Out[n]` has its value
+        self._said = "on its way"
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that runs now
         self._began_s = 0.0
         self._pid = os.getpid()
@@ -118,7 +120,8 @@ class Apart(threading.Thread):
                     self._outputs.show(kind, content, buffers)
                     self._outputs.flush()
                 case Waiting():
-                    self._say(describe_waiting(delivery))
+                    self._said = describe_waiting(delivery)
+                    self._say(self._said)
                 case Began(where=where):
                     self.where, self._began_s = where, time.monotonic()
                     self._say(f"▶ running{self.at}")
@@ -146,8 +149,8 @@ class Apart(threading.Thread):
             try:
                 return deliveries.get(timeout=_OFTEN_S if since_s < _YOUNG_S else _SELDOM_S)
             except queue.Empty:
-                if self.where is not None:
-                    self._say(f"▶ running for {show_duration(int(since_s) * 1000)}{self.at}")
+                running = f"▶ running for {show_duration(int(since_s) * 1000)}{self.at}"
+                self._say(self._said if self.where is None else running)
 
 
 class LiveLine:

@@ -179,7 +179,8 @@ class BulletinMagics(Magics):
         if parallel is None:
             looked = self._pool.look()
             parallel = len(looked.picture.slots) if isinstance(looked, Pictured) else 1
-        return Spread(self._shell, self._pool.connect_apart, wish, words).run(tasks, max(1, parallel))
+        activity = Activity(self._shell, self.activity_every_s)
+        return Spread(self._shell, self._pool.connect_apart, wish, words, activity).run(tasks, max(1, parallel))
 
     def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.

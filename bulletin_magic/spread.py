@@ -11,6 +11,7 @@ from bulletin import state
 from bulletin.errors import BulletinError, CannotReturn, CellLost, Refused
 from bulletin.ids import CellId, RequestId
 from bulletin.offload import Outcome
+from bulletin_magic.activity import Activity
 from bulletin_magic.apart import Answer, Apart, LiveLine
 from bulletin_magic.facts import CellAsked, Finished, Moved, Wish
 from bulletin_magic.link import Link
@@ -41,8 +42,10 @@ class Spread:
     Everything is in the thread that calls `run`, but for the listening to the places.
     """
 
-    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link], wish: Wish, words: str) -> None:
-        self._shell, self._connect, self._wish, self._words = shell, connect, wish, words
+    def __init__(
+        self, shell: InteractiveShell, connect: Callable[[str], Link], wish: Wish, words: str, activity: Activity
+    ) -> None:
+        self._shell, self._connect, self._wish, self._words, self._activity = shell, connect, wish, words, activity
         self._answers: queue.SimpleQueue[tuple[Apart, Answer]] = queue.SimpleQueue()
         self._line = LiveLine(shell)
         self._waits = ""
@@ -69,7 +72,7 @@ class Spread:
                 under_way[place] = self._send(place, tasks, waiting)
             while under_way:
                 self._show(outcomes, len(under_way))
-                place, answer = self._answers.get()
+                place, answer = self._next()
                 number, sent, meanwhile = under_way.pop(place)
                 if self._is_again(answer, tasks[number], others=bool(under_way)):
                     waiting.appendleft(number)
@@ -89,6 +92,13 @@ class Spread:
             for place in self._tables:
                 place.close()
         return [outcome for outcome in outcomes if outcome is not None]
+
+    def _next(self) -> tuple[Apart, Answer]:
+        while True:
+            try:
+                return self._answers.get(timeout=self._activity.due_in_s)
+            except queue.Empty:
+                self._activity.tell()
 
     def _open(self, number: int) -> Apart:
         place = Apart(
