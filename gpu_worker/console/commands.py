@@ -2,10 +2,11 @@
 
 import os
 import sys
+from abc import ABCMeta, abstractmethod
 from pathlib import Path
 
 import msgspec
-from traitlets import Bool, Int, Unicode
+from traitlets import Bool, Int, MetaHasTraits, Unicode
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, UserName
@@ -15,7 +16,11 @@ from gpu_worker.console import client, text
 from gpu_worker.console.command import Command
 
 
-class Question(Command):
+class _Abstract(MetaHasTraits, ABCMeta):
+    """Of a command that is none by itself."""
+
+
+class Question(Command, metaclass=_Abstract):
     """A command that asks the broker of a pool, and prints the answer."""
 
     as_json = Bool(False, help="Write JSON, exact, in milliseconds and thousandths of a GPU.").tag(config=True)
@@ -43,9 +48,9 @@ class Question(Command):
         except BrokenPipeError:  # who reads has seen enough; nor shall the interpreter's own flush complain
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    @abstractmethod
     def question(self, name: str = "") -> console.FromConsole | wire.Look:
         """What is asked, given the word behind the command's name."""
-        raise NotImplementedError
 
     def show(self, answer: console.Report | wire.Picture) -> list[str]:
         """The answer in lines."""
