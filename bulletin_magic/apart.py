@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.errors import BulletinError, CellLost
 from bulletin.units import show_duration
+from bulletin_magic.comms import Bring, Comms
 from bulletin_magic.display import describe_waiting, dim, is_notebook, show_note
 from bulletin_magic.facts import (
     Began,
@@ -57,14 +58,19 @@ class Apart(threading.Thread):
         answer: Callable[["Apart", Answer], None],
         *,
         shows_values: bool = True,
+        comms: Comms | None = None,
+        bring: Bring | None = None,
     ) -> None:
+        """`comms` and `bring` are for the widgets of its cells; without them nobody hears what their views say."""
         super().__init__(name=f"bulletin-{name}", daemon=True)
         self.called = name
         self.where: Where | None = None
         self._link, self._shell, self._say, self._answer = link, shell, say, answer
         self._shows_values = shows_values
         self._inbox: queue.SimpleQueue[CellAsked | None] = queue.SimpleQueue()
-        self._outputs = Outputs(shell, is_numbered=False)  # the notebook counts on, and no `Out[n]` has its value
+        self._outputs = Outputs(
+            shell, comms, bring=bring, is_numbered=False
+        )  # the notebook counts on: no `Out[n]` is it
         self._said = "on its way"
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that runs now
         self._began_s = 0.0

@@ -1,5 +1,6 @@
 """`%%gpu --background`: a cell that runs while the notebook goes on, and what the notebook knows of it."""
 
+import contextvars
 import threading
 from collections.abc import Callable
 from secrets import token_hex
@@ -12,6 +13,7 @@ from bulletin.errors import CannotReturn
 from bulletin.ids import CellId, RequestId
 from bulletin.units import show_duration
 from bulletin_magic.apart import Answer, Apart, LiveLine
+from bulletin_magic.comms import Comms
 from bulletin_magic.display import message_id, show_note
 from bulletin_magic.facts import CellAsked, Finished, Wish
 from bulletin_magic.link import Link
@@ -26,17 +28,19 @@ class Background:
     the notebook itself has changed meanwhile stays as it is there; what the cell made of it is in `vars`.
     """
 
-    def __init__(self, name: str | None, number: int, link: Link, shell: InteractiveShell) -> None:
+    def __init__(self, name: str | None, number: int, link: Link, shell: InteractiveShell, comms: Comms) -> None:
         self._name = name or f"background {number}"
         self._is_named = name is not None
         self._shell, self._line = shell, LiveLine(shell)
-        self._apart = Apart(self._name, link, shell, self._say, self._take)
+        self._apart = Apart(self._name, link, shell, self._say, self._take, comms=comms, bring=self._bring)
+        self._place = contextvars.copy_context()  # in which outputs belong to the cell that began it
+        self._is_told = False
         self._sent: state.Captured | None = None
         self._meanwhile: state.Meanwhile | None = None
         self._text = f"{self._name}: on its way"
         self._answer: Answer | None = None
         self._is_over = threading.Event()
-        self._has_landed = False
+        self._has_landed, self._landing = False, threading.RLock()
         self._vars: dict[str, Any] = {}
         self._value: object = None
         self._error: BaseException | None = None
@@ -102,6 +106,17 @@ class Background:
                 again = f" {self._name}.result() raises it." if self._is_named else ""
                 show_note(self._shell, f"{self._name} failed: {_said(self._error)}.{again}")
 
+    def _bring(self, _: object) -> bool:
+        """The view of a widget of the cell has said something: the notebook's own hears it, once there is one."""
+        if self.done():
+            self.land_if_done()
+            return False
+        if not self._is_told:
+            self._is_told = True
+            text = f"{self._name} is still running: its widgets hear nobody until it has ended."
+            self._place.run(show_note, self._shell, text)
+        return True
+
     def close(self) -> None:
         """The kernel ends, and the cell with it."""
         self._apart.leave()
@@ -121,17 +136,22 @@ class Background:
             ran = f"ran {show_duration(answer.ended.ran_ms)}{self._apart.at}"
             error = answer.ended.error
             if answer.ended.outcome == "returned":
-                self._say(f"✓ {ran}. Its variables come with the next cell.")
+                text = f"✓ {ran}. Its variables come with the next cell."
             else:
-                self._say(f"✗ {error.name if error else answer.ended.outcome}, {ran}")
+                text = f"✗ {error.name if error else answer.ended.outcome}, {ran}"
         else:
-            self._say(f"✗ {answer}")
-        self._is_over.set()
+            text = f"✗ {answer}"
+        self._text = f"{self._name}: {text}"
+        self._is_over.set()  # before anybody can read that it is
+        self._line.say(self._text)
 
     def _land(self) -> None:
-        if self._has_landed:
-            return
-        self._has_landed = True
+        with self._landing:  # what views say may come in threads of their own
+            if not self._has_landed:
+                self._has_landed = True
+                self._bring_in()
+
+    def _bring_in(self) -> None:
         answer = self._answer
         if isinstance(answer, BaseException):
             self._error = answer
@@ -172,9 +192,9 @@ class Background:
 class Backgrounds:
     """All background cells of a notebook."""
 
-    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link]) -> None:
+    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link], comms: Comms) -> None:
         """`connect` opens a link of its own to the pool, under this name."""
-        self._shell, self._connect = shell, connect
+        self._shell, self._connect, self._comms = shell, connect, comms
         self._cells: list[Background] = []
         self._number = 0
         shell.events.register("pre_run_cell", lambda _: self.land())
@@ -184,7 +204,7 @@ class Backgrounds:
         namespace = self._shell.user_ns
         captured = state.capture(namespace, state.needs(source, namespace), table=state.Table())
         self._number += 1
-        cell = Background(name, self._number, self._connect(f"background-{self._number}"), self._shell)
+        cell = Background(name, self._number, self._connect(f"background-{self._number}"), self._shell, self._comms)
         meanwhile = state.depart(namespace, captured)
         asked = CellAsked(
             cell=CellId(token_hex(16)),

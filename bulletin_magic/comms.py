@@ -13,23 +13,30 @@ from bulletin.state.reducers.widgets import make_comm
 
 KINDS = frozenset({"comm_open", "comm_msg", "comm_close"})
 
-#: Brings a message of a front end to the executor. False where that one is not there any more.
+#: Brings a message of a front end to the executor. False where the notebook's own is to hear it, now and from now on.
 Bring = Callable[[Mapping[str, Any]], bool]
 
 
 class Comms:
-    """Those that the executor of now has opened."""
+    """Those that the executor of now has opened, and those of cells in the background."""
 
     def __init__(self, shell: InteractiveShell, bring: Bring | None = None) -> None:
         """Without `bring` their views are heard by what has come to the notebook, and by nobody on the pool."""
         self._shell, self._bring = shell, bring
-        self._theirs: set[str] = set()
+        self._theirs: dict[str, Bring] = {}
         self._before: dict[str, Callable[..., Any]] = {}
 
-    def say(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...], request: Any = None) -> None:
+    def say(
+        self,
+        kind: str,
+        message: Mapping[str, Any],
+        buffers: tuple[bytes, ...],
+        request: Any = None,
+        bring: Bring | None = None,
+    ) -> None:
         """Say to the front end what a comm of the executor says, on this request or that of now.
 
-        In a terminal nobody hears it.
+        `bring` is for the comms of another executor than that of the notebook's cells. In a terminal nobody hears it.
         """
         kernel: Any = getattr(self._shell, "kernel", None)
         manager: Any = getattr(kernel, "comm_manager", None)
@@ -47,12 +54,13 @@ class Comms:
             buffers=list(buffers),
         )
         if kind == "comm_open":
-            if self._bring is not None:
+            bring = bring or self._bring
+            if bring is not None:
                 self._listen(kernel)
-                self._theirs.add(comm_id)
+                self._theirs[comm_id] = bring
             make_comm(manager, comm_id, content["target_name"])
         elif kind == "comm_close":
-            self._theirs.discard(comm_id)
+            self._theirs.pop(comm_id, None)
             ours = manager.comms.pop(comm_id, None)
             if ours is not None:
                 ours._closed = True  # it has been said
@@ -72,8 +80,10 @@ class Comms:
 
     def _hear(self, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
         kind, comm_id = message["header"]["msg_type"], message["content"].get("comm_id")
-        if comm_id in self._theirs and self._bring is not None:
-            if self._bring(message):
+        bring = self._theirs.get(comm_id)
+        if bring is not None:
+            if bring(message):
                 return None
-            self._theirs.clear()  # their executor is gone: what has come to the notebook goes on by itself
+            # Their executor is gone: what has come to the notebook goes on by itself.
+            self._theirs = {one: its for one, its in self._theirs.items() if its != bring}
         return self._before[kind](stream, ident, message)

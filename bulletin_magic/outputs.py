@@ -7,16 +7,24 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin_magic.comms import KINDS, Comms
+from bulletin_magic.comms import KINDS, Bring, Comms
 from bulletin_magic.display import is_notebook
 
 
 class Outputs:
     """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
 
-    def __init__(self, shell: InteractiveShell, comms: Comms | None = None, *, is_numbered: bool = True) -> None:
-        """`is_numbered`: a value is the `Out[n]` of the cell that runs; else it is shown without a number."""
-        self._shell, self._comms, self._is_numbered = shell, comms or Comms(shell), is_numbered
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        comms: Comms | None = None,
+        *,
+        bring: Bring | None = None,
+        is_numbered: bool = True,
+    ) -> None:
+        """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none."""
+        self._shell, self._comms, self._bring = shell, comms or Comms(shell), bring
+        self._is_numbered = is_numbered
         self._is_dirty = False
 
     def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
@@ -44,7 +52,7 @@ class Outputs:
         elif kind == "payload":
             self._payload(message)
         elif kind in KINDS:
-            self._comms.say(kind, message, buffers)
+            self._comms.say(kind, message, buffers, bring=self._bring)
 
     def flush(self) -> None:
         """Let what was written be seen."""

@@ -1,6 +1,7 @@
 """Widgets of %%gpu cells: what they say reaches the front end, what their views say reaches their callbacks."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ def updates(output: Output) -> list[dict[str, object]]:
     return [said["data"]["state"] for said in output.of("comm_msg")]
 
 
+_VIEW = "application/vnd.jupyter.widget-view+json"
 SLIDER = """%%gpu
 import os
 import ipywidgets as widgets
@@ -52,7 +54,7 @@ slider"""
 def test_a_slider_moves_its_callback_on_the_pool_and_what_that_changes_comes_back(notebook: Notebook) -> None:
     made = notebook.run(SLIDER)
     assert made.error is None, made.shown
-    comm_id = made.of("execute_result")[0]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"]
+    comm_id = made.of("execute_result")[0]["data"][_VIEW]["model_id"]
     assert comm_id in [opened["comm_id"] for opened in made.of("comm_open")]
     assert moved(notebook, comm_id, value=7).stream() == "moved to 7\n"
     assert notebook.value("(slider.value, seen)") == "(7, [(7, True)])"
@@ -160,3 +162,29 @@ def test_what_a_view_says_in_a_thread_of_its_own_is_heard_when_the_cell_has_ende
         if came["msg_type"] == "stream":
             printed.append((came["parent_header"]["msg_id"], came["content"]["text"]))
     assert printed == [(message_id, "cell over\n"), (said, "30.0\n")]
+
+
+def test_a_widget_of_a_background_cell_is_heard_once_the_cell_has_ended(notebook: Notebook, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    waits = f"display(slider)\nwhile not os.path.exists({str(gate)!r}):\n    pass"
+    begun = notebook.start(SLIDER.removesuffix("slider").replace("%%gpu", "%%gpu --background later") + waits)
+    notebook.collect(begun)
+    under: list[dict[str, Any]] = []
+
+    def follow(is_enough: Callable[[dict[str, Any]], bool]) -> None:
+        """Gather what is shown under the cell, until a message is enough."""
+        while True:
+            came = notebook.client.get_iopub_msg(timeout=PATIENCE_S)
+            under.extend([came] if came["parent_header"].get("msg_id") == begun else [])
+            if is_enough(came):
+                return
+
+    follow(lambda _: _VIEW in str(under))
+    comm_id = next(m["content"]["data"][_VIEW]["model_id"] for m in under if _VIEW in m["content"].get("data", {}))
+    said = say(notebook, comm_id, {"value": 5})
+    follow(lambda came: came["parent_header"].get("msg_id") == said and came["content"] == {"execution_state": "idle"})
+    assert Output(under, {}).shown.count("later is still running: its widgets hear nobody until it has ended.") == 1
+    gate.touch()
+    follow(lambda _: "✓ ran" in str(under))
+    assert moved(notebook, comm_id, value=7).stream() == "moved to 7\n"
+    assert notebook.value("(slider.value, seen)") == "(7, [(7, False)])"
