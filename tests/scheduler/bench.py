@@ -4,11 +4,11 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Refuse
+from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
 from gpu_worker.scheduler.explain import Waiting, waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Preemption, QoS, Settings
+from gpu_worker.scheduler.projects import Preemption, Project, QoS, Settings
 from tests.scheduler.referee import Referee
 
 MINUTE = 60_000
@@ -135,6 +135,10 @@ def models(number: int, name: str, gb: int, kind: str = "gpu", milli: int = 1000
     return tuple(ev.Slot(SlotId(f"{word}-{i}"), kind, name, gb * 10**9, milli) for i in range(number))  # type: ignore[arg-type]
 
 
+def project(name: str, parent: str | None = None, **how: object) -> Project:
+    return Project(id=ProjectId(name), parent=ProjectId(parent) if parent else None, **how)  # type: ignore[arg-type]
+
+
 def held(
     session: str, *, n: int = 1, cell: str | None = None, on: tuple[str, ...] = ("gpu-0",), running_ms: int = 0
 ) -> ev.Held:
@@ -150,6 +154,10 @@ def granted(actions: list[Action]) -> list[str]:
 
 def evicted(actions: list[Action]) -> list[str]:
     return [action.lease for action in actions if isinstance(action, Evict)]
+
+
+def reclaimed(actions: list[Action]) -> dict[LeaseId, int]:
+    return {action.lease: action.grace_ms for action in actions if isinstance(action, Reclaim)}
 
 
 def refused(actions: list[Action]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import Settings
-from tests.scheduler.bench import SETTINGS, Bench, slots
+from tests.scheduler.bench import SETTINGS, Bench, project, slots
 from tests.scheduler.test_histories import QUICK, ManyProjects, Pool, Timetable
-from tests.scheduler.test_quotas import Quotas, project
+from tests.scheduler.test_quotas import Quotas
 
 
 class Watch:

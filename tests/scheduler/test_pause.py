@@ -3,9 +3,8 @@
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Pause
-from tests.scheduler.bench import MINUTE, granted, slots
-from tests.scheduler.test_quotas import Quotas, project
-from tests.scheduler.test_reclaim import reclaimed
+from tests.scheduler.bench import MINUTE, granted, project, reclaimed, slots
+from tests.scheduler.test_quotas import Quotas
 
 GRACE = 30_000
 

@@ -4,10 +4,7 @@ import pytest
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler.projects import Budget, Problem, Project, check_projects, guarantees, show_gpus
-
-
-def project(name: str, parent: str | None = None, **how: object) -> Project:
-    return Project(id=ProjectId(name), parent=ProjectId(parent) if parent else None, **how)  # type: ignore[arg-type]
+from tests.scheduler.bench import project
 
 
 def said(*projects: Project, capacity_milli: int | None = None) -> list[tuple[str, str, bool]]:

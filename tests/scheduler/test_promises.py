@@ -3,9 +3,9 @@
 import msgspec
 
 from gpu_worker.scheduler.projects import Budget
-from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, slots
-from tests.scheduler.test_quotas import Quotas, changed, project
-from tests.scheduler.test_reclaim import lent, reclaimed
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, reclaimed, slots
+from tests.scheduler.test_quotas import Quotas, changed
+from tests.scheduler.test_reclaim import lent
 
 HOUR = 60 * MINUTE
 

@@ -7,11 +7,7 @@ from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant
 from gpu_worker.scheduler.projects import Budget, Project, QoS
-from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, refused, slots
-
-
-def project(name: str, parent: str | None = None, **how: object) -> Project:
-    return Project(id=ProjectId(name), parent=ProjectId(parent) if parent else None, **how)  # type: ignore[arg-type]
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, project, refused, slots
 
 
 class Quotas(Bench):

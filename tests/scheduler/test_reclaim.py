@@ -2,15 +2,10 @@
 
 import msgspec
 
-from bulletin.ids import LeaseId, ProjectId, UserName
-from gpu_worker.scheduler.actions import Action, Reclaim
+from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.projects import Preemption, Project
-from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, slots
-from tests.scheduler.test_quotas import Quotas, project
-
-
-def reclaimed(actions: list[Action]) -> dict[LeaseId, int]:
-    return {action.lease: action.grace_ms for action in actions if isinstance(action, Reclaim)}
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, project, reclaimed, slots
+from tests.scheduler.test_quotas import Quotas
 
 
 def lent(*projects: Project) -> Quotas:

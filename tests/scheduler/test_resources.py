@@ -1,22 +1,12 @@
 """Cells that ask for more than a number of slots: GPU types and memory, slices, CPUs, host memory. Step by step."""
 
-import pytest
-
 from gpu_worker.scheduler import events as ev
-from tests.scheduler.bench import MINUTE, Bench, evicted, granted, models, refused, slots
-from tests.scheduler.test_quotas import Quotas, project
-from tests.scheduler.test_reclaim import reclaimed
+from tests.scheduler.bench import MINUTE, Bench, evicted, granted, models, project, reclaimed, refused, slots
+from tests.scheduler.test_quotas import Quotas
 
 GB = 10**9
 A100, A10 = "NVIDIA A100-SXM4-80GB", "NVIDIA A10"
 SLICE = "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
-
-
-@pytest.fixture
-def bench():
-    bench = Bench()
-    yield bench
-    bench.replay()
 
 
 def slot_of(actions: list) -> str:

@@ -1,18 +1,9 @@
 """What people meet, told step by step. Each scenario runs on past its goal."""
 
-import pytest
-
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.projects import DEFAULT_QOS, QoS, Settings
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, held, over, refused, slots
-
-
-@pytest.fixture
-def bench():
-    bench = Bench()
-    yield bench
-    bench.replay()
 
 
 def test_a_free_gpu_is_granted_at_once_and_stays_hot_while_nobody_waits(bench: Bench) -> None:
