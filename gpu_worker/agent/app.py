@@ -368,7 +368,7 @@ class Agent:
             python = self.settings.environments.get(environment, sys.executable if environment == _DEFAULT else "")
             if not python:
                 known = ", ".join([_DEFAULT, *self.settings.environments])
-                raise LookupError(f"there is no environment {environment!r} here; there are: {known}")
+                raise LookupError(f"there is no environment {environment!r} here; --environment takes one of: {known}")
             zygote = self._zygotes[environment] = Zygote(
                 python, self.id, self.settings.preload, self._from_zygote, partial(self._orphaned, environment)
             )
