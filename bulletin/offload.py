@@ -64,9 +64,14 @@ def serve(taker: Taker | None) -> None:
     _taker = taker
 
 
+def is_off() -> bool:
+    """Whether Bulletin is switched off in this process: `BULLETIN=off`."""
+    return os.environ.get("BULLETIN", "").lower() == "off"
+
+
 def taker() -> Taker | None:
     """Who takes the work here and now; None where it runs in place."""
-    if _taker is None or os.environ.get("BULLETIN", "").lower() == "off" or not _taker.is_able:
+    if _taker is None or is_off() or not _taker.is_able:
         return None
     return _taker
 

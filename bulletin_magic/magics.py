@@ -13,7 +13,7 @@ from traitlets import Bool, CaselessStrEnum, Enum, Float, Unicode
 
 from bulletin import state
 from bulletin.errors import BadOption
-from bulletin.offload import Outcome
+from bulletin.offload import Outcome, is_off
 from bulletin.state import modules
 from bulletin_magic.activity import Activity
 from bulletin_magic.background import Background, Backgrounds
@@ -27,7 +27,8 @@ from bulletin_magic.foreground import Foreground
 from bulletin_magic.here import NEVER_BEGAN, describe_fallback, run_here
 from bulletin_magic.line import GpuLine
 from bulletin_magic.mode import Mode
-from bulletin_magic.options import parse
+from bulletin_magic.off import OFF, RanHere, each_here
+from bulletin_magic.options import Options, parse
 from bulletin_magic.pool import Pool
 from bulletin_magic.receipts import Receipt, Receipts
 from bulletin_magic.spread import Spread, Task, names_of
@@ -93,7 +94,7 @@ class BulletinMagics(Magics):
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
-    def cell(self, line: str, cell: str) -> Background | list[object] | None:
+    def cell(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
         """Run this cell on a GPU of the pool, as if it ran here.
 
         The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
@@ -133,9 +134,14 @@ class BulletinMagics(Magics):
         if not cell.strip():
             show_note(self._shell, "The cell is empty: nothing was run.")
             return None
+        if options.is_plan and is_off():
+            show_note(self._shell, OFF)
+            return None
         if options.is_plan:
             self._line.plan(cell, wish)
             return None
+        if is_off() and not options.each:
+            return self._run_off(cell, options)
         if options.is_background:
             started = self._backgrounds.start(cell, options.name, wish)
             return None if options.name else started
@@ -155,6 +161,17 @@ class BulletinMagics(Magics):
         run_here(self._shell, cell, lines_above=0 if self._every_cell.sends(cell) else 1)
         return None
 
+    def _run_off(self, cell: str, options: Options) -> RanHere | None:
+        """Run the cell here, for Bulletin is off."""
+        if not options.is_background:
+            run_here(self._shell, cell, lines_above=1)
+            return None
+        ran = RanHere(options.name, cell, self._shell)
+        if options.name is None:
+            return ran
+        self._shell.user_ns[options.name] = ran
+        return None
+
     def _each(self, cell: str, name: str, wish: Wish) -> list[object]:
         """Run the cell for each element of a variable: its last line's values, and errors in their places."""
         if name not in self._shell.user_ns:
@@ -164,7 +181,8 @@ class BulletinMagics(Magics):
         except TypeError:
             raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
         tasks = [Task(cell, names_of(element), None) for element in elements]
-        outcomes = self.spread(tasks, wish, f"%%gpu --each {name}", None)
+        words = f"%%gpu --each {name}"
+        outcomes = each_here(tasks, self._shell) if is_off() else self.spread(tasks, wish, words, None)
         failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
         if failed:
             number, first = failed[0]
@@ -208,7 +226,10 @@ class BulletinMagics(Magics):
         A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
         that starts with %%cpu runs here.
         """
-        self._line.run(line)
+        if is_off():
+            show_note(self._shell, OFF)
+        else:
+            self._line.run(line)
 
     @cell_magic("remote")  # type: ignore[arg-type]  # see above
     def remote(self, line: str, cell: str) -> None:

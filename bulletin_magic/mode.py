@@ -10,6 +10,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 
+from bulletin.offload import is_off
+from bulletin_magic.off import keep_asking_cells_here
 from bulletin_magic.sorting import computes
 
 _CPU = "%%cpu"
@@ -28,7 +30,7 @@ class Mode:
 
     def serve(self) -> None:
         """Begin: the mode can be switched on, and `%%cpu` is understood."""
-        self._shell.input_transformers_cleanup.append(keep_here)
+        self._shell.input_transformers_cleanup.extend(_REMARKS)
         self._shell.ast_transformers.insert(0, self)  # type: ignore[arg-type]  # it needs no more than `visit`
         self._shell.events.register("pre_execute", self._forget)
         self._shell.events.register("pre_run_cell", self._look)
@@ -38,7 +40,7 @@ class Mode:
         self.options = None
         transforms = self._shell.input_transformers_cleanup
         transformers: list[Any] = self._shell.ast_transformers
-        transforms[:] = [one for one in transforms if one is not keep_here]
+        transforms[:] = [one for one in transforms if one not in _REMARKS]
         transformers[:] = [one for one in transformers if one is not self]
         for event, callback in (("pre_execute", self._forget), ("pre_run_cell", self._look)):
             if callback in self._shell.events.callbacks[event]:
@@ -59,7 +61,7 @@ class Mode:
     def visit(self, tree: Any) -> Any:
         """The tree to run: a call of `%%gpu` with the cell's text, or the tree itself where it stays here."""
         text, self._text = self._text, None  # one tree for one cell: others are of code that the cell runs
-        if text is None or self.options is None or not isinstance(tree, ast.Module):
+        if text is None or self.options is None or is_off() or not isinstance(tree, ast.Module):
             return tree
         if _says_here(text) or not computes(tree, self._knows):
             return tree
@@ -76,6 +78,10 @@ def keep_here(lines: list[str]) -> list[str]:
     if lines and lines[0].strip() == _CPU and any(line.strip() for line in lines[1:]):
         return [f"# {lines[0].lstrip()}", *lines[1:]]
     return lines
+
+
+#: What makes a remark of the first line of a cell that runs here.
+_REMARKS = (keep_here, keep_asking_cells_here)
 
 
 def _says_here(text: str) -> bool:
