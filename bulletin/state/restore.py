@@ -380,7 +380,7 @@ class _Arrival:
     def _bind(self, name: str, value: Any) -> None:
         """IPython holds on to the containers of its history, so those are filled and not replaced."""
         own = self.namespace.get(name)
-        if self.aside is not None and self.is_aside(name):
+        if self.aside is not None and name not in self.bound and self.is_aside(name):  # a second time, we bound it
             self.aside.values[name] = value
             return
         if name in names.HISTORY and isinstance(own, dict) and isinstance(value, dict):

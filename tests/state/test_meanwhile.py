@@ -51,6 +51,13 @@ def test_a_name_that_the_notebook_has_bound_since_keeps_its_value(notebook: Note
     assert (notebook["a"], notebook["n"], notebook["made"], "gone" in notebook.ns) == ("mine", 2, "mine", False)
 
 
+def test_another_name_for_what_the_notebook_has_is_no_change_of_the_notebook(notebook: Notebook) -> None:
+    notebook.local("a = [1]\nb = [2]\nname = 0")
+    applied = send(notebook, "new = a\nname = b\nb.append(3)")()
+    assert applied.aside == {}
+    assert (notebook["new"] is notebook["a"], notebook["name"] is notebook["b"], notebook["b"]) == (True, True, [2, 3])
+
+
 def test_a_value_that_both_have_changed_is_laid_aside_whole(notebook: Notebook) -> None:
     notebook.local("a = [1]\nalso = a\nfree = [0]")
     land = send(notebook, "a.append(2)\nfree.append(1)")
