@@ -187,7 +187,8 @@ class BulletinMagics(Magics):
         if failed:
             number, first = failed[0]
             text = f"{len(failed)} of {len(outcomes)} elements failed; at first number {number}: {type(first).__name__}"
-            show_note(self._shell, f"{text}: {first}. The errors stand in their places.")
+            said = str(first).removesuffix(".")
+            show_note(self._shell, f"{text}: {said}. The errors stand in their places.")
         return [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
 
     def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
@@ -232,11 +233,11 @@ class BulletinMagics(Magics):
             self._line.run(line)
 
     @cell_magic("remote")  # type: ignore[arg-type]  # see above
-    def remote(self, line: str, cell: str) -> None:
+    def remote(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
         """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
         if re.search(r"(^|\s)--gpus\b", line):
             raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")
-        self.cell(f"--gpus 0 {line}", cell)
+        return self.cell(f"--gpus 0 {line}", cell)
 
     @cell_magic("cpu")  # type: ignore[arg-type]  # see above
     def here(self, line: str, cell: str) -> None:
