@@ -544,3 +544,16 @@ def test_an_array_in_a_file_stays_in_its_file(notebook: Notebook, tmp_path: Path
     assert notebook["mm"].tolist() == [1, 2, 0, 0]
     assert np.fromfile(path).tolist() == [1, 2, 0, 0]
     assert "mm" not in applied.bound
+
+
+def test_a_generator_of_torch_is_changed_in_place_and_is_there_for_the_next_cell(notebook: Notebook) -> None:
+    pytest.importorskip("torch")
+    notebook.local(
+        "import torch\ng = torch.Generator().manual_seed(3)\nheld = {'g': g}\nshould = torch.Generator().manual_seed(3)"
+    )
+    notebook.gpu("drawn = torch.rand(2, generator=g)\nnew = [g]")
+    notebook.gpu("more = torch.rand(2, generator=held['g'])\nnewer = [g]")
+    same = "(new[0] is g, newer[0] is g, held['g'] is g)"
+    assert notebook.local(same) == (True, True, True)
+    assert notebook.local("[torch.equal(x, torch.rand(2, generator=should)) for x in (drawn, more)]") == [True, True]
+    assert notebook.local("torch.equal(g.get_state(), should.get_state())") is True

@@ -227,6 +227,27 @@ def fill_optimizer(optimizer: Any, state: tuple[Landing, dict[str, Any]]) -> Non
 
 
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
-    """The one that everybody draws from is each side's own: its state is among what cells rely on."""
+    """The one that everybody draws from is each side's own, as cells rely on its state. Others are what their state is.
+
+    torch's own way makes a tensor of it anew each time, and would replace a generator instead of changing it.
+    """
     torch = sys.modules["torch"]
-    return (getattr, (torch, "default_generator")) if generator is torch.default_generator else NotImplemented
+    if generator is torch.default_generator:
+        return getattr, (torch, "default_generator")
+    if type(generator) is not torch.Generator or generator.device.type != "cpu":
+        return NotImplemented
+    return make_generator, (HERE, bytes(generator.get_state().tolist()))
+
+
+def make_generator(landing: Landing, state: bytes) -> Any:
+    """The old one in this state, or a new one."""
+    torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
+    old = landing.take_twin()
+    generator = torch.Generator()
+    if type(old) is torch.Generator and old.device.type == "cpu":
+        landing.undoable(old.set_state, old.get_state())
+        generator = old
+    elif old is not None:
+        landing.replaced.append((old, generator))
+    generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+    return generator
