@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tests.integration.conftest import Notebook, Output
 from tests.notebooks.percent import Cell, Material
 
-Where = Literal["local", "gpu", "mixed"]
+Where = Literal["local", "gpu", "mixed", "on"]
 _FINGERPRINT = Path(__file__).with_name("fingerprint.py")
 #: Whatever a kernel calls the file of a cell.
 _CELL_FILE = re.compile(r"(?:/[\w.-]+)*/ipykernel_\d+/\d+\.py|<ipython-input-[^>]*>")
@@ -66,13 +66,16 @@ class Player:
             self.notebook.run("%config InteractiveShell.ast_node_interactivity = 'last_expr'")
 
     def play(self, material: Material, where: Where) -> Played:
-        """Run all cells: here, under %%gpu, or by turns."""
+        """Run all cells: here, under %%gpu, by turns, or as they are in a kernel that sends them all."""
+        self.notebook.run("%gpu on" if where == "on" else "pass")
         shown = []
         for place, cell in enumerate(material.cells):
-            shown.append(shown_by(self.notebook.run(source(cell, is_gpu=is_gpu(place, where)))))
-        return Played(tuple(shown), self._left())
+            is_marked = where != "on" and is_gpu(place, where)
+            shown.append(shown_by(self.notebook.run(source(cell, is_gpu=is_marked))))
+        return Played(tuple(shown), self._left(where))
 
-    def _left(self) -> dict[str, str]:
+    def _left(self, where: Where) -> dict[str, str]:
+        self.notebook.run("pass" if where != "on" else "%gpu off")
         asked = self.notebook.run(
             f"(lambda ns: (exec(compile(open({str(_FINGERPRINT)!r}).read(), 'fingerprint', 'exec'), ns),"
             " print(__import__('json').dumps(ns['of_notebook'](get_ipython().user_ns, get_ipython().user_ns_hidden))))"
@@ -90,8 +93,8 @@ class Player:
 
 
 def is_gpu(place: int, where: Where) -> bool:
-    """Whether the cell at this place stands under %%gpu."""
-    return where == "gpu" or (where == "mixed" and place % 2 == 1)
+    """Whether the cell at this place runs on the pool."""
+    return where in {"gpu", "on"} or (where == "mixed" and place % 2 == 1)
 
 
 def source(cell: Cell, *, is_gpu: bool) -> str:

@@ -22,7 +22,10 @@ BY_TURNS = (
     "torch_tensors",
     "torch_transfer",
 )
-CASES = [(name, where) for name in names() for where in ("gpu", "mixed") if where == "gpu" or name in BY_TURNS]
+#: Those that run as they were found, with `%gpu on` before the first cell.
+AS_FOUND = tuple(name for name in names() if name.startswith("colab_"))
+CASES = [(name, "gpu") for name in names() if name not in AS_FOUND]
+CASES += [(name, "mixed") for name in BY_TURNS] + [(name, "on") for name in AS_FOUND]
 
 
 @pytest.fixture
