@@ -121,9 +121,9 @@ class AgentSide:
         if self.is_attached or now_ms - self._attach_ms >= ECHO_MS:
             self.attach(trip, now_ms)
 
-    def leave(self) -> None:
-        """Give the lease back, if there is one."""
-        self.say(say.Leave())
+    def leave(self, *, keeps_cell: bool = False) -> None:
+        """Give the lease back, if there is one, or leave it to the cell that runs there."""
+        self.say(say.Leave(keeps_cell=keeps_cell))
         self.drop()
 
     def drop(self) -> None:

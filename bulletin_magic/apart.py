@@ -21,6 +21,7 @@ from bulletin_magic.facts import (
     CellsFound,
     Failed,
     Finished,
+    LeaveAsked,
     Left,
     Moved,
     Note,
@@ -86,6 +87,11 @@ class Apart(threading.Thread):
         """Press stop."""
         if os.getpid() == self._pid:
             self._link.tell(StopPressed())
+
+    def detach(self) -> None:
+        """The kernel ends, and what runs goes on."""
+        if os.getpid() == self._pid:
+            self._link.tell(LeaveAsked(keeps_cell=True))
 
     def close(self) -> None:
         """End after the cell that runs."""

@@ -106,6 +106,10 @@ class Background:
                 again = f" {self._name}.result() raises it." if self._is_named else ""
                 show_note(self._shell, f"{self._name} failed: {_said(self._error)}.{again}")
 
+    def detach(self) -> None:
+        """The kernel ends, and the cell goes on."""
+        self._apart.detach()
+
     def _bring(self, _: object) -> bool:
         """The view of a widget of the cell has said something: the notebook's own hears it, once there is one."""
         if self.done():
@@ -226,6 +230,11 @@ class Backgrounds:
         for cell in self._cells:
             cell.land_if_done()
         self._cells = [cell for cell in self._cells if not cell.done()]
+
+    def detach(self) -> None:
+        """The kernel ends, and the cells go on."""
+        for cell in self._cells:
+            cell.detach()
 
     def close(self) -> None:
         """The kernel ends."""

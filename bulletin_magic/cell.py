@@ -5,6 +5,7 @@ import os
 import queue
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Self, assert_never
 
@@ -41,12 +42,12 @@ _PATIENCE_PRESSES = 4
 class StopButton:
     """While it is held, SIGINT is told to the link and raises nothing here: no delivery is ever cut in two.
 
-    In a question it raises KeyboardInterrupt as usual, so that `input` ends. SIGTERM, which ends a kernel that is
-    restarted and does not stop by itself, gives the session back first: nobody would ask for the cell's results.
+    In a question it raises KeyboardInterrupt as usual, so that `input` ends. SIGTERM, which ends a kernel that does not
+    end by itself, leaves the pool first, in whatever way: nobody could do it later.
     """
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
+    def __init__(self, link: Link, leave: Callable[[], None]) -> None:
+        self._link, self._leave = link, leave
         self.is_asking = False
         self._presses = 0
         self._before: Any = None
@@ -65,7 +66,7 @@ class StopButton:
 
     def _ended(self, number: int, _frame: FrameType | None) -> None:
         signal.signal(number, self._end_before)
-        self._link.close()
+        self._leave()
         os.kill(os.getpid(), number)
 
     def _pressed(self, _signal: int, _frame: FrameType | None) -> None:
@@ -78,10 +79,18 @@ class StopButton:
 class Conversation:
     """A question to the pool and all that is shown until its answer."""
 
-    def __init__(self, link: Link, shell: InteractiveShell, line: StatusLine, comms: Comms, activity: Activity) -> None:
+    def __init__(
+        self,
+        link: Link,
+        shell: InteractiveShell,
+        line: StatusLine,
+        comms: Comms,
+        activity: Activity,
+        button: StopButton,
+    ) -> None:
         self._link, self._shell, self._line, self._activity = link, shell, line, activity
         self._outputs = Outputs(shell, comms)
-        self._button = StopButton(link)
+        self._button = button
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 

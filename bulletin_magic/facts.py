@@ -78,6 +78,8 @@ class CellAsked(Fact, frozen=True, kw_only=True):
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
     is_whole: bool = False  #: all of the user's cell, with no `%%gpu` line above it
     outlives_kernel: bool = True
+    #: How long the stop button waits before it interrupts: what ends the kernel presses it, too, just before.
+    stop_after_ms: int = 0
     #: The node that has the cell already: it is joined, not sent.
     joins: AgentId | None = None
 
@@ -90,8 +92,11 @@ class CellsAsked(Fact, frozen=True):
     """The user wants to know which cells the nodes have."""
 
 
-class LeaveAsked(Fact, frozen=True):
+class LeaveAsked(Fact, frozen=True, kw_only=True):
     """The user gives the session back, or the kernel ends."""
+
+    #: A cell that runs goes on, for another kernel.
+    keeps_cell: bool = False
 
 
 class StopPressed(Fact, frozen=True):

@@ -17,6 +17,7 @@ from bulletin.state.names import HEARD, users
 from bulletin.wire.messages import CellNote
 from bulletin_magic.display import message_id, show_note
 from bulletin_magic.echoes import Echoes
+from bulletin_magic.ending import Ending
 from bulletin_magic.facts import CellAsked, Finished, Moved, Pictured, Wish
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
@@ -45,12 +46,12 @@ class Foreground:
         echoes: Echoes,
         *,
         sends: Callable[[str], bool],
-        outlives_kernel: Callable[[], bool],
+        ending: Ending,
         take_receipt: Callable[[Receipt], None],
     ) -> None:
-        """`sends` says whether a text is a whole cell of the notebook; `outlives_kernel` whether cells outlive it."""
+        """`sends` says whether a text is a whole cell of the notebook."""
         self._shell, self._pool, self._echoes = shell, pool, echoes
-        self._sends, self._outlives_kernel, self._take_receipt = sends, outlives_kernel, take_receipt
+        self._sends, self._ending, self._take_receipt = sends, ending, take_receipt
         self._turn = threading.RLock()  # comms may come in threads of their own
         self._is_bringing = False
         self.shared = SharedState()
@@ -158,6 +159,7 @@ class Foreground:
             number=cell_number(self._shell),
             parts=(),
             joins=note.agent,
+            stop_after_ms=self._ending.stop_after_ms,
         )
         answer, input_error = self._pool.converse(asked)
         assert isinstance(answer, Finished)
@@ -201,7 +203,8 @@ class Foreground:
             message=message_id(self._shell),
             max_wait_ms=max_wait_ms,
             is_call=is_call or check is not None,
-            outlives_kernel=self._outlives_kernel(),
+            outlives_kernel=self._ending.outlives_kernel,
+            stop_after_ms=self._ending.stop_after_ms,
             is_whole=self._sends(cell),
         )
         return asked, sent

@@ -2,9 +2,7 @@
 
 from bulletin.units import show_duration
 from bulletin.wire.messages import CellNote, Found
-
-#: As many characters of a cell's name as tell it from others.
-_SHORT = 8
+from bulletin_magic.trip import SHORT
 
 
 def describe_found(found: Found) -> str:
@@ -22,7 +20,7 @@ def describe_found(found: Found) -> str:
 def _describe(note: CellNote) -> str:
     label = f" [{note.label}]" if note.label else ""
     state = "in a notebook that is there" if note.is_attended else note.state
-    return f"{note.cell[:_SHORT]}{label}  {note.line}  ({state}, {note.node}, began {show_duration(note.since_ms)} ago)"
+    return f"{note.cell[:SHORT]}{label}  {note.line}  ({state}, {note.node}, began {show_duration(note.since_ms)} ago)"
 
 
 def choose(found: Found, name: str) -> CellNote | None:

@@ -158,12 +158,12 @@ class Link:
         if self._pid == os.getpid():
             self._post(event, None)
 
-    def close(self, patience_s: float = 1.0) -> None:
-        """Give the session back and end the thread."""
+    def close(self, patience_s: float = 1.0, *, keeps_cell: bool = False) -> None:
+        """Give the session back, or leave it to the cell that runs there, and end the thread."""
         if self._pid != os.getpid() or not self._thread.is_alive():
             return
         self._is_closing = True
-        self._post(LeaveAsked(), Deliveries())
+        self._post(LeaveAsked(keeps_cell=keeps_cell), Deliveries())
         self._thread.join(patience_s)
 
     def _post(self, event: Event, outbox: Deliveries | None) -> None:

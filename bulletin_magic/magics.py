@@ -22,6 +22,7 @@ from bulletin_magic.completion import complete
 from bulletin_magic.debugging import Debugging
 from bulletin_magic.display import show_note
 from bulletin_magic.echoes import Echoes
+from bulletin_magic.ending import Ending
 from bulletin_magic.facts import Pictured, Wish
 from bulletin_magic.foreground import Foreground
 from bulletin_magic.here import NEVER_BEGAN, describe_fallback, run_here
@@ -61,8 +62,20 @@ class BulletinMagics(Magics):
     on_restart = CaselessStrEnum(
         ["detach", "cancel"],
         "detach",
-        help="What becomes of a %%gpu cell whose kernel dies: detach: it goes on, and `%gpu attach` in your "
-        "next kernel has all of it. cancel: it is ended after half a minute.",
+        help="What becomes of a %%gpu cell that runs when its kernel is restarted or dies: detach: it goes on, and "
+        "`%gpu attach` in your next kernel has all of it. cancel: it is ended; after half a minute if the kernel died.",
+    ).tag(config=True)
+    on_shutdown = CaselessStrEnum(
+        ["detach", "cancel"],
+        "cancel",
+        help="What becomes of a %%gpu cell that runs when its kernel is shut down, by you or because its server is "
+        "stopped: cancel: it is ended. detach: it goes on, as with on_restart.",
+    ).tag(config=True)
+    stop_after_s = Float(
+        0.2,
+        min=0.0,
+        help="How long the stop button waits before it interrupts a %%gpu cell, in seconds. Jupyter presses it too, "
+        "just before it restarts a kernel, and a cell that shall go on must not hear that.",
     ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -71,13 +84,14 @@ class BulletinMagics(Magics):
         self._every_cell, self._receipts = Mode(shell), Receipts()
         self._comms = Comms(shell, self._bring)
         echoes = Echoes(shell, self._comms)
-        self._pool = Pool(shell, self._comms, echoes, lambda: Activity(shell, self.activity_every_s))
+        self._ending = Ending(shell, self)
+        self._pool = Pool(shell, self._comms, echoes, self._ending, lambda: Activity(shell, self.activity_every_s))
         self._foreground = Foreground(
             shell,
             self._pool,
             echoes,
             sends=self._every_cell.sends,
-            outlives_kernel=lambda: self.on_restart == "detach",
+            ending=self._ending,
             take_receipt=self._take_receipt,
         )
         self._line = GpuLine(shell, self._pool, self._foreground, self._every_cell, self._receipts)
@@ -85,6 +99,7 @@ class BulletinMagics(Magics):
         self._debugging = Debugging(shell, self._foreground.debug)
         self._debugging.serve()
         self._every_cell.serve()
+        self._ending.serve(self._detach)
         said = os.environ.get("BULLETIN", "").lower()
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
@@ -259,6 +274,13 @@ class BulletinMagics(Magics):
             self._pool.leave()
             self._comms.close()
             self._debugging.stop()
+            self._ending.stop()
+
+    def _detach(self) -> None:
+        """The kernel ends: what runs on the pool goes on."""
+        if self._pool.is_own:
+            self._backgrounds.detach()
+            self._pool.detach()
 
     def leave(self) -> None:
         """Close, and let the notebook's cells alone."""

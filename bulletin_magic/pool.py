@@ -10,10 +10,11 @@ from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic import discovery, glance
 from bulletin_magic.activity import Activity
-from bulletin_magic.cell import Conversation
+from bulletin_magic.cell import Conversation, StopButton
 from bulletin_magic.comms import Comms
 from bulletin_magic.display import StatusLine
 from bulletin_magic.echoes import Echoes
+from bulletin_magic.ending import Ending
 from bulletin_magic.facts import (
     CellAsked,
     CellsAsked,
@@ -37,9 +38,15 @@ class Pool:
     """The pool of this notebook, and the link on which its cells go there. Nothing is connected before it is needed."""
 
     def __init__(
-        self, shell: InteractiveShell, comms: Comms, echoes: Echoes, make_activity: Callable[[], Activity]
+        self,
+        shell: InteractiveShell,
+        comms: Comms,
+        echoes: Echoes,
+        ending: Ending,
+        make_activity: Callable[[], Activity],
     ) -> None:
         self._shell, self._comms, self._echoes, self._make_activity = shell, comms, echoes, make_activity
+        self._ending = ending
         self._place: discovery.Place | None = None
         self._link: Link | None = None
         self._is_busy, self._pid = False, os.getpid()
@@ -78,6 +85,11 @@ class Pool:
             self._link.close()
             self._link = None
 
+    def detach(self) -> None:
+        """The kernel ends: let a cell that runs go on for another one, and give everything else back."""
+        if self._link is not None and self.is_own:
+            self._link.tell(LeaveAsked(keeps_cell=True))
+
     def check_free(self) -> None:
         """Raise NoPool where this process, or this moment, is not one for the pool."""
         if not self.is_own:
@@ -95,7 +107,9 @@ class Pool:
         conversation = None
         try:
             activity = self._make_activity()
-            conversation = Conversation(self._connect(line), self._shell, line, self._comms, activity)
+            link = self._connect(line)
+            button = StopButton(link, lambda: link.close(keeps_cell=self._ending.keeps_cells))
+            conversation = Conversation(link, self._shell, line, self._comms, activity, button)
             return conversation.hold(asked), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:

@@ -88,8 +88,8 @@ class Session:
                 self._broker.look(now_ms)
             case CellsAsked():
                 self._broker.look(now_ms, say.Find())
-            case LeaveAsked():
-                self._leave()
+            case LeaveAsked(keeps_cell=keeps_cell):
+                self._leave(keeps_cell=keeps_cell)
             case StopPressed():
                 if self._trip is not None and not self._trip.stop(now_ms):
                     self._abandon(self._trip)
@@ -132,10 +132,12 @@ class Session:
         elif self._agent.is_attached:
             self._ship(self._trip)
 
-    def _leave(self) -> None:
-        where = self.where
+    def _leave(self, *, keeps_cell: bool) -> None:
+        where, trip = self.where, self._trip
         self._broker.withdraw()
-        self._agent.leave()
+        self._agent.leave(keeps_cell=keeps_cell and trip is not None and trip.may_go_on)
+        if keeps_cell and trip is not None:  # whoever waits for it hears that
+            self._fail(CellStopped(trip.how_kept))
         self._end_trip()
         self._deliver(Left(where))
 

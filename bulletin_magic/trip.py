@@ -24,6 +24,8 @@ from bulletin_magic.facts import (
 #: Outputs are acknowledged after so many, or after so long.
 SEEN_COUNT, SEEN_MS = 64, 100
 STOP_NOTE_MS, GIVE_UP_MS = 2_000, 10_000
+#: As many characters of a cell's name as tell it from others.
+SHORT = 8
 NEVER_RAN = "The cell was stopped before it ran."
 
 #: What an agent says about one cell.
@@ -81,6 +83,7 @@ class Trip:
         self._ended: say.Ended | None = None
         self._receiver: Receiver | None = None
         self.stops = 0
+        self._stop_due_ms: int | None = None
         self._stop_note_ms: int | None = None
         self._give_up_ms: int | None = None
         #: Why the lease is over, if the broker said so while results were coming in.
@@ -100,7 +103,7 @@ class Trip:
     @property
     def deadline_ms(self) -> int | None:
         """When `tick` has something to do."""
-        dues = (self._seen_due_ms, self._stop_note_ms, self._give_up_ms, self._wait_until_ms)
+        dues = (self._seen_due_ms, self._stop_due_ms, self._stop_note_ms, self._give_up_ms, self._wait_until_ms)
         return min((due for due in dues if due is not None), default=None)
 
     @property
@@ -288,6 +291,7 @@ class Trip:
         if self.phase is Phase.RETURNING:
             self._ended = self._receiver = None
             self.move(Phase.RUNNING)
+        self._stop_due_ms = None
         if self.stops > 1 or (self.stops and not is_stop_heard):
             self._to_agent(say.Stop(cell=self.cell, hard=self.stops > 1), ())
 
@@ -303,16 +307,38 @@ class Trip:
         """The stop button: an interrupt, then the end of the process. False: there is only leaving it."""
         self.stops += 1
         if self.phase is Phase.RUNNING and self.stops == 1:
-            self._stop_note_ms = now_ms + STOP_NOTE_MS
-            self._to_agent(say.Stop(cell=self.cell), ())
+            self._stop_due_ms = now_ms + self.asked.stop_after_ms
+            self._stop_note_ms = self._stop_due_ms + STOP_NOTE_MS
+            self._interrupt_if_due(now_ms)
         elif self.phase is Phase.RUNNING and self.stops == 2:
-            self._stop_note_ms, self._give_up_ms = None, now_ms + GIVE_UP_MS
+            self._stop_due_ms = self._stop_note_ms = None
+            self._give_up_ms = now_ms + GIVE_UP_MS
             self._to_agent(say.Stop(cell=self.cell, hard=True), ())
         elif self.phase is Phase.RETURNING and self.stops == 1:
             self.note("The cell has ended and its results are on their way. Press stop again to leave them behind.")
         else:
             return False
         return True
+
+    def _interrupt_if_due(self, now_ms: int) -> None:
+        if self._stop_due_ms is not None and self._stop_due_ms <= now_ms:
+            self._stop_due_ms = None
+            if self.phase is Phase.RUNNING:  # else it has ended, and its results are on their way
+                self._to_agent(say.Stop(cell=self.cell), ())
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the node has all that the cell needs to go on without this kernel."""
+        return self.phase in {Phase.RUNNING, Phase.RETURNING}
+
+    @property
+    def how_kept(self) -> str:
+        """What the end of the kernel means for a cell that goes on where it can, for the user."""
+        if not self.may_go_on:
+            return NEVER_RAN
+        return (
+            f"The kernel ends and the cell goes on: `%gpu attach {self.cell[:SHORT]}` in the next kernel has all of it."
+        )
 
     @property
     def how_left(self) -> str:
@@ -329,6 +355,7 @@ class Trip:
         """Do what is due. False: the node did not answer the stop, and there is only leaving the cell."""
         if self._seen_due_ms is not None and self._seen_due_ms <= now_ms:
             self._acknowledge()
+        self._interrupt_if_due(now_ms)
         if self._stop_note_ms is not None and self._stop_note_ms <= now_ms:
             self._stop_note_ms = None
             if self.phase is Phase.RUNNING:

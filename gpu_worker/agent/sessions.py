@@ -66,6 +66,7 @@ class Session:
         self.executor: Executor | None = None
         self.is_ready = False
         self._is_over = False
+        self._is_left = False  #: its kernel has said that it ends
         self.is_joined = False  #: its kernel is not the one that sent the cell
         self._used: set[CellId] = set()
         self.is_wanted = False  #: somebody waits for its place: it goes after this cell
@@ -286,7 +287,7 @@ class Session:
 
     async def attach(self, route: bytes, message: wire.Attach) -> None:
         """The ticket was right: this connection is the session's. Send again what it has missed."""
-        self.route, self.heard_ms = route, now_ms()
+        self.route, self.heard_ms, self._is_left = route, now_ms(), False
         cell = self.cell or self.last
         about: dict[str, Any] = {}
         if cell is not None:
@@ -329,12 +330,20 @@ class Session:
             case wire.Stop():
                 if self.cell is not None and self.cell.id == message.cell:
                     self._stop(self.cell, hard=message.hard)
-            case wire.Leave():
-                self.finish_soon(End.LEFT)
+            case wire.Leave(keeps_cell=keeps_cell):
+                self._leave(keeps_cell=keeps_cell)
             case wire.Ping():
                 await self._tell(wire.Pong())
             case wire.Attach():
                 pass  # the agent's own business; it has happened
+
+    def _leave(self, *, keeps_cell: bool) -> None:
+        """The kernel has no use for the session; its cell may go on for another kernel."""
+        cell = self.cell or self.last
+        if not keeps_cell or cell is None:
+            self.finish_soon(End.LEFT)
+            return
+        self._is_left, self.route, cell.outlives_kernel = True, None, True
 
     async def _seen(self, message: wire.Seen) -> None:
         cell = self._cell_of(message.cell)
@@ -357,7 +366,7 @@ class Session:
     def look(self) -> None:
         """Once a second: whether the kernel is there for what its cell says, and what to do if it is not."""
         cell = self.cell or self.last
-        silent_ms = now_ms() - self.heard_ms
+        silent_ms = _UNREAD_MS if self._is_left else now_ms() - self.heard_ms
         self._late.read(is_read=silent_ms < _UNREAD_MS)
         if cell is None:
             return
@@ -378,7 +387,7 @@ class Session:
     @property
     def is_attended(self) -> bool:
         """Whether its kernel is there, as far as one knows."""
-        return now_ms() - self.heard_ms < _GONE_MS
+        return not self._is_left and now_ms() - self.heard_ms < _GONE_MS
 
     def note(self) -> wire.CellNote | None:
         """What it has for its user, if anything. The node's agent fills its own name in."""
@@ -408,7 +417,7 @@ class Session:
         self.prepare = structs.replace(
             self.prepare, session=message.session, kernel=message.kernel, ticket=message.ticket
         )
-        self.route, self.is_joined, self.heard_ms = None, True, now_ms()
+        self.route, self.is_joined, self.heard_ms, self._is_left = None, True, now_ms(), False
         return ""
 
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:

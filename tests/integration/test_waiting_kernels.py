@@ -40,11 +40,12 @@ def _signs_after(text: str, signs: list[str]) -> int:
     return 0 if place is None else signs[place:].count("sign")
 
 
-def test_a_kernel_that_is_restarted_leaves_the_queue_and_takes_its_cell_along(
+def test_a_kernel_that_is_restarted_leaves_the_queue_and_takes_a_cell_along_that_shall_not_outlive_it(
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
 ) -> None:
     pool = start_pool("--slots", "1")
     first, second = open_notebook(pool), open_notebook(pool)
+    first.run("%config BulletinMagics.on_restart = 'cancel'")
     stubborn = "while True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass"
     first.start_until(f"%%gpu\nimport time\nprint('started', flush=True)\n{stubborn}", shows="started")
     second.start_until("%%gpu\n1", shows="1st in line")

@@ -138,8 +138,11 @@ class Return(Message, frozen=True, kw_only=True, tag="return"):
     is_whole: bool = False
 
 
-class Leave(Message, frozen=True, tag="leave"):
+class Leave(Message, frozen=True, kw_only=True, tag="leave"):
     """The kernel is done with the session."""
+
+    #: The kernel ends, and the cell that runs goes on for another one.
+    keeps_cell: bool = False
 
 
 class Noticed(Message, frozen=True, kw_only=True, tag="noticed"):
