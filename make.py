@@ -3,7 +3,7 @@
 
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, then the tests; ARGS go to pytest
-    python3 make.py soak [N]         links cut and notebooks killed at N random moments (20); takes long
+    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20); takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade

@@ -63,7 +63,8 @@ class BulletinMagics(Magics):
         ["detach", "cancel"],
         "detach",
         help="What becomes of a %%gpu cell that runs when its kernel is restarted or dies: detach: it goes on, and "
-        "`%gpu attach` in your next kernel has all of it. cancel: it is ended; after half a minute if the kernel died.",
+        "`%gpu attach` in your next kernel has all of it. cancel: it is ended; if the kernel died, after "
+        "half a minute (three times `Pool.away`).",
     ).tag(config=True)
     on_shutdown = CaselessStrEnum(
         ["detach", "cancel"],

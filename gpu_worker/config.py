@@ -28,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     run_as_user: bool
     keep_ms: int
     keep_results_ms: int
+    away_ms: int
     journal_bytes: int
     advertise: str
     idle_exit_ms: int
@@ -108,11 +109,18 @@ class Pool(Configurable):
         help="Seconds that the outputs and results of a cell are kept whose notebook did not take them, after its "
         "executor is gone. Example: 600",
     ).tag(config=True)
+    away = Float(
+        10.0,
+        min=0.001,
+        help="Seconds of silence after which a notebook that has a cell counts as away: the agent then takes results "
+        "into a file, so that the slot is free for others. After three times as long a cell is ended that shall not "
+        "outlive its notebook; after six times as long one that prints waits for nobody. Example: 30",
+    ).tag(config=True)
     journal_limit = Float(
         64.0,
         min=1,
-        help="What is kept of the outputs of one cell, in MB, on the agent's disk. Where no notebook reads for a "
-        "minute, the oldest go; else the cell waits for its notebook.",
+        help="What is kept of the outputs of one cell, in MB, on the agent's disk. Where no notebook reads for six "
+        "times `away`, the oldest go; else the cell waits for its notebook.",
     ).tag(config=True)
     idle_exit = Float(
         0.0, min=0, help="Seconds without any kernel or lease after which the pool ends by itself. 0: never."
@@ -183,6 +191,7 @@ class Pool(Configurable):
             run_as_user=self.run_as_user,
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
+            away_ms=max(1, round(self.away * 1000)),
             journal_bytes=round(self.journal_limit * 10**6),
             advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),

@@ -34,14 +34,12 @@ _STATUS_WAIT_S = 2.0
 _BEGAN_S = 0.03
 #: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
 _AGAIN_S = (0.5, 2.0)
-#: A kernel that was silent for so long while it has a cell is not there: its link is down, or it is dead.
-_AWAY_MS = 10_000
-#: After so long another kernel may join its cell: it has not even answered once.
+#: After so long another kernel may join the cell of one that is silent: it has not even answered once.
 _GONE_MS = 3_000
-#: A cell that does not outlive its kernel is ended.
-_ALONE_MS = 30_000
+#: After so many times `away_ms` of silence a cell that does not outlive its kernel is ended.
+_ALONE = 3
 #: From then on, a cell that prints does not wait for it.
-_UNREAD_MS = 60_000
+_UNREAD = 6
 
 #: How a session reaches its kernel, and the broker. Either may be gone: what they are given may be lost.
 ToKernel = Callable[[bytes, wire.Message, Sequence[Blob]], Awaitable[None]]
@@ -366,15 +364,16 @@ class Session:
     def look(self) -> None:
         """Once a second: whether the kernel is there for what its cell says, and what to do if it is not."""
         cell = self.cell or self.last
-        silent_ms = _UNREAD_MS if self._is_left else now_ms() - self.heard_ms
-        self._late.read(is_read=silent_ms < _UNREAD_MS)
+        away_ms = self._settings.away_ms
+        silent_ms = _UNREAD * away_ms if self._is_left else now_ms() - self.heard_ms
+        self._late.read(is_read=silent_ms < _UNREAD * away_ms)
         if cell is None:
             return
-        cell.journal.read(is_read=silent_ms < _UNREAD_MS)
+        cell.journal.read(is_read=silent_ms < _UNREAD * away_ms)
         is_vain = cell.lacks > 0 or not cell.outlives_kernel  # it will never begin, or nobody wants it
-        if self.cell is not None and is_vain and silent_ms >= _ALONE_MS:
+        if self.cell is not None and is_vain and silent_ms >= _ALONE * away_ms:
             self.finish_soon(End.KERNEL_GONE)
-        elif cell.results is not None and cell.lost is None and silent_ms >= _AWAY_MS and not self._is_over:
+        elif cell.results is not None and cell.lost is None and silent_ms >= away_ms and not self._is_over:
             try:
                 cell.results.keep()
                 if cell.results.is_safe:  # one after the other: they share the executor's pipe

@@ -19,8 +19,9 @@ class Relay:
         self._is_whole = threading.Event()
         self._is_closed = False
         self._threads: list[threading.Thread] = []
-        self._left: int | None = None
-        self.passed = 0  #: bytes to notebooks, since `count`
+        self._left: dict[bool, int | None] = {}
+        #: Bytes to notebooks (True) and to the agent (False), since `count`.
+        self.passed = {True: 0, False: 0}
         self.was_cut = threading.Event()
 
     def lead(self, address: str) -> None:
@@ -35,17 +36,17 @@ class Relay:
         self._threads.append(thread)
         thread.start()
 
-    def count(self, cut_after: int | None = None) -> None:
-        """Count from 0, and cut the link after so many bytes to notebooks."""
+    def count(self, cut_after: int | None = None, *, to_notebook: bool = True) -> None:
+        """Count from 0, and cut the link after so many bytes to notebooks, or to the agent."""
         with self._lock:
-            self.passed, self._left = 0, cut_after
+            self.passed, self._left = {True: 0, False: 0}, {to_notebook: cut_after}
         self.was_cut.clear()
 
     def cut(self) -> None:
         """Break every connection; new ones hear nothing."""
         with self._lock:
             self._is_whole.clear()
-            self._left = None
+            self._left = {}
             for end in self._open:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)  # their threads wake up and close them
@@ -81,12 +82,12 @@ class Relay:
                 for source, target in ((notebook, agent), (agent, notebook)):
                     self._start(self._pass, source, target, source is agent)
 
-    def _pass(self, source: socket.socket, target: socket.socket, is_counted: bool) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket, to_notebook: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_PIECE):
-                data = self._count(data) if is_counted else data
+                data = self._count(data, to_notebook)
                 target.sendall(data)
-                if is_counted and self._left == 0:
+                if self._left.get(to_notebook) == 0:
                     self.cut()
         with self._lock:  # the other direction has ended when neither is listed any more
             self._open.discard(source)
@@ -97,10 +98,11 @@ class Relay:
                 with contextlib.suppress(OSError):
                     target.shutdown(socket.SHUT_RDWR)
 
-    def _count(self, data: bytes) -> bytes:
+    def _count(self, data: bytes, to_notebook: bool) -> bytes:
         with self._lock:
-            if self._left is not None:
-                data = data[: self._left]
-                self._left -= len(data)
-            self.passed += len(data)
+            left = self._left.get(to_notebook)
+            if left is not None:
+                data = data[:left]
+                self._left[to_notebook] = left - len(data)
+            self.passed[to_notebook] += len(data)
         return data
