@@ -20,9 +20,13 @@ class Relay:
         self._is_closed = False
         self._threads: list[threading.Thread] = []
         self._left: dict[bool, int | None] = {}
+        self._is_holding = False
+        self._may_pass = threading.Event()
+        self._may_pass.set()
         #: Bytes to notebooks (True) and to the agent (False), since `count`.
         self.passed = {True: 0, False: 0}
         self.was_cut = threading.Event()
+        self.was_held = threading.Event()
 
     def lead(self, address: str) -> None:
         """Pass on what comes to this address."""
@@ -40,7 +44,21 @@ class Relay:
         """Count from 0, and cut the link after so many bytes to notebooks, or to the agent."""
         with self._lock:
             self.passed, self._left = {True: 0, False: 0}, {to_notebook: cut_after}
+            self._is_holding = False
         self.was_cut.clear()
+
+    def hold(self, after: int, *, to_notebook: bool) -> None:
+        """Count from 0, and after so many bytes to notebooks, or to the agent, let none pass there until `release`."""
+        with self._lock:
+            self.passed, self._left = {True: 0, False: 0}, {to_notebook: after}
+            self._is_holding = True
+        self.was_held.clear()
+
+    def release(self) -> None:
+        """Let all that is held pass."""
+        with self._lock:
+            self._left = {}
+        self._may_pass.set()
 
     def cut(self) -> None:
         """Break every connection; new ones hear nothing."""
@@ -60,6 +78,7 @@ class Relay:
         """The end."""
         self._is_closed = True
         self.cut()
+        self.release()
         self.mend()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -85,9 +104,14 @@ class Relay:
     def _pass(self, source: socket.socket, target: socket.socket, to_notebook: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_PIECE):
-                data = self._count(data, to_notebook)
-                target.sendall(data)
-                if self._left.get(to_notebook) == 0:
+                now, later = self._count(data, to_notebook)
+                target.sendall(now)
+                if self._left.get(to_notebook) == 0 and self._is_holding:
+                    self._may_pass.clear()
+                    self.was_held.set()
+                    self._may_pass.wait()
+                    target.sendall(later)
+                elif self._left.get(to_notebook) == 0:
                     self.cut()
         with self._lock:  # the other direction has ended when neither is listed any more
             self._open.discard(source)
@@ -98,11 +122,12 @@ class Relay:
                 with contextlib.suppress(OSError):
                     target.shutdown(socket.SHUT_RDWR)
 
-    def _count(self, data: bytes, to_notebook: bool) -> bytes:
+    def _count(self, data: bytes, to_notebook: bool) -> tuple[bytes, bytes]:
+        """What may pass, and what may not yet, or never."""
         with self._lock:
             left = self._left.get(to_notebook)
+            size = len(data) if left is None else min(left, len(data))
             if left is not None:
-                data = data[:left]
-                self._left[to_notebook] = left - len(data)
-            self.passed[to_notebook] += len(data)
-        return data
+                self._left[to_notebook] = left - size
+            self.passed[to_notebook] += size
+        return data[:size], data[size:]
