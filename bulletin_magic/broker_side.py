@@ -18,6 +18,8 @@ from bulletin_magic.facts import Action, Deliver, Failed, ToBroker, Waiting
 ECHO_MS = 1_000
 SILENT_MS = 5_000
 GREET_MS, LOOK_MS = 10_000, 5_000
+#: The next time, for one that has left a greeting unanswered: if it is back, it is connected again by then.
+GREET_AGAIN_MS = 1_500
 #: What may have been lost on a broken connection is said again after so long.
 REPEAT_MS = 5_000
 
@@ -46,6 +48,7 @@ class BrokerSide:
         #: When the request was sent, or the broker spoke of it last.
         self._request_ms = 0
         self._greet_by_ms: int | None = None
+        self._was_given_up = False  #: a greeting ran out, and nothing was heard since
         self._look_by_ms: int | None = None
         self._question: say.Look | say.Find = say.Look()
         self._is_cell_under_way = self._was_heard_in_cell = self._was_restarted = False
@@ -74,7 +77,7 @@ class BrokerSide:
             self._say(request)
             return
         if not self._was_welcome:
-            self._greet_by_ms = now_ms + GREET_MS
+            self._greet_by_ms = now_ms + (GREET_AGAIN_MS if self._was_given_up else GREET_MS)
         if self._standing is Standing.STRANGE:
             self._greet(now_ms)
 
@@ -96,7 +99,7 @@ class BrokerSide:
 
     def hear(self, message: say.ToKernel, now_ms: int) -> News | None:
         """Take a message in; what concerns the cell or the lease is returned."""
-        self._heard_ms = now_ms
+        self._heard_ms, self._was_given_up = now_ms, False
         news = self._understand(message, now_ms)
         self._was_heard_in_cell = True
         return news
@@ -200,7 +203,7 @@ class BrokerSide:
             self._look_by_ms = None
             self._act(Deliver(Failed(self._no_answer())))
         if self._greet_by_ms is not None and self._greet_by_ms <= now_ms:
-            self._standing = Standing.STRANGE
+            self._standing, self._was_given_up = Standing.STRANGE, True
             self._forget_request()
             return self._no_answer()
         return None

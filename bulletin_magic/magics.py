@@ -168,7 +168,7 @@ class BulletinMagics(Magics):
                 ran = self._foreground.run(cell, wish, max_wait_ms=options.max_wait_ms)
             except NEVER_BEGAN as error:
                 if not options.fallback:
-                    raise
+                    raise self._every_cell.advise(error, cell) from None
                 why = error
             else:
                 self._foreground.land(ran)

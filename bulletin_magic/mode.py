@@ -10,11 +10,13 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 
+from bulletin.errors import BulletinError, NoPool
 from bulletin.offload import is_off
 from bulletin_magic.off import keep_asking_cells_here
 from bulletin_magic.sorting import computes
 
 _CPU = "%%cpu"
+_MEANWHILE = "Meanwhile, `%gpu off` runs cells here, and `%gpu on --fallback cpu` those that the pool does not run."
 
 
 class Mode:
@@ -49,6 +51,12 @@ class Mode:
     def sends(self, text: str) -> bool:
         """Whether this text is the cell that the mode sends now: all of it, with no `%%gpu` above."""
         return text == self._sent
+
+    def advise(self, error: BulletinError, text: str) -> BulletinError:
+        """The error of a cell that the pool did not run; where it was the mode that sent it, with what to do."""
+        if not isinstance(error, NoPool) or not self.sends(text):
+            return error
+        return NoPool(error.problem, f"{error.remedy} {_MEANWHILE}")
 
     def _forget(self) -> None:
         self._text = self._sent = None

@@ -27,6 +27,9 @@ def test_without_a_pool_the_cell_runs_here_and_reads_as_ever(open_notebook: Call
 
 def test_every_cell_may_fall_back(open_notebook: Callable[..., Notebook]) -> None:
     notebook = open_notebook(BULLETIN_CONNECTION_FILE="/nowhere/connection.json")
+    notebook.run("%gpu on")
+    assert "Meanwhile, `%gpu off` runs cells here" in notebook.run("1 + 1").shown
+    assert "Meanwhile" not in notebook.run("%%gpu\n1 + 1").shown
     notebook.run("%gpu on --fallback cpu")
     done = notebook.run("y = 3\ny + 1")
     assert _HERE in done.shown

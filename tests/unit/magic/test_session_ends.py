@@ -6,6 +6,7 @@ from bulletin.errors import CellLost, MalformedMessage, NoPool, NotAllowed, Refu
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin_magic.facts import (
+    Failed,
     Finished,
     Garbled,
 )
@@ -58,6 +59,32 @@ def test_a_broker_that_never_answers_is_no_pool() -> None:
     assert isinstance(failure(stage), NoPool)
     stage.do(cell("c2"))
     assert stage.said_to_broker()[-1] == HELLO
+
+
+def test_only_the_first_cell_waits_long_for_a_broker_that_does_not_answer() -> None:
+    """Each says hello again; one that is back is waited for as at first, once it has been heard."""
+    stage = Stage()
+    for name, wait_ms in (("c1", 10_000), ("c2", 1_500), ("c3", 1_500)):
+        stage.do(cell(name))
+        assert stage.said_to_broker()[-1] == HELLO
+        stage.wait(wait_ms - 1)
+        assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+        stage.wait(1)
+        assert isinstance(failure(stage), NoPool)
+    stage.broker(say.Unknown())
+    stage.do(cell("c4"))
+    stage.wait(9_999)
+    assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+
+
+def test_a_broker_that_comes_back_late_takes_the_next_cell_at_once() -> None:
+    stage = Stage()
+    stage.do(cell())
+    stage.wait(10_000)
+    stage.seen()
+    stage.welcome()
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
 
 
 def test_a_dead_executor_is_a_lost_cell_with_its_cause() -> None:
