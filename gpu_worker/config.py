@@ -111,7 +111,7 @@ class Pool(Configurable):
     ).tag(config=True)
     away = Float(
         10.0,
-        min=0.001,
+        min=1.5,
         help="Seconds of silence after which a notebook that has a cell counts as away: the agent then takes results "
         "into a file, so that the slot is free for others. After three times as long a cell is ended that shall not "
         "outlive its notebook; after six times as long one that prints waits for nobody. Example: 30",
@@ -191,7 +191,7 @@ class Pool(Configurable):
             run_as_user=self.run_as_user,
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
-            away_ms=max(1, round(self.away * 1000)),
+            away_ms=round(self.away * 1000),
             journal_bytes=round(self.journal_limit * 10**6),
             advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),

@@ -34,7 +34,7 @@ _STATUS_WAIT_S = 2.0
 _BEGAN_S = 0.03
 #: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
 _AGAIN_S = (0.5, 2.0)
-#: After so long another kernel may join the cell of one that is silent: it has not even answered once.
+#: After so long, or `away_ms`, another kernel may join the cell of one that is silent: it has not even answered once.
 _GONE_MS = 3_000
 #: After so many times `away_ms` of silence a cell that does not outlive its kernel is ended.
 _ALONE = 3
@@ -386,7 +386,7 @@ class Session:
     @property
     def is_attended(self) -> bool:
         """Whether its kernel is there, as far as one knows."""
-        return not self._is_left and now_ms() - self.heard_ms < _GONE_MS
+        return not self._is_left and now_ms() - self.heard_ms < min(_GONE_MS, self._settings.away_ms)
 
     def note(self) -> wire.CellNote | None:
         """What it has for its user, if anything. The node's agent fills its own name in."""

@@ -93,7 +93,7 @@ def test_a_finished_cell_outlives_its_notebook_and_its_executor(
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
     """Somebody else has its slot by then."""
-    pool = start_pool("--slots", "1", "--Pool.away=1")
+    pool = start_pool("--slots", "1", "--Pool.away=2")
     first, second = open_notebook(pool), open_notebook(pool)
     gate = start(first, tmp_path)
     kill(first)
@@ -127,7 +127,7 @@ def test_a_cell_whose_notebook_is_there_is_not_handed_over(
 def test_a_cell_that_shall_not_outlive_its_notebook_is_ended(
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
-    pool = start_pool("--slots", "1", "--Pool.away=1")
+    pool = start_pool("--slots", "1", "--Pool.away=2")
     first = open_notebook(pool)
     first.run("%config BulletinMagics.on_restart = 'cancel'")
     start(first, tmp_path)

@@ -19,7 +19,7 @@ ROUNDS = int(os.environ.get("BULLETIN_SOAK", "3"))
 SEED = int(os.environ.get("BULLETIN_SEED") or random.SystemRandom().randrange(2**32))
 #: For how long the link is cut, and after what silence the agent takes a notebook for away. A soak has what users have;
 #: else both are shorter by the same factor.
-CUT_S, AWAY_S = (30.0, 10.0) if "BULLETIN_SOAK" in os.environ else (3.0, 1.0)
+CUT_S, AWAY_S = (30.0, 10.0) if "BULLETIN_SOAK" in os.environ else (6.0, 2.0)
 #: It takes a lot along, prints in two streams, shows, asks nothing, and hands back more than a window; then says that
 #: its code is over.
 LONG = """%%gpu
