@@ -2,7 +2,7 @@
 
 from difflib import get_close_matches
 
-COMMANDS = ("status", "receipts", "vars", "push NAMES", "reset", "on", "off", "stop", "attach", "connect PATH")
+COMMANDS = ("status", "receipts", "vars", "push NAMES", "pull", "reset", "on", "off", "stop", "attach", "connect PATH")
 
 
 def advise(line: str) -> str:

@@ -5,7 +5,11 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import BadOption
+from bulletin.errors import BadOption, StayedBehind
+from bulletin.state.handles import LOST
+from bulletin.state.holdings import Home
+from bulletin.state.names import OUTCOME
+from bulletin_magic import pulling
 from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.display import cell_text, show_note
 from bulletin_magic.facts import CellsAsked, CellsFound, LeaveAsked, Left, PictureAsked, Pictured, Wish
@@ -13,7 +17,7 @@ from bulletin_magic.foreground import Foreground
 from bulletin_magic.holdings import describe_holdings
 from bulletin_magic.left import choose, describe_found
 from bulletin_magic.mode import Mode
-from bulletin_magic.moves import call_of, describe_pushed, describe_reset, refuse_stayed
+from bulletin_magic.moves import describe_pushed, describe_reset, refuse_stayed, variables
 from bulletin_magic.options import parse
 from bulletin_magic.plan import describe_plan, describe_wait
 from bulletin_magic.pool import Pool
@@ -47,7 +51,9 @@ class GpuLine:
         elif verb == "vars" and not rest:
             self._vars()
         elif verb == "push" and rest:
-            self._push(list(dict.fromkeys(rest.replace(",", " ").split())))
+            self._push(variables(rest, verb, self._shell.user_ns))
+        elif verb == "pull":
+            self._pull(variables(rest, verb, self._shell.user_ns))
         elif verb == "reset" and not rest:
             self._reset()
         elif verb == "stop" and not rest:
@@ -116,9 +122,35 @@ class GpuLine:
 
     def _push(self, names: list[str]) -> None:
         """Let a cell on the pool mention the names: what it needs is sent."""
-        source, wish = call_of(names, self._shell.user_ns), self._foreground.wish or Wish()
-        answer = self._foreground.call(source, wish, refuse_stayed(names))
+        wish = self._foreground.wish or Wish()
+        answer = self._foreground.call("\n".join(names), wish, refuse_stayed(names))
         show_note(self._shell, describe_pushed(names, answer))
+
+    def _pull(self, names: list[str]) -> None:
+        """Ask what is only on the pool to come, once more; say of each variable what came of it."""
+        self._pool.check_free()
+        shared, wish, namespace = self._foreground.shared, self._foreground.wish, self._shell.user_ns
+        looked: Pictured | str | None = self._pool.look() if shared.lease is not None else None
+        held = shared.holdings(namespace, is_kept=True)
+        away = pulling.away(held, names, namespace)
+        if not away:
+            show_note(self._shell, pulling.describe_here(names))
+            return
+        is_kept = wish is not None and self._foreground.is_kept(looked)
+        lost = [StayedBehind(one.name, one.kind, LOST) for one in away.values() if one.home is Home.GONE or not is_kept]
+        there = [name for name, one in away.items() if one.home is Home.THERE] if is_kept else []
+        if wish is not None and there:
+            try:
+                answer = self._foreground.call(pulling.source_of(there, held, namespace), wish, lambda _: None)
+                stayed = namespace.get(OUTCOME, [])
+            finally:
+                namespace.pop(OUTCOME, None)
+            for text in pulling.describe_pulled(there, stayed, answer):
+                show_note(self._shell, text)
+        elif len(lost) == 1:
+            raise lost[0]
+        for error in lost:
+            show_note(self._shell, str(error))
 
     def _reset(self) -> None:
         """End the executor: what is only there is gone, what is here stays."""

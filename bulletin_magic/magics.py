@@ -232,6 +232,7 @@ class BulletinMagics(Magics):
             %gpu receipts [N]    what the last N cells of this notebook cost (20)
             %gpu vars            the variables of this notebook that are on the pool
             %gpu push NAMES      send these variables now, so that the next cell need not
+            %gpu pull [NAMES]    try again to bring what is only on the pool, and say why something stays there
             %gpu reset           end the process on the pool; the next cell has a fresh one, with your variables
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu

@@ -1,4 +1,4 @@
-"""`%gpu push` and `%gpu reset`: what they ask of the pool, and what is said of it."""
+"""`%gpu push` and `%gpu reset`: what they take, and what is said of it."""
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
@@ -11,20 +11,21 @@ from bulletin.units import show_size
 from bulletin_magic.facts import Finished
 
 
-def call_of(names: Sequence[str], namespace: Mapping[str, object]) -> str:
-    """The cell that mentions the names, and does nothing else.
+def variables(line: str, verb: str, namespace: Mapping[str, object]) -> list[str]:
+    """The names of variables that a line lists, each once.
 
     Raises
     ------
     BadOption
         For what is no variable of this notebook.
     """
+    names = list(dict.fromkeys(line.replace(",", " ").split()))
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise BadOption(f"`%gpu push` takes names of variables, and {name!r} is none.")
+            raise BadOption(f"`%gpu {verb}` takes names of variables, and {name!r} is none.")
         if name not in namespace or not is_users(name):
             raise BadOption(f"There is no variable {name!r} in this notebook.")
-    return "\n".join(names)
+    return names
 
 
 def refuse_stayed(names: Sequence[str]) -> Callable[[state.Captured], None]:
@@ -40,7 +41,7 @@ def refuse_stayed(names: Sequence[str]) -> Callable[[state.Captured], None]:
 
 def describe_pushed(names: Sequence[str], finished: Finished) -> str:
     """What came of it, in a line."""
-    return f"{_listed(names)} {_are(names)} on the pool now; {show_size(finished.sent_bytes)} were sent."
+    return f"{listed(names)} {are(names)} on the pool now; {show_size(finished.sent_bytes)} were sent."
 
 
 def describe_reset(held: Holdings, *, had: bool) -> str:
@@ -48,13 +49,15 @@ def describe_reset(held: Holdings, *, had: bool) -> str:
     lost = [value.name for value in held.values if value.home is Home.THERE]
     if not had:
         return "This notebook has no process on the pool. The next cell there starts in a fresh one."
-    gone = f" {_listed(lost)} {'was' if len(lost) == 1 else 'were'} only there, and {_are(lost)} gone." if lost else ""
+    gone = f" {listed(lost)} {'was' if len(lost) == 1 else 'were'} only there, and {are(lost)} gone." if lost else ""
     return f"The process on the pool has ended. The next cell there starts in a fresh one, with your variables.{gone}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """As a person lists them: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _are(names: Sequence[str]) -> str:
+def are(names: Sequence[str]) -> str:
+    """The verb for them."""
     return "is" if len(names) == 1 else "are"
