@@ -85,6 +85,22 @@ def test_a_widget_of_the_notebook_is_updated_live_by_a_cell(notebook: Notebook) 
     assert notebook.value("bar.value") == "3"
 
 
+def test_callbacks_of_a_widget_of_the_notebook_run_in_the_notebook_whoever_has_set_them(notebook: Notebook) -> None:
+    """What a cell does to the widget is there when the cell does it."""
+    made = notebook.run(
+        "import ipywidgets as widgets, os\nhome, moves = os.getpid(), []\n"
+        "def follow(change):\n    moves.append((change['new'], os.getpid() == home))\n"
+        "slider = widgets.IntSlider(max=9)\nslider.observe(follow, 'value')\nslider.model_id"
+    )
+    assert made.result is not None
+    comm_id = made.result.strip("'")
+    notebook.run("%%gpu\nslider.value = 3\nslider.observe(lambda change: print('home', os.getpid() == home), 'value')")
+    assert notebook.value("moves") == "[(3, False)]"
+    assert moved(notebook, comm_id, value=5).stream() == "home True\n"
+    assert notebook.value("moves") == "[(3, False), (5, True)]"
+    assert notebook.run("%%gpu\nprint(slider.value, moves)").stream() == "5 [(3, False), (5, True)]\n"
+
+
 def test_an_output_widget_catches_what_the_cell_prints_in_it(notebook: Notebook) -> None:
     notebook.run("import ipywidgets as widgets")
     message_id = notebook.start(
