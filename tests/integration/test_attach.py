@@ -69,9 +69,8 @@ def start(notebook: Notebook, folder: Path, stop: int = 0) -> Path:
 
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_a_running_cell_is_joined_by_another_notebook(
-    number: int, start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+    number: int, pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
-    pool = start_pool("--slots", "1")
     first, second = open_notebook(pool), open_notebook(pool)
     draw = random.Random(os.urandom(8) if ROUNDS > 3 else number)
     gate = start(first, tmp_path, stop=draw.randrange(1, 300))
@@ -110,9 +109,8 @@ def test_a_finished_cell_outlives_its_notebook_and_its_executor(
 
 
 def test_a_cell_whose_notebook_is_there_is_not_handed_over(
-    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+    pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
-    pool = start_pool("--slots", "1")
     first, second = open_notebook(pool), open_notebook(pool)
     gate = start(first, tmp_path)
     name = id_when(second, "in a notebook that is there")
