@@ -113,8 +113,9 @@ class Pool(Configurable):
         10.0,
         min=1.5,
         help="Seconds of silence after which a notebook that has a cell counts as away: the agent then takes results "
-        "into a file, so that the slot is free for others. After three times as long a cell is ended that shall not "
-        "outlive its notebook; after six times as long one that prints waits for nobody. Example: 30",
+        "into a file, so that the slot is free for others, and gives up a cell whose variables have not all come; the "
+        "notebook sends it again. After three times as long a cell is ended that shall not outlive its notebook; after "
+        "six times as long one that prints waits for nobody. Example: 30",
     ).tag(config=True)
     journal_limit = Float(
         64.0,

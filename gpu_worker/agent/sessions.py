@@ -370,8 +370,9 @@ class Session:
         if cell is None:
             return
         cell.journal.read(is_read=silent_ms < _UNREAD * away_ms)
-        is_vain = cell.lacks > 0 or not cell.outlives_kernel  # it will never begin, or nobody wants it
-        if self.cell is not None and is_vain and silent_ms >= _ALONE * away_ms:
+        # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
+        is_vain = cell.lacks > 0 or (not cell.outlives_kernel and silent_ms >= _ALONE * away_ms)
+        if self.cell is not None and is_vain and silent_ms >= away_ms:
             self.finish_soon(End.KERNEL_GONE)
         elif cell.results is not None and cell.lost is None and silent_ms >= away_ms and not self._is_over:
             try:

@@ -29,7 +29,7 @@ def relay() -> Iterator[Relay]:
 def pool(relay: Relay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
     """A pool of one slot whose agent is reached through the relay, and shares no memory with notebooks."""
     folder = tmp_path_factory.mktemp("pool") / "p"
-    started = PoolProcess(folder, "--slots", "1", f"--Pool.advertise={relay.address}")
+    started = PoolProcess(folder, "--slots", "1", f"--Pool.advertise={relay.address}", "--Pool.away=2")
     relay.lead(keys.read_private(folder / "agent.json", keys.AgentFile).address)
     (folder / "door").unlink()
     yield started
