@@ -1,14 +1,46 @@
-"""The Tab key behind %%gpu and %gpu: their options and commands."""
+"""The Tab key behind %%gpu and %gpu: their options and commands, and nothing else."""
 
-from typing import Any
+from IPython.core.completer import (
+    CompletionContext,
+    IPCompleter,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin_magic.commands import COMMANDS
 from bulletin_magic.options import BACKGROUND, FLAGS, OPTIONS, WAYS
 
+_WITH_OPTIONS = {"%%gpu", "%%GPU", "%%remote"}
 
-def complete(_: Any, event: Any) -> list[str]:
-    """IPython's hook for a line that starts with either: the words that may stand where the cursor is."""
-    if event.command.startswith("%%"):
+
+@context_matcher(identifier="bulletin")  # type: ignore[untyped-decorator]  # IPython does not say
+def match(context: CompletionContext) -> SimpleMatcherResult:
+    """The words that may stand where the cursor is; none on other lines.
+
+    A matcher and not a hook: to what a hook finds, IPython adds the names that Python would have there.
+    """
+    found = [word for word in _words(context) if word.startswith(context.token)]
+    return {"completions": [SimpleCompletion(word) for word in found], "suppress": bool(found), "ordered": True}
+
+
+def _words(context: CompletionContext) -> list[str]:
+    before = context.text_until_cursor[: len(context.text_until_cursor) - len(context.token)].split()
+    if context.cursor_line == 0 and before and before[0] in _WITH_OPTIONS:
         return [*OPTIONS, *WAYS, *FLAGS, BACKGROUND]
-    words = event.line[: -len(event.symbol)] if event.symbol else event.line
-    return [command.partition(" ")[0] for command in COMMANDS] if len(words.split()) == 1 else []
+    return [command.partition(" ")[0] for command in COMMANDS] if before == ["%gpu"] else []
+
+
+def serve(shell: InteractiveShell) -> None:
+    """Let the shell's Tab key ask us."""
+    completer = shell.Completer
+    if isinstance(completer, IPCompleter) and match not in completer.custom_matchers:
+        completer.custom_matchers.append(match)
+
+
+def stop(shell: InteractiveShell) -> None:
+    """Ask us no more."""
+    completer = shell.Completer
+    if isinstance(completer, IPCompleter) and match in completer.custom_matchers:
+        completer.custom_matchers.remove(match)

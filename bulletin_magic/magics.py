@@ -15,10 +15,10 @@ from bulletin import state
 from bulletin.errors import BadOption
 from bulletin.offload import Outcome, is_off
 from bulletin.state import modules
+from bulletin_magic import completion
 from bulletin_magic.activity import Activity
 from bulletin_magic.background import Background, Backgrounds
 from bulletin_magic.comms import Comms
-from bulletin_magic.completion import complete
 from bulletin_magic.debugging import Debugging
 from bulletin_magic.display import show_note
 from bulletin_magic.echoes import Echoes
@@ -105,8 +105,7 @@ class BulletinMagics(Magics):
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
         atexit.register(self.close)
-        for magic in ("%gpu", "%%gpu", "%%remote"):
-            shell.set_hook("complete_command", complete, str_key=magic)  # type: ignore[no-untyped-call]  # IPython's
+        completion.serve(shell)
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
@@ -288,6 +287,7 @@ class BulletinMagics(Magics):
         """Close, and let the notebook's cells alone."""
         self.close()
         self._every_cell.stop()
+        completion.stop(self._shell)
 
     def _bring(self, message: Mapping[str, Any]) -> bool:
         return self._foreground.bring(message)

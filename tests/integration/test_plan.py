@@ -120,3 +120,9 @@ def test_the_tab_key_knows_options_and_commands(notebook: Notebook) -> None:
     assert matches("%%gpu --pl") == ["--plan"]
     assert matches("%%gpu --gpus 2 --ti") == ["--time"]
     assert matches("%gpu v") == ["vars"]
+    everything = matches("%%gpu --")
+    assert {"--gpus", "--max-wait", "--plan", "--background"} <= set(everything)
+    assert [word for word in everything if not word.startswith("--") or not word[2].islower()] == []
+    assert "--print" not in everything  # Python's names stay out of it
+    assert "print" not in matches("%gpu ")
+    assert matches("%%gpu\npri") == ["print"]
