@@ -21,15 +21,19 @@ def match(context: CompletionContext) -> SimpleMatcherResult:
 
     A matcher and not a hook: to what a hook finds, IPython adds the names that Python would have there.
     """
-    found = [word for word in _words(context) if word.startswith(context.token)]
-    return {"completions": [SimpleCompletion(word) for word in found], "suppress": bool(found), "ordered": True}
+    kind, words = _words(context)
+    found = [SimpleCompletion(word, type=kind) for word in words if word.startswith(context.token)]
+    return {"completions": found, "suppress": bool(found), "ordered": True}
 
 
-def _words(context: CompletionContext) -> list[str]:
+def _words(context: CompletionContext) -> tuple[str, list[str]]:
+    """What the list of a front end calls them, and the words."""
     before = context.text_until_cursor[: len(context.text_until_cursor) - len(context.token)].split()
     if context.cursor_line == 0 and before and before[0] in _WITH_OPTIONS:
-        return [*OPTIONS, *WAYS, *FLAGS, BACKGROUND]
-    return [command.partition(" ")[0] for command in COMMANDS] if before == ["%gpu"] else []
+        return "option", [*OPTIONS, *WAYS, *FLAGS, BACKGROUND]
+    if before == ["%gpu"]:
+        return "command", [command.partition(" ")[0] for command in COMMANDS]
+    return "", []
 
 
 def serve(shell: InteractiveShell) -> None:

@@ -12,7 +12,7 @@ from bulletin_magic.facts import Pictured
 from bulletin_magic.receipts import Receipt, describe_place, line
 
 _WAITING_SHOWN = 10
-_SLOT_HEAD = ("node", "slot", "memory", "state", "who")
+_SLOT_HEAD = ("node", "slot", "state", "who", "memory")
 _WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
 
 
@@ -87,9 +87,10 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
 def _html(pictured: Pictured, sentences: Sequence[str], last: Sequence[str]) -> str:
     picture = pictured.picture
     slots = [
-        (slot.node, slot.name, show_size(slot.memory_bytes) if slot.memory_bytes else "", slot.state, slot.user or "")
+        (slot.node, slot.name, slot.state, slot.user or "", show_size(slot.memory_bytes) if slot.memory_bytes else "")
         for slot in picture.slots
     ]
+    shown = len(_SLOT_HEAD) - (not any(slot.memory_bytes for slot in picture.slots))  # CPU slots have none of their own
     waiting = [
         (
             ordinal(one.position),
@@ -102,7 +103,7 @@ def _html(pictured: Pictured, sentences: Sequence[str], last: Sequence[str]) -> 
         for one in picture.waiting[:_WAITING_SHOWN]
     ]
     parts = [f"<div>{html.escape(sentence)}</div>" for sentence in sentences]
-    parts.append(table.as_html(_SLOT_HEAD, slots, {2}) if slots else "")
+    parts.append(table.as_html(_SLOT_HEAD[:shown], [slot[:shown] for slot in slots], {4}) if slots else "")
     parts += (
         [f"<div>Waiting: {len(picture.waiting)}.</div>", table.as_html(_WAITING_HEAD, waiting, {4})] if waiting else []
     )
