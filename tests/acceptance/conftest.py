@@ -3,11 +3,14 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.acceptance.hub import Hub
+from tests.acceptance.lab import Gate, Lab
 
 #: A browser of root, in a closed network, that asks nobody anything.
 _FLAGS = [
@@ -35,11 +38,12 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     assert hub.left_over() == []
 
 
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """An empty Chromium. CI has it.
+@contextmanager
+def tab(width: int, height: int) -> Iterator[Page]:
+    """An empty tab of Chromium. CI has it.
 
-    For one test only: Playwright keeps an event loop in this thread while it runs, and other tests have theirs.
+    Not for longer than a file of tests: Playwright keeps an event loop in this thread while it runs, and other tests
+    have theirs.
     """
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -47,7 +51,30 @@ def page() -> Iterator[Page]:
         pytest.skip("there is no chromium on PATH")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
-        page = browser.new_page(viewport={"width": 1280, "height": 1500})
-        page.set_default_timeout(PATIENCE_MS)
-        yield page
+        context = browser.new_context(viewport={"width": width, "height": height})
+        context.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        yield context.new_page()
         browser.close()
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """An empty browser for one test."""
+    with tab(1280, 1500) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def lab(hub: Hub) -> Iterator[Lab]:
+    """JupyterLab with ada in it, for all tests of a file; each opens notebooks of its own."""
+    with tab(1180, 1400) as page:
+        yield Lab(hub, page, "ada")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """Closed, and open when the test is over, whatever became of it: nothing waits there for ever."""
+    gate = Gate(tmp_path)
+    yield gate
+    gate.open()

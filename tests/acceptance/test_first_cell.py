@@ -7,16 +7,9 @@ from playwright.sync_api import Page, expect
 
 from tests.acceptance.conftest import PATIENCE_MS
 from tests.acceptance.hub import REPOSITORY, Hub
+from tests.acceptance.lab import log_in
 
 pytestmark = pytest.mark.browser
-
-
-def log_in(hub: Hub, page: Page, user: str, password_file: str = "password") -> None:
-    """Through the hub's own form."""
-    page.goto(f"{hub.address}/hub/login")
-    page.fill("#username_input", user)
-    page.fill("#password_input", (hub.run / password_file).read_text())
-    page.click("#login_submit")
 
 
 def test_a_student_logs_in_and_runs_the_first_gpu_cell(hub: Hub, page: Page) -> None:
