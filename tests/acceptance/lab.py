@@ -108,15 +108,19 @@ class Notebook:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._lab.end_kernel_of(self.path)
 
-    def open(self) -> Self:
-        """Open it by its path, and wait for its kernel: Lab forgets what is run before it has spoken."""
+    def open(self, *, is_free: bool = True) -> Self:
+        """Open it by its path, and wait for its kernel: Lab forgets what is run before it has spoken.
+
+        Not `is_free`: the kernel has a cell under way.
+        """
         with self.page.expect_websocket(lambda socket: "/channels" in socket.url) as kernel:
             self._lab.choose("File", "Open from Path…")
             dialog = self.page.locator(".jp-Dialog")
             dialog.get_by_role("textbox").fill(self.path)
             dialog.get_by_role("button", name="Open").click()
         kernel.value.wait_for_event("framereceived")
-        self.ready()
+        if is_free:
+            self.ready()
         expect(self.panel.locator(":focus")).to_have_count(1)  # Lab takes the cursor once, when all is built
         return self
 
@@ -163,13 +167,18 @@ class Notebook:
             self.wait(number)
 
     def press(self, button: str) -> None:
-        """Press a button of the notebook's own bar, by what it says."""
-        self.panel.get_by_role("toolbar").get_by_role("button", name=button).click()
+        """Press a button of the notebook's own bar, by what it says; the key that does the same may follow."""
+        name = re.compile(rf"^{re.escape(button)}( \(.*\))?$")
+        self.panel.get_by_role("toolbar").get_by_role("button", name=name).click()
+
+    def save(self) -> None:
+        """Write it into its file."""
+        self.press("Save and create checkpoint")
+        expect(self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")).to_have_count(0)
 
     def outputs(self, number: int) -> list[dict[str, Any]]:
         """What a cell shows, as the saved file has it: the same for the same outputs, byte by byte."""
-        self.press("Save and create checkpoint")
-        expect(self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")).to_have_count(0)
+        self.save()
         outputs: list[dict[str, Any]] = self._lab.saved(self.path)[number]["outputs"]
         return outputs
 
@@ -181,8 +190,12 @@ def picture(name: str, shown: Locator | Sequence[Locator]) -> None:
     parts = [shown] if isinstance(shown, Locator) else shown
     page = parts[0].page
     page.mouse.move(0, 0)
+    parts[0].scroll_into_view_if_needed()
     boxes = [box for box in (part.bounding_box() for part in parts) if box is not None]
     left, top = min(box["x"] for box in boxes), min(box["y"] for box in boxes)
     right, bottom = max(box["x"] + box["width"] for box in boxes), max(box["y"] + box["height"] for box in boxes)
+    floor = page.locator(".jp-NotebookPanel:visible").bounding_box()
+    assert floor is not None
+    assert bottom <= floor["y"] + floor["height"], f"the picture {name} does not fit into the window"
     area = {"x": left, "y": top, "width": right - left, "height": bottom - top}
     page.screenshot(path=_PICTURES / f"{name}.png", clip=area)  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""A tab that is closed, a kernel that dies, and one that is restarted, each in the middle of a cell."""
+
+import os
+import re
+import signal
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.acceptance.lab import Gate, Lab, Notebook, picture
+
+pytestmark = pytest.mark.browser
+
+LONG = """%%gpu --label training
+import sys
+from IPython.display import HTML
+seen = display("epoch 0", display_id=True)
+for epoch in range(12):
+    if epoch == 6:
+        wait()
+    print(f"epoch {epoch}: löss {1 / (epoch + 1):.3f}")
+    if epoch % 4 == 0:
+        print("a warning at", epoch, file=sys.stderr)
+        seen.update(f"epoch {epoch}")
+        display(HTML(f"<b>{epoch}</b>"))
+losses = [1 / (epoch + 1) for epoch in range(12)]
+len(losses)"""
+
+
+def shown(notebook: Notebook, number: int) -> list[dict[str, Any]]:
+    """All that a cell shows, less the numbers of prompts."""
+    outputs = notebook.outputs(number)
+    for output in outputs:
+        output.pop("execution_count", None)
+    return outputs
+
+
+def pid_of_kernel(notebook: Notebook, number: int) -> int:
+    """What the cell with `here` in it shows."""
+    return int(notebook.output(number).locator("pre").inner_text())
+
+
+def test_a_cell_whose_tab_is_closed_goes_on_and_its_variables_are_there(lab: Lab, gate: Gate) -> None:
+    with lab.notebook("closed", gate.cell, LONG, "len(losses)") as notebook:
+        notebook.run(0)
+        notebook.start(1)
+        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        notebook.save()
+        closed, gone = lab.page, lab.page.context.new_page()
+        closed.close()
+        gate.open()
+        lab.enter(gone)
+        notebook.open()
+        expect(notebook.output(1)).to_contain_text("epoch 5:")  # what had been seen is in the file
+        notebook.run(2)
+        expect(notebook.output(2)).to_contain_text("12")
+
+
+def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: Lab, gate: Gate) -> None:
+    with lab.notebook(
+        "killed", f"{gate.cell}\nhere", LONG, "%gpu attach", "%gpu attach ", "sum(losses) > 3"
+    ) as notebook:
+        notebook.run(0)
+        notebook.start(1)
+        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        notebook.save()
+        closed, again = lab.page, lab.page.context.new_page()
+        closed.close()
+        lab.enter(again)
+        notebook.open(is_free=False)
+        os.kill(pid_of_kernel(notebook, 0), signal.SIGKILL)
+        notebook.page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
+        notebook.run(2)
+        found = re.search(
+            r"^(\w{8}) \[training\]  import sys  \(running", notebook.output(2).inner_text(), re.MULTILINE
+        )
+        assert found is not None
+        notebook.edit(3)
+        notebook.page.keyboard.press("End")
+        notebook.page.keyboard.type(found[1])
+        notebook.start(3)
+        expect(notebook.output(3)).to_contain_text("epoch 5:")
+        gate.open()
+        notebook.wait(3)
+        picture("attach", [notebook.cell(2), notebook.cell(3)])
+        notebook.run(4)
+        expect(notebook.output(4)).to_contain_text("True")
+        attached = shown(notebook, 3)
+        notebook.run(0, 1)
+        assert attached == shown(notebook, 1)
+        assert "epoch 11:" in str(attached)
+
+
+def test_restarting_the_kernel_ends_its_cell_as_it_ends_one_of_the_notebook(lab: Lab, gate: Gate) -> None:
+    cell = LONG.replace("training", "restarted")
+    with lab.notebook("restarted", gate.cell, cell, "'here' in dir()", "%gpu attach", "%%gpu\n6 * 7") as notebook:
+        notebook.run(0)
+        notebook.start(1)
+        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        notebook.press("Restart the kernel")
+        notebook.page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
+        expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[ ]:")
+        notebook.run(2, 3, 4)
+        expect(notebook.output(2)).to_contain_text("False")
+        assert "[restarted]" not in notebook.output(3).inner_text()
+        expect(notebook.output(4)).to_contain_text("42")  # the slot is free: the cell did not go on
