@@ -225,6 +225,11 @@ class Backgrounds:
             namespace[name] = cell
         return cell
 
+    @property
+    def under_way(self) -> list[str]:
+        """A line about each that has not ended."""
+        return [cell.status for cell in self._cells if not cell.done()]
+
     def land(self) -> None:
         """Bring the variables of those that have ended, in the order in which they were begun."""
         for cell in self._cells:

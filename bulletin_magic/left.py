@@ -8,8 +8,10 @@ from bulletin_magic.trip import SHORT
 def describe_found(found: Found) -> str:
     """A line for each cell, and what to type."""
     lines = [_describe(note) for note in found.cells]
-    if any(not note.is_attended for note in found.cells):
-        lines.append("`%gpu attach ID` shows all that such a cell printed, and brings its variables here.")
+    free = [note for note in found.cells if not note.is_attended]
+    if free:
+        name, whose = (free[0].cell[:_SHORT], "this") if len(free) == 1 else ("ID", "such a")
+        lines.append(f"`%gpu attach {name}` shows all that {whose} cell printed, and brings its variables here.")
     elif not lines:
         lines.append("No node has a cell of yours that this notebook could join.")
     if found.missing:

@@ -10,6 +10,7 @@ from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
 from bulletin.state.names import OUTCOME
 from bulletin_magic import pulling
+from bulletin_magic.background import Backgrounds
 from bulletin_magic.commands import advise, stands_above_code
 from bulletin_magic.display import cell_text, show_note
 from bulletin_magic.facts import CellsAsked, CellsFound, LeaveAsked, Left, PictureAsked, Pictured, Wish
@@ -33,10 +34,16 @@ class GpuLine:
     """Shows and changes where the cells of a notebook run. Each verb raises BulletinError."""
 
     def __init__(
-        self, shell: InteractiveShell, pool: Pool, foreground: Foreground, every_cell: Mode, receipts: Receipts
+        self,
+        shell: InteractiveShell,
+        pool: Pool,
+        foreground: Foreground,
+        backgrounds: Backgrounds,
+        every_cell: Mode,
+        receipts: Receipts,
     ) -> None:
         self._shell, self._pool, self._foreground = shell, pool, foreground
-        self._every_cell, self._receipts = every_cell, receipts
+        self._backgrounds, self._every_cell, self._receipts = backgrounds, every_cell, receipts
 
     def run(self, line: str) -> None:
         """Do what a line says. Raises BadOption for one that is not understood."""
@@ -94,7 +101,8 @@ class GpuLine:
         answer, _ = self._pool.converse(PictureAsked())
         assert isinstance(answer, Pictured)
         last = self._receipts.last(_LAST_SHOWN)
-        self._shell.display_pub.publish(panel(answer, self._pool.words, self._every_cell.options, last))
+        mode, meanwhile = self._every_cell.options, self._backgrounds.under_way
+        self._shell.display_pub.publish(panel(answer, self._pool.words, mode, last, meanwhile))
 
     def _switch_on(self, options: str) -> None:
         parsed = parse(options)

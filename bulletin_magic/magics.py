@@ -95,8 +95,8 @@ class BulletinMagics(Magics):
             ending=self._ending,
             take_receipt=self._take_receipt,
         )
-        self._line = GpuLine(shell, self._pool, self._foreground, self._every_cell, self._receipts)
         self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms)
+        self._line = GpuLine(shell, self._pool, self._foreground, self._backgrounds, self._every_cell, self._receipts)
         self._debugging = Debugging(shell, self._foreground.debug)
         self._debugging.serve()
         self._every_cell.serve()

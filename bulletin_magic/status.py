@@ -16,9 +16,14 @@ _SLOT_HEAD = ("node", "slot", "state", "who", "memory")
 _WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
 
 
-def panel(pictured: Pictured, place: str, mode: str | None, receipts: Sequence[Receipt]) -> dict[str, str]:
-    """The panel as a bundle of MIME types. `mode` are the options of every cell, or None where cells run here."""
-    own = list(_own(pictured, mode))
+def panel(
+    pictured: Pictured, place: str, mode: str | None, receipts: Sequence[Receipt], meanwhile: Sequence[str] = ()
+) -> dict[str, str]:
+    """The panel as a bundle of MIME types.
+
+    `mode` are the options of every cell, or None where cells run here. `meanwhile` has a line for each background cell.
+    """
+    own = [*(f"In the background, {cell}" for cell in meanwhile), *_own(pictured, mode)]
     last = [f"[{one.number}] {line(one)}" for one in receipts]
     text = [*_about(pictured, place), *own, *_listed(pictured), *(["Last cells:"] if last else [])]
     text += [f"  {one}" for one in last]

@@ -198,6 +198,17 @@ def test_the_panel_says_when_class_hours_are() -> None:
     )
 
 
+def test_a_column_of_memory_is_there_where_a_slot_has_some() -> None:
+    none = SlotPicture(node="node1", slot=SlotId("s"), name="CPU slot", state="idle", user=None, memory_bytes=0)
+
+    def shown(*slots: SlotPicture) -> str:
+        picture = Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
+        return panel(Pictured(picture=picture, where=None), "of this hub", None, [])["text/html"]
+
+    assert "memory" not in shown(none)
+    assert "80 GB</td>" in shown(none, structs.replace(none, memory_bytes=80 * 10**9))
+
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 TEXT = ErrorText(name="MyError", value="no", traceback=("line 1", "line 2"))
