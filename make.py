@@ -6,6 +6,7 @@
     python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20); takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
+    python3 make.py pictures         take the pictures of docs/images anew, in a browser
     python3 make.py lock [ARGS]      compile requirements/ again from pyproject.toml; ARGS go to uv, as in --upgrade
     python3 make.py help             this text
 
@@ -300,6 +301,14 @@ def soak(arguments: list[str]) -> None:
     do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
 
 
+def pictures(_: list[str]) -> None:
+    """What the docs show of JupyterLab, from the tests that walk through it."""
+    install_chromium()
+    install("test")
+    install_proxy()
+    do(PYTHON, "-m", "pytest", "-m", "browser", "tests/acceptance", env={**os.environ, "BULLETIN_SCREENSHOTS": "1"})
+
+
 def lock(arguments: list[str]) -> None:
     """Pin what the extras of pyproject.toml need, on every platform and Python that we support."""
     make_venv()
@@ -315,7 +324,15 @@ def help_(_: list[str]) -> None:
     print(__doc__)
 
 
-COMMANDS = {"run": run, "test": test, "soak": soak, "check": check, "mutants": mutants, "lock": lock}
+COMMANDS = {
+    "run": run,
+    "test": test,
+    "soak": soak,
+    "check": check,
+    "mutants": mutants,
+    "pictures": pictures,
+    "lock": lock,
+}
 COMMANDS |= dict.fromkeys(("help", "--help", "-h"), help_)
 
 

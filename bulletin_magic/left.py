@@ -10,7 +10,7 @@ def describe_found(found: Found) -> str:
     lines = [_describe(note) for note in found.cells]
     free = [note for note in found.cells if not note.is_attended]
     if free:
-        name, whose = (free[0].cell[:_SHORT], "this") if len(free) == 1 else ("ID", "such a")
+        name, whose = (free[0].cell[:SHORT], "this") if len(free) == 1 else ("ID", "such a")
         lines.append(f"`%gpu attach {name}` shows all that {whose} cell printed, and brings its variables here.")
     elif not lines:
         lines.append("No node has a cell of yours that this notebook could join.")

@@ -161,6 +161,7 @@ def test_the_panel_shows_who_has_the_slot_and_who_waits(hub: Hub, lab: Lab, gate
         notebook.run(3)
         panel = notebook.output(3)
         expect(panel).to_contain_text("The pool of this hub: 1 CPU slot (1 busy)")
+        expect(panel).to_contain_text("In the background, train: ▶ running")
         expect(panel).to_contain_text("Waiting: 1.")
         expect(panel.get_by_role("row").filter(has_text="busy").first).to_contain_text("ada")
         expect(panel).to_contain_text("the only CPU slot is busy")

@@ -15,15 +15,14 @@ pytestmark = pytest.mark.browser
 LONG = """%%gpu --label training
 import sys
 from IPython.display import HTML
-seen = display("epoch 0", display_id=True)
+state = display(HTML("<b>begun</b>"), display_id=True)
 for epoch in range(12):
     if epoch == 6:
         wait()
-    print(f"epoch {epoch}: löss {1 / (epoch + 1):.3f}")
-    if epoch % 4 == 0:
-        print("a warning at", epoch, file=sys.stderr)
-        seen.update(f"epoch {epoch}")
-        display(HTML(f"<b>{epoch}</b>"))
+    print(f"epoch {epoch} · loss {1 / (epoch + 1):.3f}")
+    if epoch % 4 == 3:
+        print("the learning rate is halved", file=sys.stderr)
+        state.update(HTML(f"<b>{epoch + 1} of 12 epochs</b>"))
 losses = [1 / (epoch + 1) for epoch in range(12)]
 len(losses)"""
 
@@ -45,14 +44,14 @@ def test_a_cell_whose_tab_is_closed_goes_on_and_its_variables_are_there(lab: Lab
     with lab.notebook("closed", gate.cell, LONG, "len(losses)") as notebook:
         notebook.run(0)
         notebook.start(1)
-        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.save()
         closed, gone = lab.page, lab.page.context.new_page()
         closed.close()
         gate.open()
         lab.enter(gone)
         notebook.open()
-        expect(notebook.output(1)).to_contain_text("epoch 5:")  # what had been seen is in the file
+        expect(notebook.output(1)).to_contain_text("epoch 5 ·")  # what had been seen is in the file
         notebook.run(2)
         expect(notebook.output(2)).to_contain_text("12")
 
@@ -63,7 +62,7 @@ def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: L
     ) as notebook:
         notebook.run(0)
         notebook.start(1)
-        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.save()
         closed, again = lab.page, lab.page.context.new_page()
         closed.close()
@@ -76,11 +75,12 @@ def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: L
             r"^(\w{8}) \[training\]  import sys  \(running", notebook.output(2).inner_text(), re.MULTILINE
         )
         assert found is not None
+        assert f"`%gpu attach {found[1]}` shows all that this cell printed" in notebook.output(2).inner_text()
         notebook.edit(3)
         notebook.page.keyboard.press("End")
         notebook.page.keyboard.type(found[1])
         notebook.start(3)
-        expect(notebook.output(3)).to_contain_text("epoch 5:")
+        expect(notebook.output(3)).to_contain_text("epoch 5 ·")
         gate.open()
         notebook.wait(3)
         picture("attach", [notebook.cell(2), notebook.cell(3)])
@@ -89,7 +89,7 @@ def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: L
         attached = shown(notebook, 3)
         notebook.run(0, 1)
         assert attached == shown(notebook, 1)
-        assert "epoch 11:" in str(attached)
+        assert "epoch 11 ·" in str(attached)
 
 
 def test_restarting_the_kernel_ends_its_cell_as_it_ends_one_of_the_notebook(lab: Lab, gate: Gate) -> None:
@@ -97,7 +97,7 @@ def test_restarting_the_kernel_ends_its_cell_as_it_ends_one_of_the_notebook(lab:
     with lab.notebook("restarted", gate.cell, cell, "'here' in dir()", "%gpu attach", "%%gpu\n6 * 7") as notebook:
         notebook.run(0)
         notebook.start(1)
-        expect(notebook.output(1)).to_contain_text("epoch 5:")
+        expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.press("Restart the kernel")
         notebook.page.locator(".jp-Dialog").get_by_role("button", name="Confirm Kernel Restart").click()
         expect(notebook.cell(1).locator(".jp-InputPrompt")).to_have_text("[ ]:")
