@@ -157,11 +157,12 @@ class Apart(threading.Thread):
 
     def _next(self, deliveries: Deliveries) -> Any:
         while True:
-            since_s = time.monotonic() - self._began_s
+            is_young = time.monotonic() - self._began_s < _YOUNG_S
             try:
-                return deliveries.get(timeout=_OFTEN_S if since_s < _YOUNG_S else _SELDOM_S)
+                return deliveries.get(timeout=_OFTEN_S if is_young else _SELDOM_S)
             except queue.Empty:
-                running = f"▶ running for {show_duration(int(since_s) * 1000)}{self.at}"
+                since_s = int(time.monotonic() - self._began_s)
+                running = f"▶ running for {show_duration(since_s * 1000)}{self.at}"
                 self._say(self._said if self.where is None else running)
 
 
