@@ -461,8 +461,14 @@ class Accounts:
     def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
         best: tuple[Rank, UserName] | None = None
         at: Shape | None = None
+        allowed: dict[tuple[str, int], bool] = {}  # shapes are many more than what this depends on
         for shape, heads in account.heads.items():
-            if shape not in closed and (best is None or heads[0] < best) and self.is_allowed(account, shape):
+            if shape in closed or (best is not None and heads[0] >= best):
+                continue
+            asks = shape.qos, shape.cost
+            if asks not in allowed:
+                allowed[asks] = self.is_allowed(account, shape)
+            if allowed[asks]:
                 best, at = heads[0], shape
         if best is None or at is None:
             return None

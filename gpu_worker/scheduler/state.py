@@ -193,6 +193,7 @@ class State:
         self.standings: dict[Lane, dict[RequestId, int]] = {}
         self.expecting: dict[Lane, frozenset[RequestId]] = {}
         self.waits: dict[Lane, tuple[int, dict[RequestId, int]]] = {}
+        self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
         self._seq = 0
 
     def forget_answers(self) -> None:
@@ -243,7 +244,8 @@ class State:
         each = [slot.milli for slot in self.offered if lane_of(slot) == lane and kind.serves(slot)]
         cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
         walltime_ms = stepped(walltime_ms, self.qos[qos].walltime_ms)
-        return Shape(lane, need, cost, qos, walltime_ms, PLAIN if wants == PLAIN else wants)
+        shape = Shape(lane, need, cost, qos, walltime_ms, PLAIN if wants == PLAIN else wants)
+        return self._shapes.setdefault(shape, shape)
 
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""
