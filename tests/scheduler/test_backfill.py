@@ -85,6 +85,7 @@ def test_a_session_stays_hot_beside_the_head_while_another_cell_of_it_would_be_o
     assert ask(bench, "bob", gpus=2) == []
     busy(bench, "cem", walltime_ms=5 * MINUTE)
     assert bench.end("cem:1") == []
+    assert bench.later(3 * MINUTE) == []  # bob has asked for his share
     at_ms = bench.scheduler.deadline()
     assert at_ms == 10_000 + 25 * MINUTE
     assert bench.later(at_ms - 1 - bench.now_ms) == []

@@ -14,6 +14,7 @@ from tests.scheduler.test_quotas import project
 from tests.scheduler.timetable import hours
 
 HOUR = 60 * MINUTE
+PATIENT = tuple(msgspec.structs.replace(one, share_after_ms=168 * HOUR) for one in SETTINGS.qos)
 #: A Monday; clocks in Berlin are an hour ahead.
 MONDAY = (2026, 1, 5)
 
@@ -30,8 +31,8 @@ class Week(Watched):
 
 
 def week(*projects: Project, gpus: int = 2) -> Week:
-    """A pool at midnight, UTC, before a Monday."""
-    pool = Week(*projects)
+    """A pool at midnight, UTC, before a Monday, where nothing is taken for a share alone."""
+    pool = Week(*projects, qos=PATIENT)
     pool.now_ms = utc(*MONDAY)
     pool.join("a", slots(gpus))
     return pool
@@ -201,9 +202,8 @@ def test_class_hours_that_come_with_new_settings_hold_at_once() -> None:
     assert pool.wants("class.ann") == []
     pool.later(2 * MINUTE)
     more = (project("class", class_hours=(hours("Mon", gpus=1),)),)
-    assert reclaimed(pool.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=more)))) == [
-        "guests.eve1:1"
-    ]
+    settings = msgspec.structs.replace(SETTINGS, projects=more, qos=PATIENT)
+    assert reclaimed(pool.say(ev.SettingsChanged(settings))) == ["guests.eve1:1"]
     assert pool.scheduler.deadline() is not None
     pool.replay()
 
