@@ -12,7 +12,9 @@ def describe_found(found: Found) -> str:
     if free:
         name, whose = (free[0].cell[:SHORT], "this") if len(free) == 1 else ("ID", "such a")
         lines.append(f"`%gpu attach {name}` shows all that {whose} cell printed, and brings its variables here.")
-    elif not lines:
+    elif lines:
+        lines.append("A notebook that has just ended counts as there for some seconds more: then ask again.")
+    else:
         lines.append("No node has a cell of yours that this notebook could join.")
     if found.missing:
         lines.append(f"Not answered: {', '.join(found.missing)}.")

@@ -227,6 +227,9 @@ class Session:
             self.finish_soon(End.EVICTED)
 
     async def _ended(self, cell: Cell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        bulk.check(
+            message.parcel, self._settings.parcel_limit_bytes
+        )  # before any of it is believed: a cell can forge it
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
         cell.quiet()  # no walltime ends it any more
