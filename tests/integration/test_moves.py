@@ -50,4 +50,5 @@ def test_what_stayed_on_the_pool_is_pulled_once_it_can_come_and_says_why_it_cann
     notebook.run("%gpu reset")
     lost = notebook.run("%gpu pull numbers")
     assert lost.error is not None
-    assert lost.error["evalue"] == "numbers is a generator and was lost with the process that held it."
+    said = "numbers is a generator and was lost with the process that held it. Run the cell that made it again."
+    assert lost.error["evalue"] == said

@@ -67,7 +67,8 @@ class Player:
 
     def play(self, material: Material, where: Where) -> Played:
         """Run all cells: here, under %%gpu, by turns, or as they are in a kernel that sends them all."""
-        self.notebook.run("%gpu on" if where == "on" else "pass")
+        if where == "on":
+            self._switch("on")
         shown = []
         for place, cell in enumerate(material.cells):
             is_marked = where != "on" and is_gpu(place, where)
@@ -75,7 +76,8 @@ class Player:
         return Played(tuple(shown), self._left(where))
 
     def _left(self, where: Where) -> dict[str, str]:
-        self.notebook.run("pass" if where != "on" else "%gpu off")
+        if where == "on":
+            self._switch("off")
         asked = self.notebook.run(
             f"(lambda ns: (exec(compile(open({str(_FINGERPRINT)!r}).read(), 'fingerprint', 'exec'), ns),"
             " print(__import__('json').dumps(ns['of_notebook'](get_ipython().user_ns, get_ipython().user_ns_hidden))))"
@@ -84,6 +86,10 @@ class Player:
         assert asked.reply["status"] == "ok", asked.shown
         left: dict[str, str] = json.loads(asked.stream())
         return {path: _ADDRESS.sub("0x", text) for path, text in left.items()}
+
+    def _switch(self, to: str) -> None:
+        """Without a number: cells of the notebook may name each other by theirs."""
+        self.notebook.collect(str(self.notebook.client.execute(f"%gpu {to}", store_history=False)))
 
     def close(self) -> None:
         """End the kernel; its slot is free again."""
