@@ -27,6 +27,11 @@ class Branch(msgspec.Struct, frozen=True):
     is_members: bool = False
 
     @property
+    def name(self) -> tuple[str, bool]:
+        """What no other side is called."""
+        return self.account.project.id, self.is_members
+
+    @property
     def weight(self) -> int:
         """By which it shares the surplus with those beside it."""
         return 1 if self.is_members else self.account.project.weight
@@ -108,8 +113,8 @@ class Plan:
     def __init__(self, state: State, request: Request, *, is_for_share: bool) -> None:
         self._state, self._request, self._is_for_share = state, request, is_for_share
         self._account, self._cost = state.accounts.of(request.project), request.entry.shape.cost
-        self._taken: dict[str, int] = {}
-        self._has: dict[str, int] = {}
+        self._taken: dict[tuple[str, bool], int] = {}
+        self._has: dict[tuple[str, bool], int] = {}
 
     def begin(self) -> None:
         """On another node."""
@@ -128,8 +133,7 @@ class Plan:
         if self._is_for_share and not self._has_less(mine[0], others[0], victim):
             return False
         for branch in others:
-            name = branch.account.project.id
-            self._taken[name] = self._taken.get(name, 0) + victim.cost
+            self._taken[branch.name] = self._taken.get(branch.name, 0) + victim.cost
         return True
 
     def _has_less(self, mine: Branch, other: Branch, victim: Lease) -> bool:
@@ -142,10 +146,9 @@ class Plan:
             return False
         if state.qos[self._request.qos].priority < state.qos[victim.qos].priority:
             return False
-        name = other.account.project.id
-        if name not in self._has:
-            self._has[name] = other.has
-        its = self._has[name] - self._taken.get(name, 0) - victim.cost - max(0, other.guaranteed)
+        if other.name not in self._has:
+            self._has[other.name] = other.has
+        its = self._has[other.name] - self._taken.get(other.name, 0) - victim.cost - max(0, other.guaranteed)
         if its < 0 or mine.priority != other.priority:
             return its >= 0 and mine.priority > other.priority
         if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
@@ -153,7 +156,7 @@ class Plan:
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
 
     def _kept(self, branch: Branch) -> int:
-        return branch.kept - self._taken.get(branch.account.project.id, 0)
+        return branch.kept - self._taken.get(branch.name, 0)
 
 
 def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:

@@ -296,3 +296,14 @@ def test_an_agent_that_comes_back_changes_nobodys_place() -> None:
     pool.later(MINUTE)
     assert granted(pool.free("lab.ann:1")) == ["guests.tom:2"]
     pool.replay()
+
+
+def test_a_cell_on_two_gpus_takes_both_from_the_users_of_a_project_that_has_others_inside() -> None:
+    pool = Quotas(
+        project("lab", guaranteed_milli=2000), project("school", guaranteed_milli=1000), project("maths", "school")
+    )
+    pool.join("a", slots(3))
+    pool.busy("school.a", "school.b", "school.c")
+    pool.later(5 * MINUTE)
+    assert sorted(reclaimed(pool.ask("lab.ann", project="lab", gpus=2))) == ["school.a:1", "school.b:1"]
+    pool.replay()

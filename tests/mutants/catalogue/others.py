@@ -67,8 +67,8 @@ OTHERS = (
     (
         "reclaim-counts-none-of-its-own",
         "reclaim.py",
-        "self._taken[name] = self._taken.get(name, 0) + victim.cost",
-        "self._taken[name] = self._taken.get(name, 0)",
+        "self._taken[branch.name] = self._taken.get(branch.name, 0) + victim.cost",
+        "self._taken[branch.name] = self._taken.get(branch.name, 0)",
         "a cell for two GPUs takes nothing below a guarantee either",
     ),
     (

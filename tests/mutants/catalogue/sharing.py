@@ -11,15 +11,15 @@ SHARING = (
     (
         "share-one-too-many",
         "reclaim.py",
-        "self._has[name] - self._taken.get(name, 0) - victim.cost - max(0, other.guaranteed)",
-        "self._has[name] - self._taken.get(name, 0) - max(0, other.guaranteed)",
+        "self._has[other.name] - self._taken.get(other.name, 0) - victim.cost - max(0, other.guaranteed)",
+        "self._has[other.name] - self._taken.get(other.name, 0) - max(0, other.guaranteed)",
         "who takes for a share has no more than the other afterwards",
     ),
     (
         "share-takes-below-share-bit-by-bit",
         "reclaim.py",
-        "its = self._has[name] - self._taken.get(name, 0) -",
-        "its = self._has[name] -",
+        "its = self._has[other.name] - self._taken.get(other.name, 0) -",
+        "its = self._has[other.name] -",
         "a cell for two GPUs has no more than the other afterwards either",
     ),
     (
