@@ -137,6 +137,11 @@ class Output(msgspec.Struct):
         return [m["content"] for m in self.messages if m["msg_type"] == kind]
 
     @property
+    def own(self) -> list[dict[str, Any]]:
+        """The cell's own messages: without Bulletin's notes, which come when a cell or its wait takes long."""
+        return [m for m in self.messages if "role=" not in str(m["content"].get("data", {}).get("text/html"))]
+
+    @property
     def result(self) -> str | None:
         results = self.of("execute_result")
         return results[-1]["data"]["text/plain"] if results else None

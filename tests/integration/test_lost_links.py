@@ -54,16 +54,16 @@ def pool(relay: Relay, start_pool: Callable[..., PoolProcess]) -> PoolProcess:
 
 
 def shown(output: Output) -> list[object]:
-    """All that was shown, with what was printed in one piece between other things; not our own notes."""
+    """All that was shown, with what was printed in one piece between other things."""
     found: list[object] = []
-    for message in output.messages:
+    for message in output.own:
         content, kind = message["content"], message["msg_type"]
         if kind == "stream":
             if found and isinstance(found[-1], tuple) and found[-1][0] == content["name"]:
                 found[-1] = (content["name"], found[-1][1] + content["text"])
             else:
                 found.append((content["name"], content["text"]))
-        elif kind in ("display_data", "execute_result") and "role=" not in str(content["data"].get("text/html")):
+        elif kind in ("display_data", "execute_result"):
             found.append((kind, content["data"]))
     return found
 

@@ -34,7 +34,7 @@ def test_output_arrives_in_order_and_on_its_own_stream(notebook: Notebook) -> No
         "%%gpu\nimport sys\nfrom IPython.display import display, HTML\n"
         "print('one'); print('two', file=sys.stderr); display(HTML('<b>three</b>')); print('four')"
     )
-    kinds = [(m["msg_type"], m["content"].get("name")) for m in output.messages if m["msg_type"] != "status"]
+    kinds = [(m["msg_type"], m["content"].get("name")) for m in output.own]
     kinds = [kind for kind in kinds if kind[0] in ("stream", "display_data")]
     assert kinds == [("stream", "stdout"), ("stream", "stderr"), ("display_data", None), ("stream", "stdout")]
 
