@@ -22,7 +22,7 @@ from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console import Console
-from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.kernels import Kernels
@@ -63,7 +63,7 @@ class Broker:
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         self.writer = Writer(ledger, self.now_ms)
         identity = Identity(files.token, hub, settings.hub_scope)
-        self.kernels = Kernels(self._to_kernel, identity, self.now_ms, lambda person: picture.draw(self, person))
+        self.kernels = Kernels(self._to_kernel, identity, self.now_ms, self._draw, self._answer)
         self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce)
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
@@ -82,7 +82,7 @@ class Broker:
             scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
         )
         self.kernels.leases = self.agents.leases = self.leases
-        self.kernels.console = Console(self.leases, self.agents, ledger, self.now_ms)
+        self._console = Console(self.leases, self.agents, ledger, self.now_ms)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._to_kernel, self.agents.tell, self.leases, self.now_ms
         )
@@ -110,7 +110,7 @@ class Broker:
 
     async def run(self) -> None:
         """Bind and serve; the connection file follows when the first agent has come."""
-        await self.kernels.console.recall()
+        await self._console.recall()
         self._bind()
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
         from_kernel: frames.Unpacker[console.FromClient] = frames.Unpacker(console.FromClient)
@@ -140,6 +140,20 @@ class Broker:
             self.ledger.close()
             if self._journal is not None:
                 self._journal.close()
+
+    async def _draw(self, viewer: Person) -> wire.Picture:
+        return await picture.draw(
+            viewer,
+            self.leases,
+            self.agents,
+            self.ledger,
+            self.now_ms,
+            started_ms=self.started_ms,
+            counters=self.counters,
+        )
+
+    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+        return await self._console.answer(person, question)
 
     def _announce(self) -> None:
         """Let kernels come: there is a slot for them, or there may be none for long."""

@@ -13,10 +13,9 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents
-from gpu_worker.broker.identity import Person
+from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.picture import SOMEONE
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.state import Lease, Request

@@ -22,6 +22,8 @@ _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, 3_600_000
 _HUB_TIMEOUT_S = 10.0
 #: Users without a group pay from here.
 DEFAULT_PROJECT = ProjectId("default")
+#: Who may not know a name is told so.
+SOMEONE = UserName("someone else")
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -15,15 +14,14 @@ from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.leases import Leases, Wish
 
-if TYPE_CHECKING:
-    from gpu_worker.broker.console import Console
-
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
 #: A connection that was silent for so long is forgotten; its kernel says hello again when it has a cell.
 _FORGET_MS = 3_600_000
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
+Draw = Callable[[Person], Awaitable[wire.Picture]]
+Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refused]]
 
 
 class Kernel(msgspec.Struct):
@@ -40,14 +38,10 @@ class Kernel(msgspec.Struct):
 class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
-    def __init__(
-        self,
-        send: Send,
-        identity: Identity,
-        now_ms: Callable[[], int],
-        draw: Callable[[Person], Awaitable[wire.Picture]],
-    ) -> None:
-        self._send, self._identity, self._now_ms, self._draw = send, identity, now_ms, draw
+    def __init__(self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Draw, answer: Answer) -> None:
+        """`draw` and `answer` serve those who only look, and people at a command line."""
+        self._send, self._identity, self._now_ms = send, identity, now_ms
+        self._draw_picture, self._answer_console = draw, answer
         self._known: dict[bytes, Kernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
@@ -56,7 +50,6 @@ class Kernels:
         self.active_ms = now_ms()  #: when any kernel was heard last
         self.slot_word = "GPU"
         self.leases: Leases  #: set by the broker: kernels and leases know each other
-        self.console: Console  #: likewise
         self.joins: Joins
         self._log = structlog.get_logger("broker")
 
@@ -136,7 +129,7 @@ class Kernels:
         task.add_done_callback(self._asking.discard)
 
     async def _show(self, kernel: Kernel) -> None:
-        await self._send(kernel.route, await self._draw(kernel.person))
+        await self._send(kernel.route, await self._draw_picture(kernel.person))
 
     async def _hello(self, route: bytes, message: wire.Hello) -> None:
         try:
@@ -186,7 +179,7 @@ class Kernels:
         except NotAllowed as error:
             await self._send(kernel.route, wire.Refused(code=error.code, sentence=error.problem))
             return
-        await self._send(kernel.route, await self.console.answer(kernel.person, question))
+        await self._send(kernel.route, await self._answer_console(kernel.person, question))
 
     async def _submit(self, kernel: Kernel, message: wire.Submit) -> None:
         person = kernel.person

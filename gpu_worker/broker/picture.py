@@ -1,22 +1,20 @@
-"""The pool at this moment, as a person may see it. Reads the broker; changes nothing."""
+"""The pool at this moment, as a person may see it. Reads; changes nothing."""
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from bulletin.errors import LedgerAway
 from bulletin.ids import UserName
 from bulletin.wire import messages as wire
-from gpu_worker.broker.identity import Person
+from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.identity import SOMEONE, Person
+from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler.explain import show_class_hours
 from gpu_worker.scheduler.life import Phase
 
-if TYPE_CHECKING:
-    from gpu_worker.broker.app import Broker
-
 _RECENT = 20
-#: Who may not know is told so.
-SOMEONE = UserName("someone else")
 _STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
     Phase.GRANTED: "granted",
     Phase.BUSY: "busy",
@@ -24,16 +22,26 @@ _STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
 }
 
 
-async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
+async def draw(
+    viewer: Person,
+    leases: Leases,
+    agents: Agents,
+    ledger: Ledger,
+    now_ms: Callable[[], int],
+    *,
+    started_ms: int,
+    counters: dict[str, int],
+) -> wire.Picture:
     """Slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
-    rows = await asyncio.to_thread(_recent_cells, broker.ledger, viewer)
+    rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
+    at_ms = now_ms()
 
     def shown(user: UserName) -> UserName:
         return user if viewer.is_admin or user == viewer.user else SOMEONE
 
-    state = broker.leases.scheduler.state
+    state = leases.scheduler.state
     slots = []
-    for agent in broker.agents.known.values():
+    for agent in agents.known.values():
         node = state.nodes.get(agent.message.agent)
         for slot in agent.message.slots:
             tenant = node.tenants.get(slot.slot) if node is not None else None
@@ -49,9 +57,8 @@ async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
                 )
             )
     waiting = []
-    now_ms = broker.now_ms()
-    for request, wish in broker.leases.wishes.items():
-        standing = broker.leases.waiting(request, now_ms)
+    for request, wish in leases.wishes.items():
+        standing = leases.waiting(request, at_ms)
         if standing is not None:
             waiting.append(
                 wire.WaitingPicture(
@@ -60,7 +67,7 @@ async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
                     qos=wish.message.qos,
                     gpus=wish.message.gpus,
                     reason=standing.reason,
-                    waited_ms=now_ms - wish.since_ms,
+                    waited_ms=at_ms - wish.since_ms,
                     wait_ms=standing.wait_ms,
                 )
             )
@@ -83,16 +90,16 @@ async def draw(broker: "Broker", viewer: Person) -> wire.Picture:
             )
             for row in rows
         ),
-        counters=broker.counters,
-        uptime_ms=now_ms - broker.started_ms,
-        slot_word=broker.agents.slot_word,
-        project=_project(broker, viewer),
+        counters=counters,
+        uptime_ms=at_ms - started_ms,
+        slot_word=agents.slot_word,
+        project=_project(leases, viewer, at_ms),
     )
 
 
-def _project(broker: "Broker", viewer: Person) -> wire.ProjectPicture | None:
+def _project(leases: Leases, viewer: Person, now_ms: int) -> wire.ProjectPicture | None:
     """How the viewer's own project stands; None for one that nobody has configured or used."""
-    account = broker.leases.scheduler.state.accounts.by_id.get(viewer.project)
+    account = leases.scheduler.state.accounts.by_id.get(viewer.project)
     if account is None:
         return None
     return wire.ProjectPicture(
@@ -100,7 +107,7 @@ def _project(broker: "Broker", viewer: Person) -> wire.ProjectPicture | None:
         used_milli=account.used,
         guaranteed_milli=account.guaranteed,
         limit_milli=account.limit,
-        class_hours=show_class_hours(account, broker.now_ms()),
+        class_hours=show_class_hours(account, now_ms),
     )
 
 

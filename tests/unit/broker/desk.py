@@ -27,6 +27,10 @@ PROJECTS = (
 )
 
 
+async def _nobody_looks(person: Person) -> wire.Picture:
+    raise AssertionError(f"{person.user} looks at a pool that is not there")
+
+
 class Desk:
     """The broker's parts without its sockets: what would be sent is kept."""
 
@@ -35,13 +39,16 @@ class Desk:
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
         self.heard = asyncio.Event()
-        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, lambda _: None)  # type: ignore[arg-type, return-value]
+        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, _nobody_looks, self._answer)
         self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
         scheduler = Scheduler(Settings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.leases = Leases(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
         kernels.leases = self.agents.leases = self.leases
         self.console = Console(self.leases, self.agents, ledger, self.clock_ms)
+
+    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+        return await self.console.answer(person, question)
 
     def clock_ms(self) -> int:
         return self.now_ms
