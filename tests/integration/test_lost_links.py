@@ -17,9 +17,8 @@ from tests.integration.relay import Relay
 ROUNDS = int(os.environ.get("BULLETIN_SOAK", "3"))
 #: Where the moments come from. It is printed: with it in the environment, the same come again.
 SEED = int(os.environ.get("BULLETIN_SEED") or random.SystemRandom().randrange(2**32))
-#: For how long the link is cut, and after what silence the agent takes a notebook for away. A soak has what users have;
-#: else both are shorter by the same factor.
-CUT_S, AWAY_S = (30.0, 10.0) if "BULLETIN_SOAK" in os.environ else (6.0, 2.0)
+#: For how long the link is cut: three times as long as the silence after which an agent takes a notebook for away.
+CUT_S = 30.0
 #: It takes a lot along, prints in two streams, shows, asks nothing, and hands back more than a window; then says that
 #: its code is over.
 LONG = """%%gpu
@@ -47,7 +46,7 @@ def relay() -> Iterator[Relay]:
 @pytest.fixture
 def pool(relay: Relay, start_pool: Callable[..., PoolProcess]) -> PoolProcess:
     """A pool of one slot whose agent is reached through the relay, and shares no memory with notebooks."""
-    started = start_pool("--slots", "1", f"--Pool.advertise={relay.address}", f"--Pool.away={AWAY_S}")
+    started = start_pool("--slots", "1", f"--Pool.advertise={relay.address}")
     relay.lead(keys.read_private(started.folder / "agent.json", keys.AgentFile).address)
     (started.folder / "door").unlink()
     return started
