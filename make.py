@@ -37,6 +37,8 @@ UV = "uv==0.13.8"
 TORCH = "torch==2.13.0"
 PYTHON_NEEDED, NODE_NEEDED = (3, 11), 20
 HUB_START_S = 180.0
+#: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
+EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
 
 
 class Problem(Exception):
@@ -279,12 +281,12 @@ def check(_: list[str]) -> None:
 
 
 def test(arguments: list[str]) -> None:
-    """All checks, then pytest."""
+    """All checks, then pytest: all tests on all cores, or what the arguments say."""
     install_chromium()
     check([])
     install_proxy()
     install_torch()
-    do(PYTHON, "-m", "pytest", *arguments)
+    do(PYTHON, "-m", "pytest", *(arguments or EVERYTHING))
 
 
 def mutants(arguments: list[str]) -> None:

@@ -20,7 +20,7 @@ from jupyter_client.manager import KernelManager
 from bulletin import __version__
 from bulletin.wire import channel, frames, keys, messages as wire
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
@@ -265,11 +265,11 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
 
 @pytest.fixture
 def start_pool(tmp_path: Path) -> Iterator[Callable[..., PoolProcess]]:
-    """Start a pool of one's own."""
+    """Start a pool of one's own. It imports few libraries ahead: cells that use others wait for them instead."""
     started: list[PoolProcess] = []
 
     def start(*arguments: str, device: str = "cpu") -> PoolProcess:
-        started.append(PoolProcess(tmp_path / f"pool{len(started)}", *arguments, device=device))
+        started.append(PoolProcess(tmp_path / f"pool{len(started)}", "--Pool.preload=numpy", *arguments, device=device))
         return started[-1]
 
     yield start
