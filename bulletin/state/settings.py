@@ -28,8 +28,9 @@ _pickles: dict[str, tuple[Any, bytes]] = {}
 _seen: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 #: In an executor, how it is set up between two cells, when nobody changes it: reading it takes longer than many cells.
 _current: Settings | None = None
-#: And what the notebook's filters of warnings were then; with those that were brought along, they read differently.
-_filters_came: bytes | None = None
+#: And of each kind, what came from the notebook last and how it has read here since. The two may differ for ever: a
+#: library that only this side has imported sets levels of its loggers.
+_settled: dict[str, tuple[bytes | None, bytes | None]] = {}
 #: matplotlib's way to the screen, which each side has of its own.
 _OF_THIS_SIDE = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 
@@ -89,21 +90,18 @@ def write(found: Settings, *, is_whole: bool) -> None:
     With `is_whole`, of the executor's side, kinds that are missing are at their default, and the filters of warnings
     that its libraries brought along stay behind those that came.
     """
-    global _current, _filters_came
+    global _current, _settled
     now: Settings = {}
     if is_whole:
         if not _brought:
             _brought.extend(_read_filters(warnings))
         now = current()
-        if _filters_came is not None and _filters_came == found.get("warnings"):
-            found = {**found, "warnings": now["warnings"]}
-        else:
-            _filters_came = found.get("warnings")
-        if {name: now.get(name) for name in found} == found and not _beyond(found, now):
-            _current = now
-            return
+    pairs = _pairs(found, now)
+    if is_whole and pairs == _settled:
+        _current = now
+        return
     for name, kind in _KINDS.items():
-        if is_whole and name in found and now.get(name) == found[name]:
+        if is_whole and (found.get(name) == now.get(name) or pairs[name] == _settled.get(name)):
             continue
         is_here, has_default = kind.module in sys.modules, kind.default is not None
         if name not in found and not (is_whole and is_here and has_default):
@@ -120,11 +118,11 @@ def write(found: Settings, *, is_whole: bool) -> None:
                 kind.write(module, value)
     if is_whole:
         _current = read()
+        _settled = _pairs(found, _current)
 
 
-def _beyond(found: Settings, now: Settings) -> bool:
-    """Whether something is set here that the notebook has at its default."""
-    return any(_KINDS[name].default is not None for name in now.keys() - found.keys())
+def _pairs(found: Settings, now: Settings) -> dict[str, tuple[bytes | None, bytes | None]]:
+    return {name: (found.get(name), now.get(name)) for name in _KINDS}
 
 
 def shell() -> Any:

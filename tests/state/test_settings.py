@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bulletin import state
 from bulletin.state import settings
 
 from .notebook import Notebook
@@ -61,9 +62,9 @@ def _put_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     monkeypatch.undo()
     time.tzset()
-    settings._current = settings._filters_came = None  # what an executor remembers; this process is a notebook
+    settings._current, settings._settled = None, {}  # what an executor remembers; this process is a notebook
     settings.write(before, is_whole=True)
-    settings._current = settings._filters_came = None
+    settings._current, settings._settled = None, {}
     logging.getLogger("far.away").setLevel(logging.NOTSET)
 
 
@@ -92,6 +93,25 @@ def test_what_the_notebook_sets_back_is_set_back_in_the_cell(notebook: Notebook)
     assert notebook.gpu("pd.get_option('display.max_rows')").extra["result"] == 4
     notebook.local("pd.reset_option('display.max_rows')")
     assert notebook.gpu("pd.get_option('display.max_rows')").extra["result"] == 60
+
+
+@pytest.mark.parametrize(
+    ("setup", "question"),
+    [
+        ("import warnings\nwarnings.filterwarnings('ignore', 'lost')", "'lost' in str(warnings.filters)"),
+        ("import logging\nlogging.getLogger().setLevel(7)", "logging.getLogger().level == 7"),
+    ],
+)
+def test_what_the_notebook_did_not_take_over_is_taken_back_before_the_next_cell(
+    setup: str, question: str, notebook: Notebook
+) -> None:
+    question = f"import logging, warnings\n{question}"
+    notebook.gpu("import logging\nlogging.getLogger('far.away').setLevel(3)")
+    assert notebook.gpu(question).extra["result"] is False
+    lost = state.capture(notebook.ns, state.needs(setup, notebook.ns), table=notebook.table)
+    notebook.executor.ask(setup, lost.parts)
+    notebook.table.clear()
+    assert notebook.gpu(question).extra["result"] is False
 
 
 def test_a_cell_that_sets_up_nothing_sends_no_settings_back(notebook: Notebook) -> None:
