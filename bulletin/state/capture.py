@@ -86,7 +86,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     for name in [name for name in direct if not names.is_history(name)]:
         _check(survey, name)
     spelled = modules.submodules(survey.modules, needs.attributes | survey.attributes)
-    shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules)
+    shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules, survey.modules)
     parcel = survey.pack(survey.names, modules=shipment)
     parcel.dropped = _dropped(namespace, survey)
     parcel.dropped_regions = survey.unused_regions(parcel.dropped)

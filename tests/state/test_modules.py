@@ -1,7 +1,7 @@
 """Modules of the notebook's own: there by name, as the notebook has loaded them, and kept alike on both sides."""
 
 import builtins
-import importlib
+import importlib.util
 import os
 import pickle
 import random
@@ -263,6 +263,24 @@ def test_what_is_installed_or_of_the_standard_library_is_not_sent(book: Book) ->
     names = {name for name in book.shipment.entries if not name.startswith("tests")}
     assert "plain" in names
     assert names.isdisjoint({"colorsys", "json", "cloudpickle", "pytest", "bulletin", "bulletin.state", "sys"})
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_module_of_ones_own_that_was_put_in_the_place_of_another(
+    book: Book, monkeypatch: pytest.MonkeyPatch, *, is_imported: bool
+) -> None:
+    book.local("import colorsys, json")
+    path = book.write("colorsys.py", "mine = True\n")
+    spec = importlib.util.spec_from_file_location("colorsys", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "colorsys", module)
+    imports, used = (["colorsys"], []) if is_imported else ([], ["colorsys"])
+    shipment, _ = book.modules.out(imports, used=used)
+    assert shipment.entries is not None
+    assert "colorsys" in shipment.entries
 
 
 # --- modules that nobody has loaded yet

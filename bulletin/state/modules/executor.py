@@ -183,8 +183,8 @@ class Executor:
         loaded: dict[str, tuple[Load, str | None]] = {}
         reloaded: dict[str, tuple[Load, str | None]] = {}
         changed: dict[str, Change] = {}
-        for name in sys.modules:  # in the order in which they were loaded
-            run = self._run_of(name) if name in self._runs else None
+        for name in filter(self._runs.__contains__, list(sys.modules) if self._runs else ()):  # as they were loaded
+            run = self._run_of(name)
             if run is None:
                 continue
             load, state = before.runs.get(name, (None, run.base))

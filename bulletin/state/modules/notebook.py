@@ -52,7 +52,7 @@ class Notebook:
     def __init__(self) -> None:
         self._loaded: dict[str, _Loaded] = {}
         self._looked: dict[str, ModuleSpec | None] = {}  # every name in sys.modules, and what was there
-        self._last = (0, "")
+        self._last = _NOTHING
 
     def observe(self) -> None:
         """Remember the sources of modules that were loaded or reloaded since the last call.
@@ -60,23 +60,24 @@ class Notebook:
         To be called after each cell of the notebook: a file that is edited before then is remembered as edited. Some
         microseconds where no module was loaded.
         """
-        for name, known in self._loaded.items():
-            if (module := sys.modules.get(name)) is not None and sources.spec_in(module) is not known.spec:
-                self._look()
-                return
-        if self._last != _extent():
+        if self._last != _extent() or not all(map(self._is_as_looked, self._loaded)):
             self._look()
+
+    def _is_as_looked(self, name: str) -> bool:
+        return sources.spec_in(sys.modules.get(name)) is self._looked.get(name)
 
     def _look(self) -> None:
         """Go through all modules of the process, in the order in which they were loaded."""
         self._last = _extent()
-        for name in [name for name in self._loaded if name not in sys.modules]:
-            del self._loaded[name], self._looked[name]
+        for name in [name for name in self._looked if name not in sys.modules]:
+            del self._looked[name]
+            self._loaded.pop(name, None)
         for name, module in list(sys.modules.items()):
             spec = sources.spec_in(module)
             if name in self._looked and self._looked[name] is spec:
                 continue
             if getattr(spec, "_initializing", False):
+                self._last = _NOTHING  # to be looked at again
                 continue
             self._looked[name] = spec
             place = sources.place_of(name, spec)
@@ -102,7 +103,9 @@ class Notebook:
             definitions=_definitions(module),
         )
 
-    def out(self, imports: Iterable[str] = (), known: Known | None = None) -> tuple[Shipment, Known]:
+    def out(
+        self, imports: Iterable[str] = (), known: Known | None = None, used: Iterable[str] = ()
+    ) -> tuple[Shipment, Known]:
         """What an executor needs of this process's own modules.
 
         Those are the loaded ones, those that they, or the cell, import somewhere by name, and all of the packages that
@@ -114,6 +117,8 @@ class Notebook:
             Full names of modules that the cell or a function that it reaches imports. Any may be missing or installed.
         known
             What the executor has; None for a new one.
+        used
+            Full names of loaded modules that the cell has values of.
 
         Returns
         -------
@@ -125,8 +130,10 @@ class Notebook:
             If the sources are more than `MAX_SOURCES_BYTES`.
         """
         known = known or Known()
-        self._look()
         imports = list(imports)
+        self.observe()
+        if not all(map(self._is_as_looked, (*imports, *used))):  # one was put in the place of another
+            self._look()
         entries, texts = self._entries(imports)
         if entries == known.entries:
             table, sent = known.table or new_id(), None if known.table else entries
@@ -175,7 +182,8 @@ class Notebook:
     def _needed(self, imports: Iterable[str]) -> Iterator[Place]:
         """The loaded ones in the order in which they were loaded, then all that are named, then those beside them."""
         search = Search()
-        places = {name: self._loaded[name].place for name in sys.modules if name in self._loaded}
+        order = sys.modules if self._loaded else ()
+        places = {name: self._loaded[name].place for name in order if name in self._loaded}
         rest = list(places.values())
         for name in _with_parents(imports):
             self._add(search.place(name), places, rest)
@@ -305,8 +313,13 @@ class Notebook:
         return replace(known, attributes=states)
 
 
-def _extent() -> tuple[int, str]:
-    return len(sys.modules), next(reversed(sys.modules), "")
+def _extent() -> tuple[int, str, ModuleSpec | None]:
+    """Another after each import and each reload, which end with the module as the last one. To look at all is slow."""
+    name = next(reversed(sys.modules), "")
+    return len(sys.modules), name, sources.spec_in(sys.modules.get(name))
+
+
+_NOTHING: tuple[int, str, ModuleSpec | None] = (0, "", None)
 
 
 def _is_inside(name: str) -> bool:
