@@ -264,6 +264,7 @@ class Session:
         else:
             if finished is not None:
                 self._deliver(finished)
+                trip.done()  # afterwards: the notebook need not wait for that
                 if trip.revoked:
                     self._agent.drop()
                 elif trip.asked.joins is not None:  # its executor has another notebook's variables

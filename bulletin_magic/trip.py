@@ -262,7 +262,6 @@ class Trip:
         assert self._ended is not None
         assert self._where is not None
         assert self._shipped_ms is not None
-        self._acknowledge(is_done=True)
         return Finished(
             ended=self._ended,
             parts=tuple(self._receiver.parts),
@@ -271,6 +270,10 @@ class Trip:
             sent_bytes=sum(memoryview(part).nbytes for part in self.asked.parts),
             returned_bytes=sum(self._ended.parcel.sizes),
         )
+
+    def done(self) -> None:
+        """All that it came to has been delivered: the agent may forget it."""
+        self._acknowledge(is_done=True)
 
     def _acknowledge(self, *, is_done: bool = False) -> None:
         self._acknowledged, self._seen_due_ms = self.seen, None

@@ -136,8 +136,9 @@ class Executor:
         match message:
             case Run():
                 self._sender = self._arriving = self._results = None
-                self._loop.call_soon_threadsafe(self._interrupts.expect)
                 self._relay.cell = message.cell
+                if not message.parcel.inline:
+                    self._loop.call_soon_threadsafe(self._interrupts.expect)
                 try:
                     self._arriving = message, blobs.Receiver(message.parcel, frames, self._rings[0])
                 except (MemoryError, MalformedMessage) as error:
@@ -169,7 +170,11 @@ class Executor:
             self._start(_Job(run, receiver.parts))
 
     def _start(self, job: _Job) -> None:
-        self._loop.call_soon_threadsafe(self._jobs.put_nowait, job)
+        self._loop.call_soon_threadsafe(self._begin, job)  # once for both: waking the main thread takes its time
+
+    def _begin(self, job: _Job) -> None:
+        self._interrupts.expect()
+        self._jobs.put_nowait(job)
 
     def _send_more(self, took: Took) -> None:
         with self._sending:
