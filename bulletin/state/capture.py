@@ -87,7 +87,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         _check(survey, name)
     spelled = modules.submodules(survey.modules, needs.attributes | survey.attributes)
     shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules, survey.modules)
-    parcel = survey.pack(survey.names, modules=shipment)
+    parcel = survey.pack(survey.names, modules=shipment or None)
     parcel.dropped = _dropped(namespace, survey)
     parcel.dropped_regions = survey.unused_regions(parcel.dropped)
     parcel.tail = {
@@ -119,9 +119,10 @@ def _dropped(namespace: dict[str, Any], survey: Survey) -> list[int]:
 
 
 def _sizes(survey: Survey) -> dict[str, int]:
-    changed = {id(unit.root): unit for unit in survey.changed_units()}
-    definitions = survey.changed_definitions()
-    by_root = {id(unit.root): len(unit.data) for uid, unit in survey.definitions.items() if uid in definitions}
+    units, definitions = survey.packed
+    changed = {id(unit.root): unit for unit in units}
+    written = set(map(id, definitions))
+    by_root = {id(unit.root): len(unit.data) for unit in survey.definitions.values() if id(unit.root) in written}
     found = {}
     for name, value in survey.names.items():
         unit = changed.get(id(value))

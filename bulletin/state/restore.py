@@ -448,15 +448,19 @@ class _Arrival:
         for region in self._regions.values():
             if region.rid >= 0 and region.address:
                 table.regions[region.rid] = region
-        survey: Survey = attempt(self._survey)
-        table.settle((*self._as_read.values(), *survey.units.values()), survey.definitions.values())
+        roots = [root for root in self._roots if id(root) not in self._as_read]
+        if roots or self._definitions:
+            survey: Survey = attempt(lambda wide: self._survey(roots, wide))
+            table.settle((*self._as_read.values(), *survey.units.values()), survey.definitions.values())
+        else:
+            table.settle(self._as_read.values(), ())
         table.drop(parcel.dropped, parcel.dropped_regions)
         table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
         table.version += 1
 
-    def _survey(self, wide: Sequence[Region]) -> Survey:
+    def _survey(self, roots: list[object], wide: Sequence[Region]) -> Survey:
         survey = Survey(self.namespace, self.table, wide=wide)
-        survey.look_at([root for root in self._roots if id(root) not in self._as_read], self._definitions)
+        survey.look_at(roots, self._definitions)
         return survey
 
 

@@ -180,6 +180,8 @@ class Executor:
 
     def changed_since(self, before: Before) -> Changes:
         """What the cell did to modules of the notebook's."""
+        if self._table:
+            self._install()  # the cell may have taken the finders out, and the next one need not bring modules
         loaded: dict[str, tuple[Load, str | None]] = {}
         reloaded: dict[str, tuple[Load, str | None]] = {}
         changed: dict[str, Change] = {}

@@ -53,6 +53,9 @@ class Shipment:
     wanted: tuple[str, ...]
     attributes: Mapping[str, Change]
 
+    def __bool__(self) -> bool:
+        return self.entries is not None or bool(self.texts or self.wanted or self.attributes)
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
