@@ -8,6 +8,7 @@ import ctypes
 import sys
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable
+from mmap import mmap
 from typing import Any, Protocol
 
 import xxhash
@@ -82,7 +83,9 @@ class Region:
             self.owner, self.address, self.device = owner, address, device
             self.write(0, content)
             return
-        if memoryview(content).readonly or not isinstance(content, bytearray):
+        # What was received into memory of its own is adopted; any other view may be of somebody's.
+        is_own = isinstance(content, bytearray) or isinstance(memoryview(content).obj, mmap)
+        if not is_own or memoryview(content).readonly:
             content = bytearray(content)
         self.owner, self.address = content, ctypes.addressof(ctypes.c_char.from_buffer(content))
 

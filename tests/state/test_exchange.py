@@ -265,16 +265,29 @@ def in_a_process(script: str, captured: state.Captured) -> None:
     assert child.returncode == 0, child.stderr.decode()
 
 
-def test_a_large_array_takes_over_the_buffer_it_came_in() -> None:
+@pytest.mark.parametrize(("memory", "is_taken_over"), [("bytearray", True), ("received", True), ("lent", False)])
+def test_a_large_array_takes_over_the_buffer_it_came_in(memory: str, *, is_taken_over: bool) -> None:
     np = pytest.importorskip("numpy")
     captured = state.capture({"a": np.zeros(3_000_000)}, state.Needs(reads=("a",)))
-    taken_over = """
+    restored = f"""
 import numpy as np
-here = {}
+from bulletin.wire.blobs import allocate
+def received(part):
+    found = memoryview(allocate(len(part)))
+    found[:] = part
+    return found
+def lent(part):
+    return memoryview(np.array(part))
+here = {{}}
+parts = [{memory}(part) for part in parts]
 state.restore(parts, here, state.Table())
-assert np.shares_memory(here["a"], np.frombuffer(max(parts, key=len)))
+largest = max(parts, key=len)
+assert np.shares_memory(here["a"], np.frombuffer(largest)) is {is_taken_over}
+here["a"][:] = 1
+del parts, largest
+assert here["a"].sum() == 3_000_000
 """
-    in_a_process(taken_over, captured)
+    in_a_process(restored, captured)
 
 
 def answered(notebook: Notebook, executor: Executor, setup: str, cell: str) -> tuple[state.Captured, list[bytearray]]:
