@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, NoReturn
 
@@ -72,7 +73,8 @@ class Executor:
         for ring in (ring_in, ring_out):
             os.close(ring)
         self._loop = asyncio.new_event_loop()
-        self._jobs: asyncio.Queue[_Job | Return] = asyncio.Queue()
+        self._jobs: deque[_Job | Return] = deque()  # a queue of asyncio takes more turns of the loop to wake up
+        self._is_waiting = False
         self._interrupts = Interrupts(self._loop, self._notice)
         self._relay = Relay(self._link, self._interrupts)
         self._descriptors = Descriptors(self._relay)
@@ -101,7 +103,7 @@ class Executor:
         self._relay.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
-            job = self._loop.run_until_complete(self._jobs.get())
+            job = self._next()
             if isinstance(job, Return):
                 self._hand_over(job)
             else:
@@ -157,7 +159,7 @@ class Executor:
             case Answer():
                 self._shell.answers.put(message.text)
             case Return(is_whole=True):  # by the main thread, as it pickles
-                self._loop.call_soon_threadsafe(self._jobs.put_nowait, message)
+                self._loop.call_soon_threadsafe(self._add, message)
             case Return():
                 self._send_again(message)
             case Seen():
@@ -174,7 +176,7 @@ class Executor:
 
     def _begin(self, job: _Job) -> None:
         self._interrupts.expect()
-        self._jobs.put_nowait(job)
+        self._add(job)
 
     def _send_more(self, took: Took) -> None:
         with self._sending:
@@ -205,6 +207,19 @@ class Executor:
             self._sender = None
 
     # --- the main thread
+
+    def _add(self, job: _Job | Return) -> None:
+        self._jobs.append(job)
+        if self._is_waiting:
+            self._loop.stop()
+
+    def _next(self) -> _Job | Return:
+        """The next job. While there is none, tasks of earlier cells run; a task may stop the loop."""
+        self._is_waiting = True
+        while not self._jobs:
+            self._loop.run_forever()
+        self._is_waiting = False
+        return self._jobs.popleft()
 
     def _run(self, job: _Job) -> None:
         run, parts, problem = job

@@ -150,7 +150,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             del history[number:]
             history.extend([""] * (number - len(history)))  # In[number] is this cell, whatever ran elsewhere
         with contextlib.suppress(OSError):  # the folder is gone
-            self.user_ns["_dh"][-1:] = [str(Path.cwd())]  # `%cd` says from it where it is
+            self.user_ns["_dh"][-1:] = [os.getcwd()]  # noqa: PTH109  `%cd` says from it where it is
         # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
         self._lines_above = 0 if is_whole else 1 + source[: len(source) - len(source.lstrip())].count("\n")
         self._source, self._python = source, None
@@ -178,6 +178,13 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             if not silent:
                 self.events.trigger("post_run_cell", result)
         return result
+
+    def should_run_async(self, raw_cell: str, *, transformed_cell: str | None = None, **keys: Any) -> bool:
+        """Whether the cell awaits something. IPython compiles it to find out, twice, and most have no such word."""
+        python = transformed_cell if transformed_cell is not None else raw_cell
+        if "await" not in python and "async" not in python:
+            return False
+        return bool(super().should_run_async(raw_cell, transformed_cell=transformed_cell, **keys))
 
     def error_text(self, error: BaseException) -> ErrorText:
         """The cell's error as IPython has shown it."""

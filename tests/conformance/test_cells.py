@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bulletin.wire.messages import Output
 from tests.conformance.agent_side import Agent, Notebook, Session
 
 
@@ -121,6 +122,23 @@ def test_a_cell_that_stops_the_loop_still_ends(session: Session) -> None:
     result = session.run("import asyncio\nasyncio.get_running_loop().stop()\nawait asyncio.sleep(0)\nprint('on')")
     assert result.outcome == "returned"
     assert result.stdout == "on\n"
+
+
+def test_a_task_that_stops_the_loop_between_two_cells_harms_no_later_one(session: Session) -> None:
+    stop = "    await asyncio.sleep(0.1)\n    print('stops')\n    asyncio.get_running_loop().stop()"
+    session.run(f"import asyncio, builtins\nasync def later():\n{stop}\nbuiltins.task = asyncio.create_task(later())")
+    while not isinstance(session.hear(), Output):
+        pass
+    assert session.run("print('on')").stdout == "on\n"
+
+
+@pytest.mark.parametrize(
+    "source", ["await asyncio.sleep(0)", "async with asyncio.timeout(9): pass", "[one async for one in numbers()]"]
+)
+def test_a_cell_may_await_in_each_way_that_python_has(source: str, session: Session) -> None:
+    numbers = "async def numbers():\n    yield 1"
+    result = session.run(f"import asyncio\n{numbers}\n{source}\nprint('done')")
+    assert result.stdout.endswith("done\n")
 
 
 def test_magics_work(session: Session) -> None:
