@@ -89,6 +89,7 @@ class Encoder(pickle.Pickler):
         self._numbers: dict[int, int] = {}
         self._users: list[list[int]] = []  # of each region, the ids of what looks at it
         self.alive: list[object] = []  # temporaries whose ids are in use
+        self._has_opaque = False  # objects of C code that were made for the stream may be all that holds others
 
     def encode(
         self,
@@ -126,6 +127,8 @@ class Encoder(pickle.Pickler):
         data = self._file.getvalue()
         nodes = self._nodes(root)
         self.clear_memo()
+        if self._has_opaque:
+            _take_out_alone(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
         lent = self._lent(nodes)
         if lent:
             self.lent |= lent
@@ -195,8 +198,7 @@ class Encoder(pickle.Pickler):
         owners = {id(region.owner) for region in self.regions if region.rid < 0}
         if min(map(sys.getrefcount, nodes)) <= _TEMPORARY_MAPPED + bool(owners):  # seldom, and this is quick to see
             temporary = _temporary(nodes, root, owners)
-            if temporary:
-                _take_out(nodes, temporary, owners)
+            self._has_opaque = bool(temporary) and _take_out(nodes, temporary, owners)
         return nodes
 
     def _lent(self, nodes: list[object]) -> set[int]:
@@ -307,7 +309,7 @@ def _is_plain(kind: type) -> bool:
     return (
         getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
         and getattr(kind, "__reduce__", None) is object.__reduce__
-        and getattr(kind, "__getstate__", None) in {None, getattr(object, "__getstate__", None)}
+        and getattr(kind, "__getstate__", None) in _USUAL_STATE
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
         and all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
@@ -330,6 +332,8 @@ def _slot_count(kind: type) -> int:
 
 
 _HEAP_TYPE = 1 << 9
+#: No set: what C++ code gives its classes as methods (pybind11) has no hash.
+_USUAL_STATE = (None, getattr(object, "__getstate__", None))
 #: Whether instances of a type go into the table, as far as it is known.
 _kinds_of_nodes: dict[type, bool] = {}
 
@@ -366,11 +370,13 @@ def _temporary(nodes: list[object], root: object, owners: set[int]) -> list[obje
     return found
 
 
-def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) -> None:
+def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) -> bool:
     """Of what only temporary containers hold, nothing is a node either. `temporary` is used up.
 
-    `owners` are ids of what new regions hold besides.
+    `owners` are ids of what new regions hold besides. True if there were objects of C code among them: what only such
+    a one held shows when it is gone.
     """
+    has_opaque = False
     places: dict[int, int] = {}
     inside: dict[int, int] = {}
     count_of = sys.getrefcount
@@ -383,6 +389,7 @@ def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) ->
             parts = container.values()
         else:
             parts = getattr(container, "__dict__", None)
+            has_opaque = has_opaque or parts is None
             parts = () if parts is None else (parts,)
         del container
         if parts and not places:
@@ -396,6 +403,21 @@ def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) ->
                 nodes[place] = None
                 temporary.append(part)
         part = parts = None
+    return has_opaque
+
+
+def _take_out_alone(nodes: list[object], root: object, owners: set[int]) -> None:
+    """Once the memo is cleared: take out what nothing else holds, and then what only that has held."""
+    count_of = sys.getrefcount
+    has_found = True
+    while has_found:
+        has_found = False
+        for place in range(len(nodes)):
+            value = nodes[place]
+            if value is not root and value is not None and count_of(value) < _TEMPORARY + (id(value) in owners):
+                nodes[place] = None
+                has_found = True
+        value = None
 
 
 #: The memo holds it as well.

@@ -190,6 +190,7 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "bytes": ("b = bytearray(b'abc')\nc = b", "b[0] = 65; b += b'x' * 5000", ["bytes(b[:4])", "len(b)", "b is c if False else True"]),
     "hash of the user": ("def key(x): return x % 7\nclass H:\n  def __init__(s, v): s.v = v\n  def __hash__(s): return key(s.v)\n  def __eq__(s, o): return s.v == o.v\nd = {H(1): 'a'}", "d[H(2)] = 'b'", ["d[H(1)]", "d[H(2)]"]),
     "getattr of the user": ("class W:\n  def __init__(s, t): s.t = t\n  def __getattr__(s, n): return getattr(s.t, n)\nw = W([1])", "w.append(2)", ["w.t", "w.index(2)"]),
+    "getstate that has no hash, as that of C++ code": ("class M:\n  __hash__ = None\n  def __get__(s, o, kind): return s if o is None else lambda: {'a': o.a}\nclass G:\n  __getstate__ = M()\n  def __setstate__(s, d): s.a = d['a']\ng = G(); g.a = 1", "g.a", ["g.a"]),
     "getstate of the user": ("class G:\n  def __init__(s): s.a = 1; s.f = lambda: 1\n  def __getstate__(s): return {'a': s.a}\n  def __setstate__(s, d): s.a = d['a']; s.f = lambda: 2\ng = G()", "g.a = 5", ["g.a"]),
     "lock inside": ("import threading\nclass L:\n  def __init__(s): s.lock = threading.RLock(); s.n = 0\n  def up(s):\n    with s.lock: s.n += 1\nl = L()", "l.up()", ["l.n", "l.up()", "l.n"]),
     "callable instance": ("k = 2\nclass F:\n  def __call__(s, x): return x * k\nf = F()", "r = f(4)", ["r"]),
