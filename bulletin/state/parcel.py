@@ -60,6 +60,8 @@ class Parcel:
     memory: list[Memory] = field(default_factory=list)
     #: Names of values in the table.
     bound: dict[str, int] = field(default_factory=dict)
+    #: Values beside the names that are in the table.
+    known: dict[str, int] = field(default_factory=dict)
     #: What else is said.
     tail: dict[str, Any] = field(default_factory=dict)
 
@@ -80,7 +82,7 @@ class Parcel:
         ]
         sizes = [memoryview(part).nbytes for part in apart]
         counts = (self.base, self.next_oid, self.next_rid, self.dropped, self.dropped_regions)
-        head = (*counts, streams, memory, self.bound, self.tail, sizes)
+        head = (*counts, streams, memory, self.bound, self.known, self.tail, sizes)
         body = pickle.dumps(head, protocol=5)
         return [xxhash.xxh3_128_digest(body) + body, *apart]
 
@@ -104,7 +106,7 @@ class Parcel:
         def piece(data: Any) -> Any:
             return parts[data] if isinstance(data, int) else data
 
-        base, next_oid, next_rid, dropped, dropped_regions, streams, memory, bound, tail = head
+        base, next_oid, next_rid, dropped, dropped_regions, streams, memory, bound, known, tail = head
         return cls(
             base,
             next_oid,
@@ -117,5 +119,6 @@ class Parcel:
                 for rid, size, is_whole, is_guarded, runs, digests in memory
             ],
             bound,
+            known,
             tail,
         )

@@ -302,6 +302,7 @@ class _Arrival:
             self._take(stream, self._load(stream), bound)
         for bound, oid in parts:
             self._bind_all(bound, self.table.objects[oid])
+        self.extra.update((key, self.table.objects[oid]) for key, oid in parcel.known.items())
         self.gone = [name for name in parcel.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)

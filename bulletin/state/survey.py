@@ -222,7 +222,8 @@ class Survey:
         for unit in units:
             self._write(parcel, "unit", unit, sent)
         if orphans:
-            self._write(parcel, "orphans", self.encoder.encode(orphans, "a value", is_ours=True), sent, is_new=False)
+            unit = self._with_definitions(parcel, lambda: self.encoder.encode(orphans, "a value", is_ours=True), sent)
+            self._write(parcel, "orphans", unit, sent, is_new=False)
         self.refused: list[str] = []
         for key, value in (extra or {}).items():
             self._write_extra(parcel, key, value, sent)
@@ -250,6 +251,10 @@ class Survey:
         return [rid for rid in table.regions if rid not in used]
 
     def _write_extra(self, parcel: Parcel, key: str, value: object, sent: dict[int, Region]) -> None:
+        is_behind = type(value) is Handle or any(held is value for _, held in self.stayed)
+        if not is_behind and not is_plain(value) and self._is_inside(value) and self._oid_of(value) != ABSENT:
+            parcel.known[key] = self._oid_of(value)  # a model that a cell shows in the end need not come for that
+            return
         try:
             unit = self.encoder.encode({key: value}, key, is_ours=True)
         except Widen:
@@ -261,16 +266,23 @@ class Survey:
             self.refused.append(key)
             return
         self.files.update(self.encoder.files)
-        unknown = {uid: held for uid, held in self.encoder.definitions.items() if uid not in self.definitions}
-        if unknown:  # met in the value alone
-            for uid, held in unknown.items():
-                self._see_definition(uid, held, follow=False)
-            new = self.changed_definitions()
-            self._changed_definitions = new
-            whole = self.encoder.encode(list(new.values()), "a definition", inline=frozenset(new), is_ours=True)
-            self._write(parcel, "definitions", whole, sent)
-            unit = self.encoder.encode({key: value}, key, is_ours=True)
+        unit = self._with_definitions(parcel, lambda: self.encoder.encode({key: value}, key, is_ours=True), sent, unit)
         self._write(parcel, "extra", unit, sent, is_new=False)
+
+    def _with_definitions(
+        self, parcel: Parcel, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None
+    ) -> Unit:
+        """The unit that `encode` gives, or gave last, behind the functions and classes that were met in it alone."""
+        unit = unit or encode()
+        unknown = {uid: held for uid, held in self.encoder.definitions.items() if uid not in self.definitions}
+        if not unknown:
+            return unit
+        for uid, held in unknown.items():
+            self._see_definition(uid, held, follow=False)
+        new = self._changed_definitions = self.changed_definitions()
+        whole = self.encoder.encode(list(new.values()), "a definition", inline=frozenset(new), is_ours=True)
+        self._write(parcel, "definitions", whole, sent)
+        return encode()
 
     def _number(self, unit: Unit) -> None:
         """Give numbers to the unit's objects and memory that have none."""

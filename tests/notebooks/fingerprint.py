@@ -121,6 +121,8 @@ class Fingerprint:
     def value(self, value: Any, depth: int = 3) -> str | None:
         """The text of what has no identity worth the name, else None. A small tuple of values is a value."""
         kind = type(value)
+        if kind in weakref.ProxyTypes:
+            return "proxy"  # it answers for what it stands for, and raises where that is gone
         if kind is tuple and depth and len(value) <= _LONG:
             texts = [self.value(element, depth - 1) for element in value]
             return None if None in texts else f"({', '.join(map(str, texts))})"
@@ -350,6 +352,8 @@ class Fingerprint:
         if not isinstance(value, torch.Tensor):
             return None
         plain_tensor = value.detach()
+        if value.is_meta or value.is_quantized or value.layout != torch.strided:
+            return f"{value.dtype} {tuple(value.shape)} {plain_tensor!r}"
         storage = plain_tensor.untyped_storage()
         first = plain_tensor.data_ptr()
         where = self._memory(storage.data_ptr(), first, first, path) if value.numel() else "memory=none"

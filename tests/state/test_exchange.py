@@ -171,6 +171,22 @@ def test_an_unchanged_value_does_not_come_back(notebook: Notebook) -> None:
     assert all(notebook[name] is was for name, was in zip("xyPf", notebook["kept"], strict=True))
 
 
+def test_a_result_that_the_notebook_has_does_not_come_for_being_shown(notebook: Notebook) -> None:
+    notebook.local("big = [[n] for n in range(3000)]")
+    applied = notebook.gpu("big")
+    assert applied.extra["result"] is notebook["big"]
+    assert sum(memoryview(part).nbytes for part in notebook.answer["parts"]) < 2000
+    applied = notebook.gpu("big[7].append(1)\nbig[7]")
+    assert applied.extra["result"] is notebook["big"][7]
+    assert notebook["big"][7] == [7, 1]
+
+
+def test_what_a_changed_value_let_go_of_brings_its_new_functions(notebook: Notebook) -> None:
+    notebook.local("class P: pass\nbox = [P()]\nkept = box[0]")
+    notebook.gpu("last = box.pop()\nlast.f = lambda: len(box)\nclass Q(P): pass\nlast.__class__ = Q\ndel last, Q")
+    assert (notebook["box"], notebook["kept"].f(), type(notebook["kept"]).__name__) == ([], 0, "Q")
+
+
 def test_a_change_is_made_in_place_and_binds_nothing(notebook: Notebook) -> None:
     notebook.local("part = [1]\na = {'k': part}\nb = (part,)\nc = [2]\ndel part")
     applied = notebook.gpu("a['new'] = 1; b; c")
@@ -403,6 +419,12 @@ UNCHANGED = {
     "list of dicts": "x = [{'a': n, 'b': str(n)} for n in range(2000)]",
     "instances": "class P:\n  def __init__(self, n): self.n = n; self.kids = [n]\nx = [P(n) for n in range(500)]",
     "frame": "import pandas as pd\nx = pd.DataFrame({'a': range(9999), 'b': ['text'] * 9999})",
+    "what C code makes anew each time, with what that holds": (
+        "class P: pass\nclass W:\n  def __init__(self, v): self.v = v\n"
+        "  def __reduce__(self): return W.of, (slice(P()), slice(slice(P())), self.v)\n"
+        "  @staticmethod\n  def of(a, b, v): return W(v)\n"
+        "x = [W(str(n) * 9) for n in range(500)]"
+    ),
     "estimator": "from sklearn.ensemble import RandomForestClassifier\nimport numpy as np\nx = RandomForestClassifier(5).fit(np.eye(50), [0, 1] * 25)",
     "figure": "import matplotlib; matplotlib.use('agg')\nimport matplotlib.pyplot as plt\nx, ax = plt.subplots()\nax.plot([1, 2])",
     "model and optimizer": "import torch\nm = torch.nn.Linear(200, 200)\nx = torch.optim.Adam(m.parameters())\nm(torch.ones(1, 200)).sum().backward()\nx.step()",
