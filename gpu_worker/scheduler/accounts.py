@@ -248,6 +248,19 @@ class Accounts:
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
 
+    def foreseen(self, at_ms: int) -> "Accounts":
+        """These accounts at a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
+        then = Accounts([account.project for account in self.by_id.values()], self.qos.values(), at_ms)
+        then.began_ms = self.began_ms
+        then.has(self.capacity)
+        for account in self.by_id.values():
+            other = then.by_id[account.project.id]
+            other.history, other.borrows_from_ms = account.history, account.borrows_from_ms
+            other.spent, other.counted_ms = account.spent, account.counted_ms
+            other.period_ends_ms = account.period_ends_ms
+            other.trader.standing, other.members.standing = account.trader.standing, account.members.standing
+        return then
+
     def of(self, project: ProjectId) -> Account:
         """The account of a project."""
         if project not in self.by_id:

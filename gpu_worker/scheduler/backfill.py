@@ -53,7 +53,7 @@ class Head:
         for other in ahead:
             at_ms = forecast.start_ms(other)
             if at_ms is not None:
-                forecast.seat(other, at_ms, self._state.settings.start_ms + other.walltime_ms)
+                forecast.seat(other, at_ms + self._state.settings.start_ms + other.walltime_ms)
         return forecast.start_ms(shape)
 
     def _forecast(self, node: Node) -> Forecast:

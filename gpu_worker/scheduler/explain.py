@@ -1,5 +1,6 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 
@@ -11,15 +12,15 @@ from gpu_worker.scheduler.accounts import Account, Shape
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
-from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import Standing
 from gpu_worker.scheduler.order import Line, decisions
+from gpu_worker.scheduler.outlook import Outlook
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shares import HOUR_MS
-from gpu_worker.scheduler.state import Node, Request, State
+from gpu_worker.scheduler.state import Node, Request, Start, State
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
 _MOST_WORK = 5_000
@@ -47,9 +48,9 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
     in_quota = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
-    return Waiting(
-        ahead + 1, ahead, _reason(state, request, ahead), _wait_ms(state, request, now_ms), in_quota=in_quota
-    )
+    start_ms, turn_ms = _start(state, request, now_ms)
+    wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
+    return Waiting(ahead + 1, ahead, _reason(state, request, ahead, turn_ms), wait_ms, in_quota=in_quota)
 
 
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
@@ -60,7 +61,7 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     return state.standings[lane]
 
 
-def _reason(state: State, request: Request, ahead: int) -> str:
+def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
     if request.standing is Standing.HELD:
         return "this notebook's earlier cell has not ended yet"
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
@@ -68,7 +69,7 @@ def _reason(state: State, request: Request, ahead: int) -> str:
     able = [node for node in state.nodes.values() if node.holds(shape)]
     capable = [node for node in able if not node.is_drained]
     drained = _drained([node.name for node in able if node.is_drained])
-    limit = _limit(state, request)
+    limit = _limit(state, request, turn_ms)
     if limit is not None:
         return limit
     if not state.nodes:
@@ -95,7 +96,7 @@ def _reason(state: State, request: Request, ahead: int) -> str:
         reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
     parts = [part for part in (_quota(state, request), _credits(state, request), reason, drained, before) if part]
-    soon = _hours(state, request, _SOON_MS)
+    soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
     return "; ".join(part for part in (soon, *parts) if part) or "it is being looked at"
@@ -112,9 +113,25 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
         enough = [one for one in at.project.class_hours if at.used + cost <= one.guaranteed_milli]
         found = next_beginning(enough, accounts.now_ms)
         if found is not None and (within_ms is None or found[0] - accounts.now_ms < within_ms):
-            when = show_beginning(*found, accounts.now_ms)
+            when = show_turn(*found, accounts.now_ms)
             return f"the class hours of project {at.project.id!r} begin {when}"
     return ""
+
+
+def _ends(state: State, turn_ms: int | None) -> str:
+    """The class hours that end when the request will have its turn, those that are guaranteed most."""
+    if turn_ms is None:
+        return ""
+    ended = [
+        (-one.guaranteed_milli, number, account.project.id, one)
+        for number, account in enumerate(state.accounts.timed)
+        for one in account.project.class_hours
+        if one.is_on(turn_ms - 1) and not one.is_on(turn_ms)
+    ]
+    if not ended:
+        return ""
+    *_, project, hours = min(ended, key=lambda one: one[:2])
+    return f"the class hours of project {project!r} end {show_turn(turn_ms, hours, state.accounts.now_ms)}"
 
 
 def show_class_hours(account: Account, now_ms: int) -> str:
@@ -125,11 +142,11 @@ def show_class_hours(account: Account, now_ms: int) -> str:
         left_ms = (most.next_edge_ms(now_ms) or now_ms) - now_ms
         return f"class hours until {show_clock(most.until_minute)}, for another {show_duration(left_ms)}"
     found = next_beginning(account.project.class_hours, now_ms)
-    return f"class hours begin {show_beginning(*found, now_ms)}" if found is not None else ""
+    return f"class hours begin {show_turn(*found, now_ms)}" if found is not None else ""
 
 
-def show_beginning(at_ms: int, hours: ClassHours, now_ms: int) -> str:
-    """When class hours begin: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
+def show_turn(at_ms: int, hours: ClassHours, now_ms: int) -> str:
+    """When class hours begin or end: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
     left_ms = at_ms - now_ms
     if left_ms < _SOON_MS:
         return f"at {hours.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
@@ -151,7 +168,7 @@ def _has_rest(node: Node, shape: Shape) -> bool:
     return free.slots > 0 and wants.cpus <= free.cpus and wants.memory_bytes <= free.memory_bytes
 
 
-def _limit(state: State, request: Request) -> str | None:
+def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     """The limit that keeps it from running while others of its project or user run."""
     cost, accounts = request.entry.shape.cost, state.accounts
     on_cpu = request.lane == "cpu"
@@ -184,7 +201,8 @@ def _limit(state: State, request: Request) -> str | None:
     kept = kept_from(accounts, account, cost) if cost else 0
     if kept:
         is_one = kept == GPU_MILLI
-        return f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'} kept for projects that lend no more"
+        amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"
+        return _and(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
     if not accounts.is_allowed(account, request.entry.shape):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
         return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
@@ -242,24 +260,27 @@ def _is_room_being_made(state: State, request: Request) -> bool:
     return request.id in state.expecting[lane]
 
 
-def _wait_ms(state: State, request: Request, now_ms: int) -> int | None:
+def _start(state: State, request: Request, now_ms: int) -> Start | tuple[None, None]:
     lane = request.lane
-    if lane not in state.waits or state.waits[lane][0] != now_ms:
-        state.waits[lane] = now_ms, _waits(state, lane, now_ms)
-    return state.waits[lane][1].get(request.id)
+    if lane not in state.starts or state.starts[lane][0] != now_ms:
+        known = standings(state, lane)
+        nodes = sum(node.lanes[lane].capacity > 0 and not node.is_drained for node in state.nodes.values())
+        most = _MOST_WORK // max(1, nodes)
+        line = [state.pending[one] for one in islice(known, most)]
+        aside = list(islice(_held_back(state, lane, known), most))
+        state.starts[lane] = now_ms, Outlook(state, lane, now_ms).starts(line, aside)
+    return state.starts[lane][1].get(request.id, (None, None))
 
 
-def _waits(state: State, lane: Lane, now_ms: int) -> dict[RequestId, int]:
-    """Seat those in line one after the other, each where it can start first and for its whole walltime."""
-    nodes = [node for node in state.nodes.values() if node.lanes[lane].capacity and not node.is_drained]
-    line = islice(standings(state, lane), _MOST_WORK // max(1, len(nodes)))
-    forecasts = [Forecast(state, node, now_ms) for node in nodes]
-    waits: dict[RequestId, int] = {}
-    for one in map(state.pending.__getitem__, line):
-        shape = one.entry.shape
-        starts = ((at_ms, n) for n, at in enumerate(forecasts) if (at_ms := at.start_ms(shape)) is not None)
-        found = min(starts, default=None)
-        if found is not None:
-            forecasts[found[1]].seat(shape, found[0], one.walltime_ms)
-            waits[one.id] = found[0] - now_ms
-    return waits
+def _held_back(state: State, lane: Lane, known: Mapping[RequestId, int]) -> Iterator[Request]:
+    """Those in line that may not run now, and that class hours may let run."""
+    accounts = state.accounts
+    if accounts.turns_ms is None or len(known) == _MOST_PLACES:
+        return
+    for request in state.pending.values():
+        if request.lane != lane or request.id in known or request.standing is not Standing.QUEUED:
+            continue
+        account = accounts.of(request.project)
+        is_timed = any(at.project.class_hours for at in account.path)
+        if is_timed or (accounts.has_lenders and kept_from(accounts, account, request.entry.shape.cost)):
+            yield request

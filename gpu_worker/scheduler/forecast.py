@@ -1,9 +1,11 @@
 """When what a node has will be free at the latest, by the walltimes of what runs there."""
 
+from copy import copy
+
 from bulletin.ids import SlotId
 from gpu_worker.scheduler.accounts import Shape
 from gpu_worker.scheduler.resources import Kind, Lane
-from gpu_worker.scheduler.state import Node, State
+from gpu_worker.scheduler.state import Lease, Node, State
 
 _FOREVER_MS = 1 << 62
 
@@ -30,7 +32,7 @@ class Forecast:
         slots = shape.lane, wants.kind
         if slots not in self._times:
             self._times[slots] = sorted(self._until[slot] for slot in self._node.serving(*slots))
-        at_ms = self._times[slots][shape.need - 1]
+        at_ms = max(self._now_ms, self._times[slots][shape.need - 1])
         if not wants.is_more:
             return at_ms
         for later_ms in sorted({at_ms, *(until_ms for until_ms, *_ in self._rest if until_ms > at_ms)}):
@@ -44,14 +46,38 @@ class Forecast:
 
     def take(self, slots: tuple[SlotId, ...], shape: Shape) -> None:
         """Give it these slots now, and for ever."""
-        self._until.update(dict.fromkeys(slots, _FOREVER_MS))
-        self._times.clear()
-        self._rest.append((_FOREVER_MS, shape.wants.cpus, shape.wants.memory_bytes))
+        self.put(slots, shape, _FOREVER_MS)
 
-    def seat(self, shape: Shape, at_ms: int, walltime_ms: int) -> None:
-        """Give it what it asks for, from when it can start."""
+    def seat(self, shape: Shape, until_ms: int) -> tuple[SlotId, ...]:
+        """Give it what it asks for, from when it can start. The slots that it has then."""
         serving = self._node.serving(shape.lane, shape.wants.kind)
-        first = sorted(serving, key=self._until.__getitem__)[: shape.need]
-        self._until.update(dict.fromkeys(first, at_ms + walltime_ms))
+        first = tuple(sorted(serving, key=self._until.__getitem__)[: shape.need])
+        self.put(first, shape, until_ms)
+        return first
+
+    def put(self, slots: tuple[SlotId, ...], shape: Shape, until_ms: int) -> None:
+        """Give it these slots, and what else it asks for, until then."""
+        self._until.update(dict.fromkeys(slots, until_ms))
         self._times.clear()
-        self._rest.append((at_ms + walltime_ms, shape.wants.cpus, shape.wants.memory_bytes))
+        self._rest.append((until_ms, shape.wants.cpus, shape.wants.memory_bytes))
+
+    def is_until(self, lease: Lease, until_ms: int) -> bool:
+        """Whether the slots of a lease are free then, because nobody was given them for later."""
+        return all(self._until[slot] == until_ms for slot in lease.slots)
+
+    def end(self, lease: Lease, until_ms: int, at_ms: int) -> None:
+        """What was to be there until some time is gone before."""
+        self._until.update(dict.fromkeys(lease.slots, at_ms))
+        self._times.clear()
+        self._rest.remove((until_ms, lease.cpus, lease.memory_bytes))
+        self._rest.append((at_ms, lease.cpus, lease.memory_bytes))
+
+    def begin(self, now_ms: int) -> None:
+        """From now on nothing starts before this time."""
+        self._now_ms = now_ms
+
+    def copy(self) -> "Forecast":
+        """The same, to try something with."""
+        other = copy(self)
+        other._until, other._times, other._rest = self._until.copy(), self._times.copy(), self._rest.copy()
+        return other

@@ -338,7 +338,7 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
     is_for_share = not is_covered(state.accounts.of(request.project), shape.cost)
     if is_for_share and not (shape.cost and has_waited(state, request)):
         return None
-    plan = Plan(state, request, is_for_share=is_for_share)
+    plan = Plan(state, state.accounts, request, is_for_share=is_for_share)
     for node in state.nodes.values():
         if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
             continue

@@ -12,7 +12,7 @@ was taken for a share is not taken back for one, whatever happens next. So no tw
 
 import msgspec
 
-from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.accounts import Account, Accounts
 from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
@@ -110,9 +110,9 @@ def has_waited(state: State, request: Request) -> bool:
 class Plan:
     """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
 
-    def __init__(self, state: State, request: Request, *, is_for_share: bool) -> None:
-        self._state, self._request, self._is_for_share = state, request, is_for_share
-        self._account, self._cost = state.accounts.of(request.project), request.entry.shape.cost
+    def __init__(self, state: State, accounts: Accounts, request: Request, *, is_for_share: bool) -> None:
+        self._state, self._accounts, self._request, self._is_for_share = state, accounts, request, is_for_share
+        self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
         self._taken: dict[tuple[str, bool], int] = {}
         self._has: dict[tuple[str, bool], int] = {}
 
@@ -124,7 +124,7 @@ class Plan:
         """Whether it may take this one too. If so, it is taken."""
         if not self._cost or not victim.cost:
             return False
-        mine, others = parting(self._account, self._state.accounts.of(victim.project))
+        mine, others = parting(self._account, self._accounts.of(victim.project))
         if not mine or not others or mine[0].covers(self._cost) == self._is_for_share:
             return False
         whole = min(GPU_MILLI, victim.cost)  # of a slice nothing is taken from who is within a guarantee

@@ -20,6 +20,8 @@ from gpu_worker.scheduler.resources import LANES, PLAIN, Amount, Kind, Lane, Off
 from gpu_worker.scheduler.walltimes import stepped
 
 Value = TypeVar("Value")
+#: When a request starts at the latest, and the turn of class hours that it waits for, if it waits for one.
+Start = tuple[int, int | None]
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
 LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
@@ -189,10 +191,10 @@ class State:
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
-        #: What was asked since the last step: places in line, who has room made, and waits as of a time.
+        #: What was asked since the last step: places in line, who has room made, and starts as of a time.
         self.standings: dict[Lane, dict[RequestId, int]] = {}
         self.expecting: dict[Lane, frozenset[RequestId]] = {}
-        self.waits: dict[Lane, tuple[int, dict[RequestId, int]]] = {}
+        self.starts: dict[Lane, tuple[int, dict[RequestId, Start]]] = {}
         self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
         self._seq = 0
 
@@ -200,7 +202,7 @@ class State:
         """Something has happened: what was asked before may be answered otherwise now."""
         self.standings.clear()
         self.expecting.clear()
-        self.waits.clear()
+        self.starts.clear()
 
     def next_seq(self) -> int:
         """A number above all given out before: what came later has the higher one."""

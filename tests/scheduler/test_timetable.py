@@ -140,6 +140,7 @@ def test_a_department_is_guaranteed_what_its_classes_have_in_their_hours() -> No
 def test_what_may_never_borrow_waits_for_class_hours_and_is_told_when_they_begin() -> None:
     pool = week(project("class", class_hours=(hours("Mon", gpus=1),)))
     assert pool.wants("class.ann", qos="reserved") == []
+    assert pool.why("class.ann/1").wait_ms == 9 * HOUR
     assert pool.why("class.ann/1").reason == (
         "QoS 'reserved' never borrows, and the class hours of project 'class' begin at 10:00, in 9 h"
     )
@@ -220,6 +221,18 @@ def test_a_lender_keeps_back_what_its_class_hours_promise() -> None:
     assert granted(pool.at(*MONDAY, 11)) == ["guests.eve3:1"]
 
 
+def test_who_waits_until_a_lender_has_its_hours_behind_it_is_told_until_when() -> None:
+    pool = week(project("class", lending_limit_milli=0, class_hours=(hours("Mon", gpus=2),)))
+    pool.at(*MONDAY, 9)
+    assert pool.wants("guests.eve") == []
+    said = pool.why("guests.eve/1")
+    assert said.reason == (
+        "2 GPUs are kept for projects that lend no more; the class hours of project 'class' end at 12:00, in 2 h"
+    )
+    assert said.wait_ms == 2 * HOUR
+    assert granted(pool.at(*MONDAY, 11)) == ["guests.eve:1"]
+
+
 def test_a_class_earns_credits_for_what_it_lends_in_its_hours_alone() -> None:
     pool = week(project("class", class_hours=(hours("Mon", gpus=2),)))
     pool.at(*MONDAY, 8, 50)
@@ -227,3 +240,34 @@ def test_a_class_earns_credits_for_what_it_lends_in_its_hours_alone() -> None:
     pool.at(*MONDAY, 12, 30)
     counted = pool.scheduler.state.accounts.credits(project("class").id)
     assert (counted.earned, counted.spent) == (4 * HOUR, 0)
+
+
+def test_who_waits_for_class_hours_waits_no_longer_than_until_they_begin_and_the_grace() -> None:
+    pool = week(project("class", class_hours=(hours("Mon", gpus=1),)))
+    pool.at(*MONDAY, 8, 50)
+    pool.busy("guests.eve1", "guests.eve2")
+    assert pool.wants("guests.tom") == []
+    assert pool.wants("class.ann") == []
+    assert pool.wants("class.bob") == []
+    grace_ms = 20_000
+    assert pool.why("class.ann/1").wait_ms == 10 * MINUTE + grace_ms
+    assert pool.why("class.bob/1").wait_ms == 30 * MINUTE  # borrows, and has less of the surplus than the guests
+    assert pool.why("guests.tom/1").wait_ms == 10 * MINUTE + grace_ms + 30 * MINUTE
+    assert pool.why("class.bob/1").reason.startswith("the class hours of project 'class' begin at 10:00, in 10 min;")
+    assert reclaimed(pool.at(*MONDAY, 9)) == ["guests.eve1:1"]
+
+
+def test_who_waits_for_the_end_of_class_hours_is_told_of_it() -> None:
+    pool = week(
+        project("class", class_hours=(hours("Mon", gpus=2),)), project("lab", guaranteed_milli=1000), project("guests")
+    )
+    pool.at(*MONDAY, 10, 50)
+    pool.busy("class.ann", "class.bob", qos="batch")
+    assert pool.wants("lab.eve") == []
+    assert pool.wants("lab.tom") == []
+    said = pool.why("lab.eve/1")
+    assert said.reason == ("the class hours of project 'class' end at 12:00, in 10 min; until then all 2 GPUs are busy")
+    assert said.wait_ms == 10 * MINUTE + 30_000
+    assert pool.why("lab.tom/1").wait_ms == 10 * MINUTE + 30_000 + 30 * MINUTE
+    assert pool.why("lab.tom/1").reason == "all 2 GPUs are busy; 1 request is before yours"
+    assert [type(one).__name__ for one in pool.at(*MONDAY, 11)] == ["Pause"]

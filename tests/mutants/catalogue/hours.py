@@ -71,4 +71,25 @@ HOURS = (
         "account.trader.change(account.used - account.usual, self.now_ms)",
         "what is lent of class hours earns credits",
     ),
+    (
+        "nothing-comes-back-in-an-estimate",
+        "outlook.py",
+        "if gone_ms < best[0] and plan.takes(lease):",
+        "if gone_ms < 0 and plan.takes(lease):",
+        "who waits for class hours is told that GPUs come back when they begin",
+    ),
+    (
+        "an-estimate-in-the-order-of-now",
+        "outlook.py",
+        "self._seat(_in_order(then, waiting), then",
+        "self._seat(iter(waiting.values()), then",
+        "an estimate knows that those in class are next when class hours begin",
+    ),
+    (
+        "told-to-wait-for-class-hours-in-vain",
+        "outlook.py",
+        "for name in held_back if not _is_allowed(before, waiting[name])",
+        "for name in held_back",
+        "who waits for something else is not told to wait for the end of class hours",
+    ),
 )

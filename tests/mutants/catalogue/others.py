@@ -311,9 +311,9 @@ OTHERS = (
     ),
     (
         "estimate-of-the-shortest",
-        "explain.py",
-        "forecasts[found[1]].seat(shape, found[0], one.walltime_ms)",
-        "forecasts[found[1]].seat(shape, now_ms, one.walltime_ms)",
+        "outlook.py",
+        "end_ms = at_ms + request.walltime_ms",
+        "end_ms = self._state.accounts.now_ms + request.walltime_ms",
         "the estimate counts those ahead one after the other",
     ),
 )
