@@ -94,6 +94,7 @@ class Account(Holder, kw_only=True):
     children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
     users: dict[UserName, User] = msgspec.field(default_factory=dict)
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
+    firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
     waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
     #: What was used of the budget in the period, thousandths of a GPU times milliseconds, up to a time.
     spent: int = 0
@@ -418,12 +419,18 @@ class Accounts:
         if rank == before:
             return
         heads = account.heads.setdefault(shape, [])
+        first = heads[0] if heads else None
         if before is not None:
             del heads[bisect_left(heads, (before, user.name))]
             del user.ranks[shape]
         if rank is not None:
             insort(heads, (rank, user.name))
             user.ranks[shape] = rank
+        if not heads or heads[0] is not first:
+            if first is not None:
+                del account.firsts[bisect_left(account.firsts, first)]
+            if heads:
+                insort(account.firsts, (*heads[0], shape))
         if not heads:
             del account.heads[shape]
 
@@ -441,6 +448,8 @@ class Accounts:
 
     def next(self, closed: set[Shape]) -> tuple[Account, Entry] | None:
         """Whoever is next with a shape that is not closed; None where nobody may have more."""
+        if closed.issuperset(self.shapes):
+            return None
         return self._next_among(self.top.values(), None, closed)
 
     def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
@@ -472,20 +481,16 @@ class Accounts:
         return first
 
     def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
-        best: tuple[Rank, UserName] | None = None
-        at: Shape | None = None
-        allowed: dict[tuple[str, int], bool] = {}  # shapes are many more than what this depends on
-        for shape, heads in account.heads.items():
-            if shape in closed or (best is not None and heads[0] >= best):
+        refused: tuple[tuple[str, int], ...] = ()  # shapes are many more than what this depends on
+        for _, name, shape in account.firsts:
+            if shape in closed:
                 continue
             asks = shape.qos, shape.cost
-            if asks not in allowed:
-                allowed[asks] = self.is_allowed(account, shape)
-            if allowed[asks]:
-                best, at = heads[0], shape
-        if best is None or at is None:
-            return None
-        return account, account.users[best[1]].lines[at][0][1]
+            if asks not in refused:
+                if self.is_allowed(account, shape):
+                    return account, account.users[name].lines[shape][0][1]
+                refused = (*refused, asks)
+        return None
 
     def is_allowed(self, account: Account, shape: Shape) -> bool:
         """Whether the project and all that it is in may use so much more, once what is hot there makes room."""

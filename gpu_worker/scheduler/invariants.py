@@ -209,3 +209,5 @@ def _check_heads(state: State, account: Account) -> None:
         {shape: list(line) for shape, line in account.heads.items()},
         {shape: sorted(line) for shape, line in heads.items()},
     )
+    firsts = sorted((*min(line), shape) for shape, line in heads.items())
+    _same(f"first heads of {account.project.id}", account.firsts, firsts)

@@ -217,4 +217,10 @@ ACCOUNTS = (
         "        self.of(project).history.add(amount, age_ms)",
         "what a project used is in the past of every project that it is in",
     ),
+    (
+        "the-first-of-a-line-is-not-told",
+        "if not heads or heads[0] is not first:",
+        "if not heads or first is None:",
+        "who is next in a project is the first of all its lines",
+    ),
 )
