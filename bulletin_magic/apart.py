@@ -33,7 +33,7 @@ from bulletin_magic.facts import (
     Where,
 )
 from bulletin_magic.link import Deliveries, Link
-from bulletin_magic.outputs import Outputs
+from bulletin_magic.outputs import Keep, Outputs
 from bulletin_magic.receipts import describe_place
 
 #: How often it says anew where the cell is, and for how long it has run: at first, and later. A server that ends idle
@@ -61,19 +61,23 @@ class Apart(threading.Thread):
         shows_values: bool = True,
         comms: Comms | None = None,
         bring: Bring | None = None,
+        keep: Keep | None = None,
     ) -> None:
-        """`comms` and `bring` are for the widgets of its cells; without them nobody hears what their views say."""
+        """`comms` and `bring` are for the widgets of its cells; without them nobody hears what their views say.
+
+        `keep` gets all that is shown.
+        """
         super().__init__(name=f"bulletin-{name}", daemon=True)
         self.called = name
         self.where: Where | None = None
         self._link, self._shell, self._say, self._answer = link, shell, say, answer
         self._shows_values = shows_values
         self._inbox: queue.SimpleQueue[CellAsked | None] = queue.SimpleQueue()
-        self._outputs = Outputs(
-            shell, comms, bring=bring, is_numbered=False
-        )  # the notebook counts on: no `Out[n]` is it
+        # The notebook counts on: no `Out[n]` is it.
+        self._outputs = Outputs(shell, comms, bring=bring, is_numbered=False, keep=keep)
         self._said = "on its way"
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that runs now
+        self._turn = threading.Lock()  # of what shows something there
         self._began_s = 0.0
         self._pid = os.getpid()
 
@@ -103,6 +107,12 @@ class Apart(threading.Thread):
         if os.getpid() == self._pid:
             self._link.close()
 
+    def move(self, replay: Callable[[], None]) -> None:
+        """Show all that comes below the cell that runs now, after `replay` has shown there what came before."""
+        with self._turn:
+            replay()
+            self._place = contextvars.copy_context()
+
     @property
     def at(self) -> str:
         """Where the cell runs, as the end of a sentence."""
@@ -112,14 +122,16 @@ class Apart(threading.Thread):
 
     def run(self) -> None:
         """Answer cells until `close`."""
-        self._place.run(self._serve)
-
-    def _serve(self) -> None:
         try:
             while (asked := self._inbox.get()) is not None:
-                self._answer(self, self._listen(self._link.ask(asked)))
+                self._show(self._answer, self, self._listen(self._link.ask(asked)))
         finally:
             self._link.close()
+
+    def _show(self, show: Callable[..., object], *arguments: object) -> None:
+        """Call it where what it shows belongs."""
+        with self._turn:
+            self._place.run(show, *arguments)
 
     def _listen(self, deliveries: Deliveries) -> Answer:
         refusal: BulletinError | None = None
@@ -129,16 +141,15 @@ class Apart(threading.Thread):
                 case Printed(type="execute_result") if not self._shows_values:
                     pass
                 case Printed(type=kind, content=content, buffers=buffers):
-                    self._outputs.show(kind, content, buffers)
-                    self._outputs.flush()
+                    self._show(self._print, kind, content, buffers)
                 case Waiting():
                     self._said = describe_waiting(delivery)
-                    self._say(self._said)
+                    self._show(self._say, self._said)
                 case Began(where=where):
                     self.where, self._began_s = where, time.monotonic()
-                    self._say(f"▶ running{self.at}")
+                    self._show(self._say, f"▶ running{self.at}")
                 case Note(text=text):
-                    show_note(self._shell, f"{self.called}: {text}")
+                    self._show(show_note, self._shell, f"{self.called}: {text}")
                 case Question(prompt=prompt):
                     refusal = CellLost(
                         f"A cell in the background cannot ask: {prompt.strip()!r} has nobody to answer it."
@@ -163,7 +174,11 @@ class Apart(threading.Thread):
             except queue.Empty:
                 since_s = int(time.monotonic() - self._began_s)
                 running = f"▶ running for {show_duration(since_s * 1000)}{self.at}"
-                self._say(self._said if self.where is None else running)
+                self._show(self._say, self._said if self.where is None else running)
+
+    def _print(self, kind: str, content: bytes, buffers: tuple[bytes, ...]) -> None:
+        self._outputs.show(kind, content, buffers)
+        self._outputs.flush()
 
 
 class LiveLine:
@@ -178,3 +193,8 @@ class LiveLine:
             transient = {"display_id": self._id}
             self._shell.display_pub.publish(dim(text, role="status"), transient=transient, update=self._is_shown)
             self._is_shown = True
+
+    def say_here(self, text: str) -> None:
+        """Show it below the cell that runs now, too."""
+        self._is_shown = False
+        self.say(text)

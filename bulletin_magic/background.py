@@ -19,6 +19,8 @@ from bulletin_magic.facts import CellAsked, Finished, Wish
 from bulletin_magic.link import Link
 from bulletin_magic.outcome import error_to_raise, show_stayed
 from bulletin_magic.outputs import cell_number
+from bulletin_magic.showing import Message, Showing
+from bulletin_magic.shown import Shown
 
 
 class Background:
@@ -28,12 +30,24 @@ class Background:
     the notebook itself has changed meanwhile stays as it is there; what the cell made of it is in `vars`.
     """
 
-    def __init__(self, name: str | None, number: int, link: Link, shell: InteractiveShell, comms: Comms) -> None:
+    def __init__(
+        self,
+        cell: CellId,
+        name: str | None,
+        number: int,
+        link: Link,
+        shell: InteractiveShell,
+        comms: Comms,
+        shown: Shown,
+    ) -> None:
         self._name = name or f"background {number}"
         self._is_named = name is not None
         self._shell, self._line = shell, LiveLine(shell)
-        self._apart = Apart(self._name, link, shell, self._say, self._take, comms=comms, bring=self._bring)
+        self._apart = Apart(
+            self._name, link, shell, self._say, self._take, comms=comms, bring=self._bring, keep=self._keep
+        )
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that began it
+        self._shown, self._showing = shown, shown.begin(cell)
         self._is_told = False
         self._sent: state.Captured | None = None
         self._meanwhile: state.Meanwhile | None = None
@@ -106,6 +120,20 @@ class Background:
                 again = f" {self._name}.result() raises it." if self._is_named else ""
                 show_note(self._shell, f"{self._name} failed: {_said(self._error)}.{again}")
 
+    def shows(self, showing: Showing) -> bool:
+        """Whether this is what the cell shows, and more of it may come."""
+        return showing is self._showing and not self.done()
+
+    def show_here(self, replay: Callable[[], None]) -> None:
+        """Show what comes below the cell that runs now, after `replay` has shown there what came before."""
+
+        def before() -> None:
+            self._line.say_here(self._text)
+            replay()
+            self._place = contextvars.copy_context()
+
+        self._apart.move(before)
+
     def detach(self) -> None:
         """The kernel ends, and the cell goes on."""
         self._apart.detach()
@@ -148,6 +176,11 @@ class Background:
         self._text = f"{self._name}: {text}"
         self._is_over.set()  # before anybody can read that it is
         self._line.say(self._text)
+        self._shown.note(self._showing, self._text)
+        self._shown.end(self._showing)
+
+    def _keep(self, kind: str, message: Message, size: int) -> None:
+        self._shown.take(self._showing, kind, message, size)
 
     def _land(self) -> None:
         with self._landing:  # what views say may come in threads of their own
@@ -196,9 +229,9 @@ class Background:
 class Backgrounds:
     """All background cells of a notebook."""
 
-    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link], comms: Comms) -> None:
+    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link], comms: Comms, shown: Shown) -> None:
         """`connect` opens a link of its own to the pool, under this name."""
-        self._shell, self._connect, self._comms = shell, connect, comms
+        self._shell, self._connect, self._comms, self._shown = shell, connect, comms, shown
         self._cells: list[Background] = []
         self._number = 0
         shell.events.register("pre_run_cell", lambda _: self.land())
@@ -208,10 +241,12 @@ class Backgrounds:
         namespace = self._shell.user_ns
         captured = state.capture(namespace, state.needs(source, namespace), table=state.Table())
         self._number += 1
-        cell = Background(name, self._number, self._connect(f"background-{self._number}"), self._shell, self._comms)
+        link = self._connect(f"background-{self._number}")
+        name_of_cell = CellId(token_hex(16))
+        cell = Background(name_of_cell, name, self._number, link, self._shell, self._comms, self._shown)
         meanwhile = state.depart(namespace, captured)
         asked = CellAsked(
-            cell=CellId(token_hex(16)),
+            cell=name_of_cell,
             request=RequestId(token_hex(16)),
             source=source,
             number=cell_number(self._shell),
@@ -229,6 +264,10 @@ class Backgrounds:
     def under_way(self) -> list[str]:
         """A line about each that has not ended."""
         return [cell.status for cell in self._cells if not cell.done()]
+
+    def that_shows(self, showing: Showing) -> Background | None:
+        """The cell that shows this, if it has not ended."""
+        return next((cell for cell in self._cells if cell.shows(showing)), None)
 
     def land(self) -> None:
         """Bring the variables of those that have ended, in the order in which they were begun."""

@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin_magic.activity import Activity
 from bulletin_magic.comms import Comms
-from bulletin_magic.display import StatusLine, describe_waiting, show_note
+from bulletin_magic.display import StatusLine, describe_waiting, dim, show_note
 from bulletin_magic.facts import (
     Answered,
     Began,
@@ -32,7 +32,7 @@ from bulletin_magic.facts import (
     Waiting,
 )
 from bulletin_magic.link import Deliveries, Link, Question as Asked
-from bulletin_magic.outputs import Outputs
+from bulletin_magic.outputs import Keep, Outputs
 
 _Answer = Finished | Moved | Pictured | CellsFound | Left
 #: After so many presses the main thread leaves at once, whatever the link says.
@@ -87,10 +87,12 @@ class Conversation:
         comms: Comms,
         activity: Activity,
         button: StopButton,
+        keep: Keep | None = None,
     ) -> None:
+        """`keep` gets all that the cell shows."""
         self._link, self._shell, self._line, self._activity = link, shell, line, activity
-        self._outputs = Outputs(shell, comms)
-        self._button = button
+        self._outputs = Outputs(shell, comms, keep=keep)
+        self._button, self._keep = button, keep
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
@@ -140,6 +142,8 @@ class Conversation:
                 self._line.clear()
             case Note(text=text):
                 show_note(self._shell, text)
+                if self._keep is not None:
+                    self._keep("display_data", {"data": dim(text), "metadata": {}}, len(text))
             case Question():
                 self._outputs.flush()
                 self._answer(delivery)

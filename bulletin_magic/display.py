@@ -79,6 +79,13 @@ def message_id(shell: InteractiveShell) -> str:
     return str((request or {}).get("header", {}).get("msg_id", ""))
 
 
+def page_id(shell: InteractiveShell) -> str:
+    """The page (or another client) whose request the kernel is busy with; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    return str((request or {}).get("header", {}).get("session", ""))
+
+
 def show_note(shell: InteractiveShell, text: str) -> None:
     """Show one dim line."""
     shell.display_pub.publish(dim(text))

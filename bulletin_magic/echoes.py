@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -20,8 +21,11 @@ _SHOWN = frozenset({"stream", "display_data", "update_display_data", "clear_outp
 class Echoes:
     """Knows the requests that cells came with. `show` may be called in any thread."""
 
-    def __init__(self, shell: InteractiveShell, comms: Comms) -> None:
-        self._shell, self._comms = shell, comms
+    def __init__(
+        self, shell: InteractiveShell, comms: Comms, keep: Callable[[CellId, str, dict[str, Any], int], None]
+    ) -> None:
+        """`keep` gets all that is shown: the cell, and as `outputs.Keep`."""
+        self._shell, self._comms, self._keep = shell, comms, keep
         self._requests: OrderedDict[str, Any] = OrderedDict()
 
     def began(self, cell: CellId) -> None:
@@ -35,6 +39,7 @@ class Echoes:
     def show(self, heard: Overhear) -> None:
         """Show it where the cell is; in a terminal, where everything is."""
         kind, message = heard.printed.type, json.loads(heard.printed.content)
+        self._keep(heard.cell, kind, message, len(heard.printed.content))
         request = self._requests.get(heard.cell.partition("-")[0])  # a cell that was run again has a number
         kernel: Any = getattr(self._shell, "kernel", None)
         if request is not None and kind in KINDS:

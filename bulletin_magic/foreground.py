@@ -3,6 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from secrets import token_hex
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from msgspec import structs
 
 from bulletin import state
-from bulletin.errors import BulletinError, NoPool
+from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
 from bulletin.state.names import HEARD, users
 from bulletin.wire.messages import CellNote
@@ -24,6 +25,7 @@ from bulletin_magic.outputs import cell_number
 from bulletin_magic.pool import UNDER_WAY, Pool
 from bulletin_magic.receipts import Receipt, receipt_of
 from bulletin_magic.shared import SharedState
+from bulletin_magic.shown import Shown
 
 _HEAR = f"__import__('gpu_worker.executor.comms', fromlist=['hear']).hear({HEARD})"
 
@@ -48,10 +50,12 @@ class Foreground:
         sends: Callable[[str], bool],
         ending: Ending,
         take_receipt: Callable[[Receipt], None],
+        shown: Shown,
     ) -> None:
         """`sends` says whether a text is a whole cell of the notebook."""
         self._shell, self._pool, self._echoes = shell, pool, echoes
         self._sends, self._ending, self._take_receipt = sends, ending, take_receipt
+        self._shown = shown
         self._turn = threading.RLock()  # comms may come in threads of their own
         self._is_bringing = False
         self.shared = SharedState()
@@ -84,8 +88,7 @@ class Foreground:
         while True:
             left_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
             asked, sent = self._ask(cell, plan, wish, check, max_wait_ms=left_ms)
-            answer, input_error = self._pool.converse(asked)
-            assert isinstance(answer, Finished | Moved)
+            answer, input_error = self._converse(asked)
             if isinstance(answer, Finished):
                 return Ran(structs.replace(answer, waited_ms=answer.waited_ms + waited_ms), sent, input_error)
             waited_ms += answer.waited_ms
@@ -161,7 +164,7 @@ class Foreground:
             joins=note.agent,
             stop_after_ms=self._ending.stop_after_ms,
         )
-        answer, input_error = self._pool.converse(asked)
+        answer, input_error = self._converse(asked)
         assert isinstance(answer, Finished)
         try:
             land(answer, nothing, SharedState(), self._shell)
@@ -169,6 +172,21 @@ class Foreground:
             if input_error is not None:
                 raise input_error from None
             raise
+
+    def _converse(self, asked: CellAsked) -> tuple[Finished | Moved, Exception | None]:
+        """Hold the conversation of a cell of the user's, and keep what it shows."""
+        cell = self._shown.begin(asked.cell)
+        try:
+            answer, input_error = self._pool.converse(asked, partial(self._shown.take, cell))
+            assert isinstance(answer, Finished | Moved)
+            if isinstance(answer, Finished) and answer.ended.error is not None and not asked.is_call:
+                self._shown.fail(cell, answer.ended.error)
+        except CellLost as error:
+            self._shown.note(cell, str(error))
+            raise
+        finally:
+            self._shown.end(cell)
+        return answer, input_error
 
     def is_kept(self, looked: Pictured | str | None) -> bool:
         """Whether the executor that has our half of the table is still there, or nobody can say."""

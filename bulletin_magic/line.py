@@ -5,14 +5,14 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import BadOption, StayedBehind
+from bulletin.errors import BadOption, BulletinError, StayedBehind
 from bulletin.state.handles import LOST
 from bulletin.state.holdings import Home
 from bulletin.state.names import OUTCOME
 from bulletin_magic import pulling
 from bulletin_magic.background import Backgrounds
 from bulletin_magic.commands import advise, stands_above_code
-from bulletin_magic.display import cell_text, show_note
+from bulletin_magic.display import cell_text, page_id, show_note
 from bulletin_magic.facts import CellsAsked, CellsFound, LeaveAsked, Left, PictureAsked, Pictured, Wish
 from bulletin_magic.foreground import Foreground
 from bulletin_magic.holdings import describe_holdings
@@ -20,10 +20,14 @@ from bulletin_magic.left import choose, describe_found
 from bulletin_magic.mode import Mode
 from bulletin_magic.moves import describe_pushed, describe_reset, refuse_stayed, variables
 from bulletin_magic.options import parse
+from bulletin_magic.outputs import Outputs
 from bulletin_magic.plan import describe_plan, describe_wait
 from bulletin_magic.pool import Pool
 from bulletin_magic.receipts import Receipts, describe_place, describe_receipts
+from bulletin_magic.showing import Showing
+from bulletin_magic.shown import Shown, describe_anew
 from bulletin_magic.status import panel
+from bulletin_magic.trip import SHORT
 
 _LAST_SHOWN, _RECEIPTS_SHOWN = 3, 20
 _HOLDS_NONE = "This notebook holds no GPU."
@@ -41,9 +45,11 @@ class GpuLine:
         backgrounds: Backgrounds,
         every_cell: Mode,
         receipts: Receipts,
+        shown: Shown,
     ) -> None:
         self._shell, self._pool, self._foreground = shell, pool, foreground
         self._backgrounds, self._every_cell, self._receipts = backgrounds, every_cell, receipts
+        self._shown = shown
 
     def run(self, line: str) -> None:
         """Do what a line says. Raises BadOption for one that is not understood."""
@@ -179,13 +185,46 @@ class GpuLine:
         show_note(self._shell, f"Given back: {describe_place(where)}." if where else _HOLDS_NONE)
 
     def _attach(self, name: str) -> None:
-        """List the cells that nodes have, or take one over."""
-        answer, _ = self._pool.converse(CellsAsked())
-        assert isinstance(answer, CellsFound)
-        if not name:
-            print(describe_found(answer.found))  # noqa: T201 - the answer to a question that was typed
+        """List the cells that nodes have, and this notebook's own; take one over, or show one anew."""
+        own = self._shown.find(int(name)) if name.isdecimal() and len(name) < SHORT else None
+        if own is not None:
+            self._show_anew(own)
             return
-        note = choose(answer.found, name)
-        if note is None:
-            raise BadOption(f"No cell of yours, or more than one, has the name {name!r}. `%gpu attach` lists them.")
-        self._foreground.join(note)
+        lines = [] if name else self._shown.describe()
+        try:
+            answer, _ = self._pool.converse(CellsAsked())
+        except BulletinError as error:
+            if not lines:
+                raise
+            lines.append(str(error))
+        else:
+            assert isinstance(answer, CellsFound)
+            lines = [describe_found(answer.found, lambda note: self._shown.of(note.cell) is not None), *lines]
+            if name:
+                note = choose(answer.found, name)
+                if note is None:
+                    raise BadOption(
+                        f"There is no cell {name!r} that could be shown. `%gpu attach` lists those there are."
+                    )
+                self._foreground.join(note)
+                return
+        print("\n".join(filter(None, lines)))  # noqa: T201 - the answer to a question that was typed
+
+    def _show_anew(self, cell: Showing) -> None:
+        """Show what a cell of this notebook showed; what a background cell shows from now on comes here, too."""
+        running = self._backgrounds.that_shows(cell)
+        show_note(self._shell, describe_anew(cell, self._shown.now_ms(), goes_on=running is not None))
+
+        def replay() -> None:
+            outputs = Outputs(self._shell, is_numbered=False)
+            with self._shown.lock:
+                kept = list(cell.messages())
+            for kind, message in kept:
+                outputs.show_parsed(kind, message)
+                outputs.flush()  # else two streams would change places
+            self._shown.move(cell, page_id(self._shell))
+
+        if running is not None:
+            running.show_here(replay)
+        else:
+            replay()

@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
-from traitlets import Bool, CaselessStrEnum, Enum, Float, Unicode
+from traitlets import Bool, CaselessStrEnum, Enum, Float, Int, Unicode
 
 from bulletin import state
 from bulletin.errors import BadOption
@@ -32,6 +32,8 @@ from bulletin_magic.off import OFF, RanHere, each_here
 from bulletin_magic.options import Options, parse
 from bulletin_magic.pool import Pool
 from bulletin_magic.receipts import Receipt, Receipts
+from bulletin_magic.returning import Returning
+from bulletin_magic.shown import Shown
 from bulletin_magic.spread import Spread, Task, names_of
 
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
@@ -72,6 +74,12 @@ class BulletinMagics(Magics):
         help="What becomes of a %%gpu cell that runs when its kernel is shut down, by you or because its server is "
         "stopped: cancel: it is ended. detach: it goes on, as with on_restart.",
     ).tag(config=True)
+    keep_shown_mb = Int(
+        32,
+        min=0,
+        help="How much is kept of what cells on the pool showed, in MB, the newest cells first: `%gpu attach 3` shows "
+        "it anew, on a page that was closed meanwhile. One cell may have a quarter of it.",
+    ).tag(config=True)
     stop_after_s = Float(
         0.2,
         min=0.0,
@@ -84,7 +92,9 @@ class BulletinMagics(Magics):
         self._shell = shell
         self._every_cell, self._receipts = Mode(shell), Receipts()
         self._comms = Comms(shell, self._bring)
-        echoes = Echoes(shell, self._comms)
+        self._shown = Shown(shell, lambda: self.keep_shown_mb * 1_000_000)
+        self._returning = Returning(shell, self._shown)
+        echoes = Echoes(shell, self._comms, self._shown.take_late)
         self._ending = Ending(shell, self)
         self._pool = Pool(shell, self._comms, echoes, self._ending, lambda: Activity(shell, self.activity_every_s))
         self._foreground = Foreground(
@@ -94,13 +104,17 @@ class BulletinMagics(Magics):
             sends=self._every_cell.sends,
             ending=self._ending,
             take_receipt=self._take_receipt,
+            shown=self._shown,
         )
-        self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms)
-        self._line = GpuLine(shell, self._pool, self._foreground, self._backgrounds, self._every_cell, self._receipts)
+        self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms, self._shown)
+        self._line = GpuLine(
+            shell, self._pool, self._foreground, self._backgrounds, self._every_cell, self._receipts, self._shown
+        )
         self._debugging = Debugging(shell, self._foreground.debug)
         self._debugging.serve()
         self._every_cell.serve()
         self._ending.serve(self._detach)
+        self._returning.serve()
         said = os.environ.get("BULLETIN", "").lower()
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
@@ -214,7 +228,8 @@ class BulletinMagics(Magics):
             looked = self._pool.look()
             parallel = len(looked.picture.slots) if isinstance(looked, Pictured) else 1
         activity = Activity(self._shell, self.activity_every_s)
-        return Spread(self._shell, self._pool.connect_apart, wish, words, activity).run(tasks, max(1, parallel))
+        spread = Spread(self._shell, self._pool.connect_apart, wish, words, activity, self._shown)
+        return spread.run(tasks, max(1, parallel))
 
     def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
@@ -236,8 +251,9 @@ class BulletinMagics(Magics):
             %gpu stop            give the GPU back now, instead of when somebody needs it
             %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
             %gpu off             run cells here again, except those with %%gpu
-            %gpu attach          your cells whose notebook was closed or died
+            %gpu attach          your cells whose notebook died, and those of this notebook that showed something
             %gpu attach ID       show all that such a cell printed, wait for its end, bring its variables here
+            %gpu attach N        show anew all that cell [N] of this notebook showed, as when its page was closed
             %gpu connect PATH    use the pool of this connection file
 
         A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
@@ -275,6 +291,7 @@ class BulletinMagics(Magics):
             self._pool.leave()
             self._comms.close()
             self._debugging.stop()
+            self._returning.stop()
             self._ending.stop()
 
     def _detach(self) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from IPython.core.displayhook import CapturingDisplayHook
@@ -9,6 +10,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin_magic.comms import KINDS, Bring, Comms
 from bulletin_magic.display import is_notebook
+
+#: Gets the kind of a message, its content, and the size of that in bytes.
+Keep = Callable[[str, Mapping[str, Any], int], None]
 
 
 class Outputs:
@@ -21,15 +25,25 @@ class Outputs:
         *,
         bring: Bring | None = None,
         is_numbered: bool = True,
+        keep: Keep | None = None,
     ) -> None:
-        """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none."""
+        """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none.
+
+        `keep` gets all that is shown.
+        """
         self._shell, self._comms, self._bring = shell, comms or Comms(shell), bring
-        self._is_numbered = is_numbered
+        self._is_numbered, self._keep = is_numbered, keep
         self._is_dirty = False
 
     def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
         """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
         message: dict[str, Any] = json.loads(content)
+        if self._keep is not None:
+            self._keep(kind, message, len(content))
+        self.show_parsed(kind, message, buffers)
+
+    def show_parsed(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...] = ()) -> None:
+        """Show a message whose content has been read, and keep it nowhere."""
         if kind == "stream":
             (sys.stderr if message.get("name") == "stderr" else sys.stdout).write(message["text"])
             self._is_dirty = True
@@ -76,7 +90,7 @@ class Outputs:
             sys.stdout.write(f"Out[{cell_number(self._shell)}]: {gap}{text}\n")
             sys.stdout.flush()
 
-    def _error(self, message: dict[str, Any]) -> None:
+    def _error(self, message: Mapping[str, Any]) -> None:
         hook: Any = self._shell.displayhook
         if getattr(hook, "pub_socket", None) is not None:
             hook.session.send(hook.pub_socket, "error", message, parent=hook.parent_header, ident=hook.topic)
@@ -84,7 +98,7 @@ class Outputs:
             sys.stderr.write("\n".join(message["traceback"]) + "\n")
             self._is_dirty = True
 
-    def _payload(self, message: dict[str, Any]) -> None:
+    def _payload(self, message: Mapping[str, Any]) -> None:
         """What comes with the reply: a page of help, the text of the next cell."""
         if is_notebook(self._shell):
             manager: Any = self._shell.payload_manager

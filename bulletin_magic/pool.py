@@ -27,6 +27,7 @@ from bulletin_magic.facts import (
     Pictured,
 )
 from bulletin_magic.link import Link
+from bulletin_magic.outputs import Keep
 
 UNDER_WAY = (
     "Another %%gpu cell of this notebook is under way.",
@@ -98,9 +99,12 @@ class Pool:
             raise NoPool(*UNDER_WAY)
 
     def converse(
-        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked
+        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked, keep: Keep | None = None
     ) -> tuple[Finished | Moved | Pictured | CellsFound | Left, Exception | None]:
-        """Ask, show all that comes until the answer, and give it; with what input() raised. Raises BulletinError."""
+        """Ask, show all that comes until the answer, and give it; with what input() raised. Raises BulletinError.
+
+        `keep` gets all that a cell shows.
+        """
         self.check_free()
         self._is_busy = True
         line = StatusLine(self._shell, is_whole=isinstance(asked, CellAsked) and asked.is_whole)
@@ -109,7 +113,7 @@ class Pool:
             activity = self._make_activity()
             link = self._connect(line)
             button = StopButton(link, lambda: link.close(keeps_cell=self._ending.keeps_cells))
-            conversation = Conversation(link, self._shell, line, self._comms, activity, button)
+            conversation = Conversation(link, self._shell, line, self._comms, activity, button, keep)
             return conversation.hold(asked), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:

@@ -3,6 +3,7 @@
 import queue
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from secrets import token_hex
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,6 +18,7 @@ from bulletin_magic.facts import CellAsked, Finished, Moved, Wish
 from bulletin_magic.link import Link
 from bulletin_magic.outcome import error_to_raise, show_stayed
 from bulletin_magic.outputs import cell_number
+from bulletin_magic.shown import Shown
 
 #: A place that is lost takes this many elements with it before the element is to blame.
 _TRIES = 2
@@ -43,12 +45,19 @@ class Spread:
     """
 
     def __init__(
-        self, shell: InteractiveShell, connect: Callable[[str], Link], wish: Wish, words: str, activity: Activity
+        self,
+        shell: InteractiveShell,
+        connect: Callable[[str], Link],
+        wish: Wish,
+        words: str,
+        activity: Activity,
+        shown: Shown,
     ) -> None:
         self._shell, self._connect, self._wish, self._words, self._activity = shell, connect, wish, words, activity
         self._answers: queue.SimpleQueue[tuple[Apart, Answer]] = queue.SimpleQueue()
         self._line = LiveLine(shell)
-        self._waits = ""
+        self._waits = self._said = ""
+        self._shown, self._showing = shown, shown.begin()
         self._tables: dict[Apart, state.Table] = {}
 
     def run(self, tasks: Sequence[Task], parallel: int) -> list[Outcome]:
@@ -91,6 +100,8 @@ class Spread:
                 place.leave()
             for place in self._tables:
                 place.close()
+            self._shown.note(self._showing, self._said)
+            self._shown.end(self._showing)
         return [outcome for outcome in outcomes if outcome is not None]
 
     def _next(self) -> tuple[Apart, Answer]:
@@ -108,6 +119,7 @@ class Spread:
             self._hear,
             lambda place, answer: self._answers.put((place, answer)),
             shows_values=False,
+            keep=partial(self._shown.take, self._showing),
         )
         place.start()
         self._tables[place] = state.Table()
@@ -185,7 +197,8 @@ class Spread:
         if failed := sum(outcome.error is not None for outcome in ended):
             facts.append(f"{failed} failed")
         waits = f" {self._waits}" if self._waits and not ended else ""
-        self._line.say(f"{self._words} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}")
+        self._said = f"{self._words} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
+        self._line.say(self._said)
 
 
 def names_of(element: object) -> dict[str, object]:

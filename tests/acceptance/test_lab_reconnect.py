@@ -56,6 +56,42 @@ def test_a_cell_whose_tab_is_closed_goes_on_and_its_variables_are_there(lab: Lab
         expect(notebook.output(2)).to_contain_text("12")
 
 
+def test_a_page_that_is_opened_anew_is_told_what_it_missed_and_shows_all_of_it(lab: Lab, gate: Gate) -> None:
+    with lab.notebook("missed", gate.cell, LONG, "len(losses)", "%gpu attach ") as notebook:
+        notebook.run(0)
+        notebook.start(1)
+        expect(notebook.output(1)).to_contain_text("epoch 5 ·")
+        notebook.save()
+        closed, again = lab.page, lab.page.context.new_page()
+        closed.close()
+        lab.enter(again)
+        notebook.open(is_free=False)
+        gate.open()
+        notebook.run(2)
+        text = notebook.output(2).get_by_role("note").inner_text()
+        told = re.fullmatch(
+            r"Cell \[(\d+)\] went on while this page was closed: `%gpu attach \1` shows all that it showed.", text
+        )
+        assert told is not None, text
+        notebook.edit(3)
+        notebook.page.keyboard.press("End")
+        notebook.page.keyboard.type(told[1])
+        notebook.run(3)
+        picture("missed", [notebook.cell(2), notebook.cell(3)])
+        line, *anew = shown(notebook, 3)
+        assert f"All that cell [{told[1]}] showed. It ended" in str(line)
+        notebook.run(1, 2)
+        expect(notebook.output(2)).not_to_contain_text("closed")
+        whole = shown(notebook, 1)
+        assert [as_display(output) for output in whole] == anew
+        assert "epoch 11 ·" in str(anew)
+
+
+def as_display(output: dict[str, Any]) -> dict[str, Any]:
+    """A value without its number."""
+    return {**output, "output_type": output["output_type"].replace("execute_result", "display_data")}
+
+
 def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: Lab, gate: Gate) -> None:
     with lab.notebook(
         "killed", f"{gate.cell}\nhere", LONG, "%gpu attach", "%gpu attach ", "sum(losses) > 3"
