@@ -22,15 +22,15 @@ Sources: TypeAlias = Mapping[str, tuple[list[str], int | None]]
 _NEVER = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 #: The environment when this process started, as far as we know.
 _at_start: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # reading it by its door costs 0.1 ms
-#: In an executor, the state of a generator after the cell before: setting it takes longer than many cells.
-_left: dict[str, object] = {}
+#: In an executor, the states of generators after the cell before: to read or set them takes longer than many cells.
+_left: dict[str, Any] = {}
 #: What `set_environ` has covered here, to be uncovered when the notebook takes its change back.
 _covered: dict[str, str | None] = {}
 
 
 def out() -> Ambient:
     """What goes out with a cell. Of the environment: what the notebook has changed since it started."""
-    found = _common()
+    found = _common({})
     found["settings"] = settings.read()
     changed = difference(_at_start, environ())
     if changed:
@@ -39,8 +39,14 @@ def out() -> Ambient:
 
 
 def snapshot(arrived: Ambient | None = None) -> Ambient:
-    """What `changed_since` compares with; what has just been settled from `arrived` need not be asked for."""
-    found = _common(arrived)
+    """What `changed_since` compares with.
+
+    With `arrived`, before a cell: what has just been settled from it is not asked for, and of a generator that the
+    notebook does not have, it is what the cell before has left.
+    """
+    found = _common({} if arrived is None else {**_left, **arrived})
+    if arrived is not None:
+        _left.clear()  # should the cell not come to its end, nobody knows
     found["environ"] = environ()
     found["settings"] = settings.current()
     return found
@@ -50,7 +56,7 @@ def changed_since(before: Ambient) -> Ambient:
     """What a cell has changed. What the notebook does not take over is taken back when the next cell comes."""
     settings.end_cell()
     now = snapshot()
-    _left["numpy"] = now.get("numpy")
+    _left.update((kind, now[kind]) for kind in ("numpy", "torch") if kind in now)
     differs = {kind: value for kind, value in now.items() if value != before.get(kind)}
     changed = {kind: value for kind, value in differs.items() if kind not in {"environ", "settings"}}
     if "settings" in differs:
@@ -73,7 +79,7 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
         random.setstate(found["random"])
     if "numpy" in found and not (is_overlay and found["numpy"] == _left.get("numpy")):
         importlib.import_module("numpy.random").set_state(pickle.loads(found["numpy"]))
-    if "torch" in found:
+    if "torch" in found and not (is_overlay and found["torch"] == _left.get("torch")):
         torch = importlib.import_module("torch")
         torch.set_rng_state(torch.frombuffer(bytearray(found["torch"]), dtype=torch.uint8))
     if "folder" in found and found["folder"] != _folder():
@@ -127,9 +133,8 @@ def learn_sources(found: Sources) -> None:
                 numbers[file] = number
 
 
-def _common(arrived: Ambient | None = None) -> Ambient:
-    """All but the environment."""
-    arrived = arrived or {}
+def _common(arrived: Ambient) -> Ambient:
+    """All but the environment; but for the folder, what has arrived is not asked for."""
     found: Ambient = {"random": arrived.get("random") or random.getstate(), "folder": _folder()}
     numpy: Any = sys.modules.get("numpy.random")
     torch: Any = sys.modules.get("torch")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from bulletin import state
-from bulletin.state import settings
+from bulletin.state import ambient, settings
 
 from .notebook import Notebook
 
@@ -141,3 +141,22 @@ def test_a_setting_that_cannot_be_read_harms_no_other(monkeypatch: pytest.Monkey
     decimal_now = importlib.import_module("pickle").dumps((7, "ROUND_UP", -9, 9, 1, 0, [], []))
     settings.write({"warnings": b"no pickle", "decimal": decimal_now}, is_whole=False)
     assert decimal.getcontext().prec == 7
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_a_generator_is_set_also_where_the_cell_before_did_not_come_to_its_end(kind: str) -> None:
+    pytest.importorskip(kind)
+    library = importlib.import_module({"numpy": "numpy.random", "torch": "torch"}[kind])
+    seed, draw = getattr(library, "manual_seed", None) or library.seed, library.rand
+    seed(1)
+    sent = {kind: ambient.snapshot()[kind]}
+    expected = float(draw(1)[0])
+    try:
+        ambient.settle(sent, is_overlay=True)
+        ambient.changed_since(ambient.snapshot(sent))  # a cell that draws nothing
+        for _ in range(2):  # cells whose end nobody asks for
+            ambient.settle(sent, is_overlay=True)
+            ambient.snapshot(sent)
+            assert float(draw(1)[0]) == expected
+    finally:
+        ambient._left.clear()
