@@ -10,6 +10,7 @@ from bulletin.ids import RequestId
 from bulletin.units import show_duration
 from gpu_worker.scheduler.accounts import Account, Shape
 from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.lending import kept_from
@@ -20,7 +21,7 @@ from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shares import HOUR_MS
-from gpu_worker.scheduler.state import Node, Request, Start, State
+from gpu_worker.scheduler.state import Node, Request, State
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
 _MOST_WORK = 5_000
@@ -55,10 +56,12 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
 
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     """How many stand before each request of a lane; none of those that a limit keeps from running now."""
-    if lane not in state.standings:
+    if lane not in state.answers.standings:
         with closing(iter(Line(state, lane))) as line:
-            state.standings[lane] = {request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))}
-    return state.standings[lane]
+            state.answers.standings[lane] = {
+                request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))
+            }
+    return state.answers.standings[lane]
 
 
 def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
@@ -254,22 +257,22 @@ def _of(used: int, total: int, *, on_cpu: bool, word: str = "") -> str:
 
 def _is_room_being_made(state: State, request: Request) -> bool:
     lane = request.lane
-    if lane not in state.expecting:
+    if lane not in state.answers.expecting:
         with closing(decisions(state, lane)) as decided:
-            state.expecting[lane] = frozenset(one.id for one, found in decided if found is not None)
-    return request.id in state.expecting[lane]
+            state.answers.expecting[lane] = frozenset(one.id for one, found in decided if found is not None)
+    return request.id in state.answers.expecting[lane]
 
 
 def _start(state: State, request: Request, now_ms: int) -> Start | tuple[None, None]:
     lane = request.lane
-    if lane not in state.starts or state.starts[lane][0] != now_ms:
+    if lane not in state.answers.starts or state.answers.starts[lane][0] != now_ms:
         known = standings(state, lane)
         nodes = sum(node.lanes[lane].capacity > 0 and not node.is_drained for node in state.nodes.values())
         most = _MOST_WORK // max(1, nodes)
         line = [state.pending[one] for one in islice(known, most)]
         aside = list(islice(_held_back(state, lane, known), most))
-        state.starts[lane] = now_ms, Outlook(state, lane, now_ms).starts(line, aside)
-    return state.starts[lane][1].get(request.id, (None, None))
+        state.answers.starts[lane] = now_ms, Outlook(state, lane, now_ms).starts(line, aside)
+    return state.answers.starts[lane][1].get(request.id, (None, None))
 
 
 def _held_back(state: State, lane: Lane, known: Mapping[RequestId, int]) -> Iterator[Request]:

@@ -65,17 +65,16 @@ class Scheduler:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.state = State(self.settings)
-        self._now_ms = self._shares_from_ms = 0
+        self._now_ms = 0
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards."""
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
-        self.state.forget_answers()
+        self.state.answers.forget()
         self.state.touched.clear()
-        self.state.reclaimable_ms = self.state.hot_until_ms = None
-        self.state.is_sharing, self.state.has_shared = self._now_ms >= self._shares_from_ms, False
+        self.state.looks.begin(self._now_ms)
         actions = self._turn_hours()
         actions += self._note(event)
         actions += self._overdue()
@@ -83,8 +82,7 @@ class Scheduler:
         actions += self._without_budget()
         actions += self._from_drained()
         actions += self._advance()
-        if self.state.is_sharing and self.state.has_shared:  # it takes a look at every node
-            self._shares_from_ms = self._now_ms + self.settings.share_every_ms
+        self.state.looks.end(self._now_ms, self.settings.share_every_ms)
         return actions
 
     def deadline(self) -> int | None:
@@ -92,7 +90,7 @@ class Scheduler:
         state = self.state
         changes = [account.next_change_ms(self._now_ms) for account in state.accounts.budgeted]
         changes += [account.borrows_from_ms for account in state.accounts.by_id.values() if account.waiting]
-        changes += [state.reclaimable_ms, state.hot_until_ms, state.accounts.turns_ms, *state.alarms.values()]
+        changes += [state.looks.next_ms, state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     # What happened

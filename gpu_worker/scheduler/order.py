@@ -279,7 +279,7 @@ def _late(state: State, head: Head) -> Place | None:
         if until_ms <= state.accounts.now_ms:
             victims.append(lease)
         else:
-            state.hot_until_ms = min(until_ms, state.hot_until_ms or until_ms)
+            state.looks.note(until_ms)
     return Place(node.agent, tuple(victims)) if victims else None
 
 

@@ -99,11 +99,10 @@ def has_waited(state: State, request: Request) -> bool:
     qos, now_ms = state.qos[request.qos], state.accounts.now_ms
     from_ms = request.since_ms + qos.share_after_ms
     if from_ms <= now_ms:
-        state.has_shared = True
-        if state.is_sharing:
+        if state.looks.looks_at_shares():
             return True
         from_ms = now_ms + state.settings.share_every_ms
-    state.reclaimable_ms = min(from_ms, state.reclaimable_ms or from_ms)
+    state.looks.note(from_ms)
     return False
 
 
@@ -171,7 +170,7 @@ def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:
         if from_ms is not None and from_ms <= now_ms:
             able.append(lease)
         elif from_ms is not None:
-            state.reclaimable_ms = min(from_ms, state.reclaimable_ms or from_ms)
+            state.looks.note(from_ms)
     return sorted(able, key=lambda one: ((now_ms - one.since_ms) * len(one.slots), one.id))
 
 

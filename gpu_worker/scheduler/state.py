@@ -13,15 +13,15 @@ import msgspec
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.accounts import Accounts, Entry, Shape
 from gpu_worker.scheduler.ages import Age, Ages
+from gpu_worker.scheduler.answers import Answers
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
+from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
 from gpu_worker.scheduler.resources import LANES, PLAIN, Amount, Kind, Lane, Offer, Wants, kind_of
 from gpu_worker.scheduler.walltimes import stepped
 
 Value = TypeVar("Value")
-#: When a request starts at the latest, and the turn of class hours that it waits for, if it waits for one.
-Start = tuple[int, int | None]
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
 LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
@@ -184,25 +184,13 @@ class State:
             lane: {} for lane in LANES
         }  #: nodes with free or leaving slots, not drained
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases, not drained
-        self.reclaimable_ms: int | None = None  #: when a cell that somebody could reclaim will be old enough for it
-        #: Whether this step looks at shares, and whether it has found somebody who has waited for one.
-        self.is_sharing, self.has_shared = True, False
-        self.hot_until_ms: int | None = None  #: when what is hot on a node that is held must go
+        self.looks = Looks()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
-        #: What was asked since the last step: places in line, who has room made, and starts as of a time.
-        self.standings: dict[Lane, dict[RequestId, int]] = {}
-        self.expecting: dict[Lane, frozenset[RequestId]] = {}
-        self.starts: dict[Lane, tuple[int, dict[RequestId, Start]]] = {}
+        self.answers = Answers()
         self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
         self._seq = 0
-
-    def forget_answers(self) -> None:
-        """Something has happened: what was asked before may be answered otherwise now."""
-        self.standings.clear()
-        self.expecting.clear()
-        self.starts.clear()
 
     def next_seq(self) -> int:
         """A number above all given out before: what came later has the higher one."""

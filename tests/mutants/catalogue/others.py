@@ -108,9 +108,9 @@ OTHERS = (
     ),
     (
         "looks-again-too-late",
-        "reclaim.py",
-        "            state.reclaimable_ms = min(from_ms, state.reclaimable_ms or from_ms)",
-        "            state.reclaimable_ms = max(from_ms, state.reclaimable_ms or from_ms)",
+        "looks.py",
+        "min(at_ms, self.next_ms)",
+        "max(at_ms, self.next_ms)",
         "what is guaranteed comes back as soon as a cell is old enough",
     ),
     (

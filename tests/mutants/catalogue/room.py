@@ -52,9 +52,9 @@ ROOM = (
     ),
     (
         "nobody-wakes-for-the-head",
-        "machine.py",
-        "state.hot_until_ms, state.accounts.turns_ms, *state.alarms.values()]",
-        "state.accounts.turns_ms, *state.alarms.values()]",
+        "order.py",
+        "state.looks.note(until_ms)",
+        "pass",
         "what is hot beside the head leaves in time, whatever else happens",
     ),
     (

@@ -1,0 +1,23 @@
+"""What was asked since the last step: every kernel that waits asks each second, and most ask the same."""
+
+import msgspec
+
+from bulletin.ids import RequestId
+from gpu_worker.scheduler.resources import Lane
+
+#: When a request starts at the latest, and when class hours begin or end that it waits for, if it waits for some.
+Start = tuple[int, int | None]
+
+
+class Answers(msgspec.Struct):
+    """By lane: places in line, who has room made, and who starts when, as seen from a time."""
+
+    standings: dict[Lane, dict[RequestId, int]] = {}
+    expecting: dict[Lane, frozenset[RequestId]] = {}
+    starts: dict[Lane, tuple[int, dict[RequestId, Start]]] = {}
+
+    def forget(self) -> None:
+        """Something has happened: all may be otherwise now."""
+        self.standings.clear()
+        self.expecting.clear()
+        self.starts.clear()

@@ -1,0 +1,31 @@
+"""When to look again although nothing happens: what a step's questions find that time alone will change."""
+
+import msgspec
+
+
+class Looks(msgspec.Struct):
+    """When the next step is due, and whether this one looks at shares: that takes every node, so it is rare."""
+
+    next_ms: int | None = None  #: when to look again; None is never
+    _shares_from_ms: int = 0
+    _is_for_shares: bool = True
+    _has_shared: bool = False
+
+    def begin(self, now_ms: int) -> None:
+        """A step begins."""
+        self.next_ms = None
+        self._is_for_shares, self._has_shared = now_ms >= self._shares_from_ms, False
+
+    def end(self, now_ms: int, share_every_ms: int) -> None:
+        """The step is over. One that looked at shares is the last one to do so for a while."""
+        if self._is_for_shares and self._has_shared:
+            self._shares_from_ms = now_ms + share_every_ms
+
+    def note(self, at_ms: int) -> None:
+        """At this time something will be otherwise."""
+        self.next_ms = at_ms if self.next_ms is None else min(at_ms, self.next_ms)
+
+    def looks_at_shares(self) -> bool:
+        """Whether this step does. Somebody asks who has waited for a share."""
+        self._has_shared = True
+        return self._is_for_shares
