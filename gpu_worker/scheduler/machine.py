@@ -5,23 +5,17 @@ from typing import assert_never
 import msgspec
 
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.scheduler.accounts import Entry, Shape
+from gpu_worker.scheduler.accounts import Entry
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
     Evict,
     Grant,
-    NeverInQuota,
-    NoSuchGpu,
-    OverLimit,
     Pause,
-    QueueFull,
     Reason,
     Reclaim,
     Refuse,
     Replaced,
-    TooLarge,
-    TooManyGpus,
     UnknownQoS,
     WalltimeTooLong,
     Why,
@@ -33,7 +27,6 @@ from gpu_worker.scheduler.events import (
     CellEnded,
     CellStarted,
     Event,
-    Held,
     LeaseEnded,
     NodeDrained,
     PauseDeclined,
@@ -47,9 +40,10 @@ from gpu_worker.scheduler.events import (
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.order import Ahead, Place, decisions
 from gpu_worker.scheduler.projects import Preemption, Settings
-from gpu_worker.scheduler.refusals import never_there
-from gpu_worker.scheduler.resources import LANES, Kind, Lane, Wants
-from gpu_worker.scheduler.state import Lease, Node, Request, State, lane_of
+from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
+from gpu_worker.scheduler.rejoin import rejoin
+from gpu_worker.scheduler.resources import LANES, Lane, Wants
+from gpu_worker.scheduler.state import Lease, Node, Request, State
 
 #: Who is due within the same ten seconds is put in order by walltime.
 _DUE_TO_MS = 10_000
@@ -103,7 +97,7 @@ class Scheduler:
         state.accounts.turn()
         actions: list[Action] = []
         for request in list(state.pending.values()):
-            reason = self._never_allowed(request.project, request.entry.shape)
+            reason = never_allowed(state, request.project, request.entry.shape)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions
@@ -158,7 +152,7 @@ class Scheduler:
         for lease in [state.leases[lease] for lease in state.leases_of.get(event.session, ())]:
             if lease.request == event.request:  # said twice: it was granted, and perhaps the grant was lost on its way
                 return [_grant(event.request, lease)] if lease.phase is Phase.GRANTED else []
-        reason = self._refusal(event)
+        reason = refusal(state, event)
         if reason is not None:
             return [Refuse(event.request, reason)]
         actions: list[Action] = []
@@ -166,7 +160,7 @@ class Scheduler:
         if earlier is not None:
             actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
-        shape = self._shape(event)
+        shape = state.shape_asked(event)
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
         age = state.ages.take(
             event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
@@ -193,53 +187,6 @@ class Scheduler:
         state.submit(request)
         return actions
 
-    def _refusal(self, event: RequestSubmitted) -> Reason | None:
-        """Why the request can never run, or may not wait; None if it may."""
-        state = self.state
-        qos = state.qos.get(event.qos)
-        if qos is None:
-            return UnknownQoS(event.qos, tuple(state.qos))
-        if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
-            return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-        shape = self._shape(event)
-        never = self._never_there(event.gpus, event.gpu_type, shape) or self._never_allowed(event.project, shape)
-        if never is not None:
-            return never
-        queued = state.queued.get((event.user, event.qos), 0)
-        if event.session in state.asking:  # it will be replaced
-            earlier = state.pending[state.asking[event.session]]
-            queued -= (earlier.user, earlier.qos) == (event.user, event.qos)
-        if queued >= qos.queued_per_user:
-            return QueueFull(event.qos, qos.queued_per_user)
-        return None
-
-    def _shape(self, event: RequestSubmitted) -> Shape:
-        wants = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
-        walltime_ms = self.state.qos[event.qos].walltime_ms if event.walltime_ms is None else event.walltime_ms
-        return self.state.shape_of(event.gpus, event.gpu_type, wants, event.qos, walltime_ms)
-
-    def _never_there(self, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
-        """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
-        if not any(self.state.largest.values()):
-            return None
-        return never_there(gpus, gpu_type, shape, self.state.offers[shape.lane])
-
-    def _never_allowed(self, project: ProjectId, shape: Shape) -> OverLimit | NeverInQuota | None:
-        """Refused if limits and guarantees never let so many run, whatever else runs."""
-        cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
-        account = self.state.accounts.of(project)
-        limit = account.project.user_limit_milli
-        if limit is not None and cost > limit:
-            return OverLimit(account.project.id, cost, limit, True, on_cpu)
-        for at in account.path:
-            if at.highest_limit is not None and cost > at.highest_limit:
-                return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
-            if cost and at.project.budget is not None and not at.project.budget.gpu_ms:
-                return OverLimit(at.project.id, cost, 0, False, on_cpu)
-            if self.state.qos[qos].must_be_in_quota and at.must_cover and cost > at.most:
-                return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
-        return None
-
     def _change_settings(self, settings: Settings) -> list[Action]:
         """Take new settings in, and refuse what waits and can never run with them."""
         state, actions = self.state, list[Action]()
@@ -251,7 +198,7 @@ class Scheduler:
         state.change_settings(settings)
         for request in list(state.pending.values()):
             limit_ms = known[request.qos].walltime_ms
-            reason: Reason | None = self._never_allowed(request.project, request.entry.shape)
+            reason: Reason | None = never_allowed(state, request.project, request.entry.shape)
             if reason is None and request.walltime_ms > limit_ms and request.is_walltime_asked:
                 reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
             if reason is not None:
@@ -310,88 +257,16 @@ class Scheduler:
         self.state.set_alarm(lease, self._now_ms + grace_ms + self.settings.ask_again_ms)
         return [Reclaim(lease.id, grace_ms, lease.is_for_share)]
 
-    # What an agent reports
-
     def _join(self, event: AgentJoined) -> list[Action]:
-        """Forget what was believed of the agent, and believe its report. Said twice, it changes nothing."""
-        state = self.state
-        actions: list[Action] = []
-        known = state.nodes.get(event.agent)
-        seq = known.seq if known is not None else state.next_seq()
-        alarms = dict(state.alarms)
-        before = {lease.id: (lease, lease.phase) for lease in self._believed(event)}
-        reported = {held.lease for held in event.held}
-        for lease, _ in before.values():
-            state.end(lease)
-            if lease.id not in reported:
-                actions.append(EndLease(lease.id, Why.NOT_HELD))
-        if known is not None:
-            state.part(event.agent)
-        state.join(event.agent, event.node, event.slots, seq, event.cpus, event.memory_bytes)
-        used = {lease.id: lease.used for lease, _ in before.values() if lease.used}
-        newest = state.next_seq()  # those that were not known come last, in the order of the report
-        for held in sorted({held.lease: held for held in event.held}.values(), key=lambda h: used.get(h.lease, newest)):
-            actions += self._relearn(event, held, before.get(held.lease), alarms.get(held.lease))
-        for request in list(state.pending.values()):  # submitted while no node was known
+        """Believe an agent's report, and refuse what waits and could run nowhere, now that this is known."""
+        actions = rejoin(self.state, event, self._now_ms)
+        for request in list(self.state.pending.values()):  # submitted while no node was known
             shape = request.entry.shape
-            reason: Reason | None = self._never_there(request.gpus, request.gpu_type, shape)
-            reason = reason or self._never_allowed(request.project, shape)
+            reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
+            reason = reason or never_allowed(self.state, request.project, shape)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions
-
-    def _believed(self, event: AgentJoined) -> list[Lease]:
-        """The leases that the report is about: those of the agent, and any that it took over under a new name."""
-        state = self.state
-        known = state.nodes.get(event.agent)
-        own = list(known.leases) if known is not None else []
-        ids = dict.fromkeys(own + [held.lease for held in event.held])
-        return [state.leases[lease] for lease in ids if lease in state.leases]
-
-    def _relearn(
-        self, event: AgentJoined, held: Held, before: tuple[Lease, Phase] | None, alarm_ms: int | None
-    ) -> list[Action]:
-        state = self.state
-        node = state.nodes[event.agent]
-        # What the node does not offer now, or gives to two, is a broken report: the first one has it.
-        slots = [slot for slot in dict.fromkeys(held.slots) if node.tenants.get(slot, held.lease) is None]
-        lane: Lane = lane_of(node.slots[slots[0]]) if slots else "cpu"
-        slots = [slot for slot in slots if lane_of(node.slots[slot]) == lane]
-        was, was_phase = before if before is not None else (None, None)
-        phase = Phase.HOT if held.cell is None else Phase.BUSY
-        if was_phase is Phase.GRANTED and phase is Phase.HOT:
-            phase = Phase.GRANTED
-        if was_phase is Phase.ENDING or any(
-            state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())
-        ):
-            phase = Phase.ENDING
-        lease = Lease(
-            id=held.lease,
-            request=was.request if was is not None else None,
-            session=held.session,
-            user=held.user,
-            project=held.project,
-            qos=held.qos,
-            agent=event.agent,
-            slots=tuple(slots),
-            lane=lane,
-            walltime_ms=held.walltime_ms,
-            phase=phase,
-            since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms,
-            cost=state.cost_on(node, lane, tuple(slots)),
-            cpus=held.cpus,
-            memory_bytes=held.memory_bytes,
-            kind=was.kind if was is not None else Kind(),
-            cell=held.cell,
-            age=was.age if was is not None else None,
-            took=was.took if was is not None else frozenset(),
-            used=was.used if was is not None and was.used else state.next_seq(),
-        )
-        if phase is Phase.ENDING:
-            state.add(lease, self._now_ms + self.settings.ask_again_ms)
-            return [EndLease(lease.id, Why.SUPERSEDED)]
-        state.add(lease, alarm_ms if phase is Phase.GRANTED else None)
-        return []
 
     # What follows from the facts
 

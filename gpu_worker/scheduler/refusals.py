@@ -1,14 +1,71 @@
-"""What no node of the pool was ever large enough for, and the sentence that says so: the first thing that lacks."""
+"""Why a request may not wait, or could never run: by its QoS, its project, or any node that was ever there."""
 
 from collections.abc import Collection
 
+from bulletin.ids import ProjectId
 from bulletin.units import show_size
 from gpu_worker.scheduler.accounts import Shape
-from gpu_worker.scheduler.actions import NoSuchGpu, TooLarge, TooManyGpus
+from gpu_worker.scheduler.actions import (
+    NeverInQuota,
+    NoSuchGpu,
+    OverLimit,
+    QueueFull,
+    Reason,
+    TooLarge,
+    TooManyGpus,
+    UnknownQoS,
+    WalltimeTooLong,
+)
+from gpu_worker.scheduler.events import RequestSubmitted
 from gpu_worker.scheduler.resources import Kind, Offer
+from gpu_worker.scheduler.state import State
 
 
-def never_there(
+def refusal(state: State, event: RequestSubmitted) -> Reason | None:
+    """Why the request can never run, or may not wait; None if it may."""
+    qos = state.qos.get(event.qos)
+    if qos is None:
+        return UnknownQoS(event.qos, tuple(state.qos))
+    if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
+        return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
+    shape = state.shape_asked(event)
+    never = never_held(state, event.gpus, event.gpu_type, shape) or never_allowed(state, event.project, shape)
+    if never is not None:
+        return never
+    queued = state.queued.get((event.user, event.qos), 0)
+    if event.session in state.asking:  # it will be replaced
+        earlier = state.pending[state.asking[event.session]]
+        queued -= (earlier.user, earlier.qos) == (event.user, event.qos)
+    if queued >= qos.queued_per_user:
+        return QueueFull(event.qos, qos.queued_per_user)
+    return None
+
+
+def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
+    if not any(state.largest.values()):
+        return None
+    return _never_there(gpus, gpu_type, shape, state.offers[shape.lane])
+
+
+def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit | NeverInQuota | None:
+    """Refused if limits and guarantees never let so many run, whatever else runs."""
+    cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
+    account = state.accounts.of(project)
+    limit = account.project.user_limit_milli
+    if limit is not None and cost > limit:
+        return OverLimit(account.project.id, cost, limit, True, on_cpu)
+    for at in account.path:
+        if at.highest_limit is not None and cost > at.highest_limit:
+            return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
+        if cost and at.project.budget is not None and not at.project.budget.gpu_ms:
+            return OverLimit(at.project.id, cost, 0, False, on_cpu)
+        if state.qos[qos].must_be_in_quota and at.must_cover and cost > at.most:
+            return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
+    return None
+
+
+def _never_there(
     gpus: int, gpu_type: str, shape: Shape, offers: Collection[Offer]
 ) -> TooManyGpus | NoSuchGpu | TooLarge | None:
     """Why none of these nodes could hold such a request; None if one could.

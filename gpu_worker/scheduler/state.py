@@ -14,7 +14,7 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, Session
 from gpu_worker.scheduler.accounts import Accounts, Entry, Shape
 from gpu_worker.scheduler.ages import Age, Ages
 from gpu_worker.scheduler.answers import Answers
-from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.projects import GPU_MILLI, Settings
@@ -236,6 +236,12 @@ class State:
         walltime_ms = stepped(walltime_ms, self.qos[qos].walltime_ms)
         shape = Shape(lane, need, cost, qos, walltime_ms, PLAIN if wants == PLAIN else wants)
         return self._shapes.setdefault(shape, shape)
+
+    def shape_asked(self, event: RequestSubmitted) -> Shape:
+        """The shape of a request that is submitted now."""
+        wants = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
+        walltime_ms = self.qos[event.qos].walltime_ms if event.walltime_ms is None else event.walltime_ms
+        return self.shape_of(event.gpus, event.gpu_type, wants, event.qos, walltime_ms)
 
     def lane_for(self, gpus: int) -> Lane:
         """The lane that a request for so many GPUs would use."""

@@ -39,13 +39,13 @@ HOURS = (
     (
         "waits-for-hours-that-are-over",
         "machine.py",
-        "for request in list(state.pending.values()):\n            reason = self._never_allowed",
-        "for request in []:\n            reason = self._never_allowed",
+        "for request in list(state.pending.values()):\n            reason = never_allowed",
+        "for request in []:\n            reason = never_allowed",
         "who could run in class hours alone is refused when the last of them are over",
     ),
     (
         "refused-before-class-hours",
-        "machine.py",
+        "refusals.py",
         "at.must_cover and cost > at.most",
         "at.must_cover and cost > at.guaranteed",
         "what could run in class hours waits for them",

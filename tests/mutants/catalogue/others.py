@@ -199,21 +199,21 @@ OTHERS = (
     ),
     (
         "queue-limit-boundary",
-        "machine.py",
+        "refusals.py",
         "if queued >= qos.queued_per_user:",
         "if queued > qos.queued_per_user:",
         "no more requests of a user wait than the QoS allows",
     ),
     (
         "longest-walltime-refused",
-        "machine.py",
+        "refusals.py",
         "event.walltime_ms > qos.walltime_ms:",
         "event.walltime_ms >= qos.walltime_ms:",
         "a cell may ask for all that its QoS gives",
     ),
     (
         "last-gpu-of-the-guarantee-refused",
-        "machine.py",
+        "refusals.py",
         "at.must_cover and cost > at.most:",
         "at.must_cover and cost >= at.most:",
         "a QoS that never borrows may use all that is guaranteed",
@@ -255,9 +255,9 @@ OTHERS = (
     ),
     (
         "younger-after-a-reconnect",
-        "machine.py",
-        "since_ms=self._now_ms - held.running_ms if held.cell is not None else self._now_ms",
-        "since_ms=self._now_ms",
+        "rejoin.py",
+        "since_ms=now_ms - held.running_ms if held.cell is not None else now_ms",
+        "since_ms=now_ms",
         "a cell is as old as its agent says, also after the agent came back",
     ),
     (
