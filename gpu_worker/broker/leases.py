@@ -14,8 +14,8 @@ from gpu_worker.broker.journal import Journal
 from gpu_worker.broker.metering import Metering, Stretch
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
+from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.state import Lease
 
 #: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4

@@ -8,10 +8,12 @@ import msgspec
 from bulletin.wire import console
 from gpu_worker.scheduler import explain
 from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.leases import USING, Lease, Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.resources import LANES
-from gpu_worker.scheduler.state import USING, Lease, Node, Request, State
+from gpu_worker.scheduler.state import State
 
 _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
     Phase.GRANTED: "granted",

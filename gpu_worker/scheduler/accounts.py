@@ -18,7 +18,7 @@ from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees, in_force, most_in_force
-from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
+from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.shares import Used
 
 #: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
@@ -32,26 +32,6 @@ _PATIENCE = 1440
 _CREDITS = 4
 #: The smaller one is next.
 Rank = tuple[int, ...]
-
-
-class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
-    """Requests that are alike: whatever holds one of them holds another."""
-
-    lane: Lane
-    need: int  #: slots, all on one node
-    cost: int  #: thousandths of a GPU; the most, where what may serve it costs more or less
-    qos: str
-    walltime_ms: int  #: in steps, rounded up
-    wants: Wants = PLAIN
-
-    def takes_in(self, other: "Shape") -> bool:
-        """Whether each node that holds the other holds this one, on the same slots, for however long."""
-        if self.lane != other.lane or self.need > other.need:
-            return False
-        mine, its = self.wants, other.wants
-        if mine is its:
-            return True
-        return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -8,11 +8,13 @@ What is hot there leaves before a cell that it begins could end too late. (After
 from bisect import bisect_right
 
 from bulletin.ids import AgentId
-from gpu_worker.scheduler.accounts import Shape
 from gpu_worker.scheduler.forecast import Forecast
+from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.resources import Amount
-from gpu_worker.scheduler.state import Node, Request, State
+from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.state import State
 
 
 class Head:

@@ -12,7 +12,8 @@ import msgspec
 
 from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler.accounts import Account, Accounts
-from gpu_worker.scheduler.state import USING, Lease, State
+from gpu_worker.scheduler.leases import USING, Lease
+from gpu_worker.scheduler.state import State
 
 #: When it started, a number above those of all that started before, its name, and thousandths of a GPU.
 Use = tuple[int, int, LeaseId, int]

@@ -3,9 +3,11 @@
 from copy import copy
 
 from bulletin.ids import SlotId
-from gpu_worker.scheduler.accounts import Shape
+from gpu_worker.scheduler.leases import Lease
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.resources import Kind, Lane
-from gpu_worker.scheduler.state import Lease, Node, State
+from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.state import State
 
 _FOREVER_MS = 1 << 62
 

@@ -3,12 +3,14 @@
 from collections import Counter
 
 from bulletin.errors import InvariantBroken
-from gpu_worker.scheduler.accounts import Account, Holder, Shape
+from gpu_worker.scheduler.accounts import Account, Holder
 from gpu_worker.scheduler.credits import Market, Trader
+from gpu_worker.scheduler.leases import LEAVING, USING, Lease
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
-from gpu_worker.scheduler.resources import LANES
-from gpu_worker.scheduler.state import LEAVING, USING, Lease, State, lane_of
+from gpu_worker.scheduler.resources import LANES, lane_of
+from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.state import State
 
 
 def check(state: State) -> None:
@@ -82,7 +84,7 @@ def _check_counts(state: State) -> None:
         _same(f"nodes with room, {lane}", set(state.roomy[lane]), roomy)
         _same(f"nodes with hot leases, {lane}", set(state.warm[lane]), warm)
         largest = max((node.lanes[lane].capacity for node in state.nodes.values()), default=0)
-        if state.largest[lane] < largest:
+        if state.shown.largest[lane] < largest:
             raise InvariantBroken(f"the largest node, {lane}, was forgotten")
 
 
@@ -102,9 +104,9 @@ def _check_requests(state: State) -> None:
     shapes = Counter(request.entry.shape for request in pending if request.standing is Standing.QUEUED)
     _same("shapes", state.accounts.shapes, dict(shapes))
     for request in pending:
-        _same(f"lane of {request.id}", request.lane, state.lane_for(request.gpus))
+        _same(f"lane of {request.id}", request.lane, state.shown.lane_for(request.gpus))
         wants = request.entry.shape.wants
-        shape = state.shape_of(request.gpus, request.gpu_type, wants, request.qos, request.walltime_ms)
+        shape = state.shown.shape_of(request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms)
         _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
         _same(f"standing of {request.id}", request.standing, Standing.HELD if is_held else Standing.QUEUED)
@@ -141,7 +143,7 @@ def _check_accounts(state: State) -> None:
     leases = list(state.leases.values())
     for lease in leases:
         node = state.nodes[lease.agent]
-        _same(f"cost of {lease.id}", lease.cost, state.cost_on(node, lease.lane, lease.slots))
+        _same(f"cost of {lease.id}", lease.cost, state.shown.cost_on(node, lease.lane, lease.slots))
     paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms
     promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():

@@ -37,13 +37,15 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
+from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import Ahead, Place, decisions
 from gpu_worker.scheduler.projects import Preemption, Settings
 from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
 from gpu_worker.scheduler.rejoin import rejoin
 from gpu_worker.scheduler.resources import LANES, Lane, Wants
-from gpu_worker.scheduler.state import Lease, Node, Request, State
+from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.
 _DUE_TO_MS = 10_000
@@ -355,7 +357,7 @@ class Scheduler:
             walltime_ms=request.walltime_ms,
             phase=Phase.GRANTED,
             since_ms=self._now_ms,
-            cost=self.state.cost_on(node, shape.lane, slots),
+            cost=self.state.shown.cost_on(node, shape.lane, slots),
             cpus=shape.wants.cpus,
             memory_bytes=shape.wants.memory_bytes,
             kind=shape.wants.kind,

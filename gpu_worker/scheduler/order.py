@@ -12,11 +12,14 @@ from collections.abc import Generator, Iterator, Mapping
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.accounts import Holder, Shape
+from gpu_worker.scheduler.accounts import Holder
 from gpu_worker.scheduler.backfill import Head
+from gpu_worker.scheduler.leases import LEAVING, Lease, Request
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.reclaim import Plan, has_waited, is_covered, takeable
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
-from gpu_worker.scheduler.state import LEAVING, Lease, Node, Request, State
+from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.state import State
 
 #: What requests ahead are to have on a node.
 Claims = Mapping[AgentId, list[Shape]]

@@ -10,11 +10,13 @@ from bulletin.ids import LeaseId, RequestId, SlotId
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.forecast import Forecast
+from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.reclaim import Plan, is_covered
 from gpu_worker.scheduler.resources import Lane
-from gpu_worker.scheduler.state import Lease, Node, Request, State
+from gpu_worker.scheduler.state import State
 
 #: So often class hours begin or end before nobody looks further.
 _MOST_TURNS = 8

@@ -14,10 +14,12 @@ import msgspec
 
 from gpu_worker.scheduler.accounts import Account, Accounts
 from gpu_worker.scheduler.credits import Trader
+from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
 from gpu_worker.scheduler.resources import Lane
-from gpu_worker.scheduler.state import Lease, Node, Request, State
+from gpu_worker.scheduler.state import State
 
 
 class Branch(msgspec.Struct, frozen=True):

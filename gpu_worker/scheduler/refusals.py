@@ -4,7 +4,6 @@ from collections.abc import Collection
 
 from bulletin.ids import ProjectId
 from bulletin.units import show_size
-from gpu_worker.scheduler.accounts import Shape
 from gpu_worker.scheduler.actions import (
     NeverInQuota,
     NoSuchGpu,
@@ -18,6 +17,7 @@ from gpu_worker.scheduler.actions import (
 )
 from gpu_worker.scheduler.events import RequestSubmitted
 from gpu_worker.scheduler.resources import Kind, Offer
+from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
 
@@ -43,9 +43,9 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
 
 def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
     """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
-    if not any(state.largest.values()):
+    if not any(state.shown.largest.values()):
         return None
-    return _never_there(gpus, gpu_type, shape, state.offers[shape.lane])
+    return _never_there(gpus, gpu_type, shape, state.shown.offers[shape.lane])
 
 
 def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit | NeverInQuota | None:

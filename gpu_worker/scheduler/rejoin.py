@@ -2,9 +2,10 @@
 
 from gpu_worker.scheduler.actions import Action, EndLease, Why
 from gpu_worker.scheduler.events import AgentJoined, Held
+from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.resources import Kind, Lane
-from gpu_worker.scheduler.state import Lease, State, lane_of
+from gpu_worker.scheduler.resources import Kind, Lane, lane_of
+from gpu_worker.scheduler.state import State
 
 
 def rejoin(state: State, event: AgentJoined, now_ms: int) -> list[Action]:
@@ -66,7 +67,7 @@ def _relearn(
         walltime_ms=held.walltime_ms,
         phase=phase,
         since_ms=now_ms - held.running_ms if held.cell is not None else now_ms,
-        cost=state.cost_on(node, lane, tuple(slots)),
+        cost=state.shown.cost_on(node, lane, tuple(slots)),
         cpus=held.cpus,
         memory_bytes=held.memory_bytes,
         kind=was.kind if was is not None else Kind(),

@@ -92,6 +92,11 @@ class Offer(msgspec.Struct, frozen=True):
         return sum(number for slot, number in self.slots if kind.serves(slot))
 
 
+def lane_of(slot: Slot) -> Lane:
+    """The lane that a slot belongs to."""
+    return "cpu" if slot.kind == "cpu" else "gpu"
+
+
 def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> Kind:
     """What a slot must be for who asks for a type, all of whose words are words of the name, and for so much memory.
 

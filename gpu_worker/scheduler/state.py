@@ -5,157 +5,25 @@ for GPUs uses CPU slots only in a pool that has shown no GPU since it started. C
 both lanes: whatever a lease asked for of them is its own until it ends.
 """
 
-from collections import Counter
 from typing import Literal, TypeVar
 
 import msgspec
 
-from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.accounts import Accounts, Entry, Shape
-from gpu_worker.scheduler.ages import Age, Ages
+from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
+from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
 from gpu_worker.scheduler.looks import Looks
-from gpu_worker.scheduler.projects import GPU_MILLI, Settings
-from gpu_worker.scheduler.resources import LANES, PLAIN, Amount, Kind, Lane, Offer, Wants, kind_of
-from gpu_worker.scheduler.walltimes import stepped
+from gpu_worker.scheduler.nodes import Counts, Node
+from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.resources import LANES, Kind, Lane, Wants, lane_of
+from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.shown import Shown
 
 Value = TypeVar("Value")
-#: What counts as use; and what is on its way out.
-USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
-LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
-
-
-class Request(msgspec.Struct):
-    """A wish for a lease, from its submission until it is granted, refused or withdrawn."""
-
-    id: RequestId
-    lease: LeaseId
-    session: SessionId
-    user: UserName
-    project: ProjectId
-    qos: str
-    gpus: int
-    gpu_type: str
-    walltime_ms: int
-    is_walltime_asked: bool  #: else it is what the QoS gives
-    lane: Lane
-    entry: Entry
-    since_ms: int = 0  #: when it was submitted
-    took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
-    standing: Standing = Standing.QUEUED
-
-    @property
-    def need(self) -> int:
-        """Slots that it takes, all on one node."""
-        return max(1, self.gpus)
-
-
-class Lease(msgspec.Struct):
-    """The right of a session to use named slots of a node."""
-
-    id: LeaseId
-    request: RequestId | None  #: None for a lease learned from an agent
-    session: SessionId
-    user: UserName
-    project: ProjectId
-    qos: str
-    agent: AgentId
-    slots: tuple[SlotId, ...]
-    lane: Lane
-    walltime_ms: int
-    phase: Phase
-    since_ms: int  #: when the phase began; for a busy lease, when its cell did
-    cost: int  #: thousandths of a GPU
-    counted_ms: int = 0  #: until when what it used is in the history of its project
-    cpus: int = 0
-    memory_bytes: int = 0  #: of the host
-    kind: Kind = Kind()  #: of slots that was asked for, as far as it is known
-    cell: CellId | None = None
-    age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
-    took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
-    is_for_share: bool = False  #: it was reclaimed for somebody's share of the surplus, and not for a guarantee
-    is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
-    used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
-
-
-class Counts(msgspec.Struct):
-    """One lane of one node, in slots. Index over the node's tenants."""
-
-    capacity: int = 0
-    free: int = 0
-    leaving: int = 0  #: of leases that are evicting or ending
-    hot: int = 0
-    hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
-    ends_ms: list[int] | None = None  #: what `State.ends_ms` says, once it was asked for
-
-
-class Node(msgspec.Struct):
-    """A connected agent and what it offers."""
-
-    agent: AgentId
-    name: str
-    seq: int
-    slots: dict[SlotId, Slot]
-    tenants: dict[SlotId, LeaseId | None]
-    leases: dict[LeaseId, None]
-    lanes: dict[Lane, Counts]
-    is_drained: bool = False  #: it is given nothing more
-    cpus: int = 0
-    memory_bytes: int = 0  #: of the host
-    free_cpus: int = 0
-    free_memory_bytes: int = 0
-    used: int = 0  #: by cells that run or are about to, thousandths of a GPU
-    #: What follows from the slots, which never change, once it was asked for.
-    _serving: dict[tuple[Lane, Kind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
-    _holds: dict[Shape, bool] = msgspec.field(default_factory=dict)
-    _is_all: dict[Shape, bool] = msgspec.field(default_factory=dict)
-
-    def serving(self, lane: Lane, kind: Kind) -> tuple[SlotId, ...]:
-        """The slots of a lane that are of a kind: those that cost and have least first, then in the node's order."""
-        if (lane, kind) not in self._serving:
-            of_kind = [slot for slot in self.slots.values() if lane_of(slot) == lane and kind.serves(slot)]
-            of_kind.sort(key=lambda slot: (slot.milli, slot.memory_bytes))
-            self._serving[lane, kind] = tuple(slot.id for slot in of_kind)
-        return self._serving[lane, kind]
-
-    def holds(self, shape: Shape) -> bool:
-        """Whether it could hold such a request if nothing ran there."""
-        if shape not in self._holds:
-            wants = shape.wants
-            enough = len(self.serving(shape.lane, wants.kind)) >= shape.need
-            self._holds[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
-        return self._holds[shape]
-
-    def is_all(self, shape: Shape) -> bool:
-        """Whether all slots of the lane serve such a request, and slots are all that it needs."""
-        if shape not in self._is_all:
-            serving = self.serving(shape.lane, shape.wants.kind)
-            self._is_all[shape] = not shape.wants.is_more and len(serving) == self.lanes[shape.lane].capacity
-        return self._is_all[shape]
-
-    def free(self, shape: Shape) -> Amount:
-        """What is free of what such a request may use."""
-        if self.is_all(shape):
-            return Amount(self.lanes[shape.lane].free)
-        free = sum(self.tenants[slot] is None for slot in self.serving(shape.lane, shape.wants.kind))
-        return Amount(free, self.free_cpus, self.free_memory_bytes)
-
-    def part_of(self, lease: Lease, shape: Shape) -> Amount:
-        """What a lease has of what such a request may use."""
-        serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
-        return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
-
-    def least(self, shape: Shape) -> tuple[int, int]:
-        """The cost and the memory of the least slot that serves such a request."""
-        slot = self.slots[self.serving(shape.lane, shape.wants.kind)[0]]
-        return slot.milli, slot.memory_bytes
-
-
-def lane_of(slot: Slot) -> Lane:
-    """The lane that a slot belongs to."""
-    return "cpu" if slot.kind == "cpu" else "gpu"
 
 
 class State:
@@ -168,42 +36,28 @@ class State:
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
-        #: The most slots of a lane that one node has shown since the start, also if it is lost now.
-        self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)
-        #: What the pool has shown since the start: kinds of slots, without names; and nodes.
-        self.offered: dict[Slot, None] = {}
-        self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
 
+        self.shown = Shown()
         self.accounts = Accounts(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
         self.leases_of: dict[SessionId, dict[LeaseId, None]] = {}
         self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
-        self.roomy: dict[Lane, dict[AgentId, None]] = {
-            lane: {} for lane in LANES
-        }  #: nodes with free or leaving slots, not drained
-        self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}  #: nodes with hot leases, not drained
+        #: Nodes that are not drained: with free or leaving slots, and with hot leases.
+        self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
+        self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.looks = Looks()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.answers = Answers()
-        self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
         self._seq = 0
 
     def next_seq(self) -> int:
         """A number above all given out before: what came later has the higher one."""
         self._seq += 1
         return self._seq
-
-    def cost_of(self, lane: Lane, milli: int) -> int:
-        """What slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
-        return milli if lane == "gpu" or not self.largest["gpu"] else 0
-
-    def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
-        """What these slots of a node count, in thousandths of a GPU."""
-        return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
 
     def end_ms(self, lease: Lease) -> int:
         """When a lease is over at the latest, by its walltime; 0 where it would go, or goes, at once."""
@@ -224,28 +78,11 @@ class State:
             counts.ends_ms = sorted(taken + [0] * (counts.capacity - len(taken)))
         return counts.ends_ms
 
-    def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: str, walltime_ms: int) -> Shape:
-        """The shape of a request in the pool as it is known now; `wants` may be of a former one."""
-        lane, need = self.lane_for(gpus), max(1, gpus)
-        kind = Kind((), wants.kind.memory_bytes)
-        if lane == "gpu" or gpu_type:
-            kind = kind_of(gpu_type, wants.kind.memory_bytes, self.offered if lane == "gpu" else {})
-        wants = Wants(kind, wants.cpus, wants.memory_bytes)
-        each = [slot.milli for slot in self.offered if lane_of(slot) == lane and kind.serves(slot)]
-        cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
-        walltime_ms = stepped(walltime_ms, self.qos[qos].walltime_ms)
-        shape = Shape(lane, need, cost, qos, walltime_ms, PLAIN if wants == PLAIN else wants)
-        return self._shapes.setdefault(shape, shape)
-
     def shape_asked(self, event: RequestSubmitted) -> Shape:
         """The shape of a request that is submitted now."""
-        wants = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
-        walltime_ms = self.qos[event.qos].walltime_ms if event.walltime_ms is None else event.walltime_ms
-        return self.shape_of(event.gpus, event.gpu_type, wants, event.qos, walltime_ms)
-
-    def lane_for(self, gpus: int) -> Lane:
-        """The lane that a request for so many GPUs would use."""
-        return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
+        wants, qos = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
+        walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+        return self.shown.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
 
     def change_settings(self, settings: Settings) -> None:
         """From now on these hold. Leases and lines are as before, each in its new account."""
@@ -279,38 +116,28 @@ class State:
                 counts.capacity += 1
                 counts.free += 1
         self.nodes[agent] = node
-        is_first_gpu = self.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
+        is_first_gpu = self.shown.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
             for lease in self.leases.values():
                 self._count(lease, -1)
+        is_new = self.shown.show(node)
         for lane in LANES:
-            self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
             self._note_room(node, lane)
         if is_first_gpu:
             for lease in self.leases.values():
-                lease.cost = self.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
+                lease.cost = self.shown.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
                 self._count(lease, +1)
-        if self._show(node):
+        if is_new:
             for request in self.pending.values():
                 self.reshape(request)
         self._note_capacity()
 
-    def _show(self, node: Node) -> bool:
-        """Note what a node offers; whether the pool had not shown one of its kinds of slots before."""
-        before = len(self.offered)
-        for lane in LANES:
-            slots = Counter(
-                msgspec.structs.replace(slot, id=SlotId("")) for slot in node.slots.values() if lane_of(slot) == lane
-            )
-            self.offered.update(dict.fromkeys(slots))
-            if slots:
-                self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes)] = None
-        return len(self.offered) > before
-
     def reshape(self, request: Request) -> None:
         """What is in the pool now may serve it in another way, at another cost, or for another time."""
         old = request.entry.shape
-        shape = self.shape_of(request.gpus, request.gpu_type, old.wants, request.qos, request.walltime_ms)
+        shape = self.shown.shape_of(
+            request.gpus, request.gpu_type, old.wants, self.qos[request.qos], request.walltime_ms
+        )
         if shape == old:
             return
         if request.standing is Standing.QUEUED:
@@ -350,14 +177,14 @@ class State:
     def capacity(self) -> int:
         """What the connected nodes offer, in thousandths of a GPU."""
         slots = [slot for node in self.nodes.values() for slot in node.slots.values()]
-        return sum(self.cost_of(lane_of(slot), slot.milli) for slot in slots)
+        return sum(self.shown.cost_of(lane_of(slot), slot.milli) for slot in slots)
 
     @property
     def available(self) -> int:
         """What of it is in use or may be given to somebody: of a drained node, what cells use that run to their end."""
         drained = [node for node in self.nodes.values() if node.is_drained]
         slots = [(lane_of(slot), slot.milli) for node in drained for slot in node.slots.values()]
-        return self.capacity - sum(self.cost_of(*slot) for slot in slots) + sum(node.used for node in drained)
+        return self.capacity - sum(self.shown.cost_of(*slot) for slot in slots) + sum(node.used for node in drained)
 
     def _note_capacity(self) -> None:
         self.accounts.has(self.available)

@@ -87,7 +87,7 @@ ROOM = (
     ),
     (
         "cpus-without-end",
-        "state.py",
+        "nodes.py",
         "self._holds[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes",
         "self._holds[shape] = enough and wants.memory_bytes <= self.memory_bytes",
         "a node holds what it has the CPUs for",
@@ -101,7 +101,7 @@ ROOM = (
     ),
     (
         "dearest-slot-first",
-        "state.py",
+        "nodes.py",
         "of_kind.sort(key=lambda slot: (slot.milli, slot.memory_bytes))",
         "of_kind.sort(key=lambda slot: (-slot.milli, -slot.memory_bytes))",
         "who asks for no type gets the smallest GPU that is free",

@@ -1,0 +1,66 @@
+"""A request, and the lease that it becomes: the right of a session to use slots of a node."""
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.accounts import Entry
+from gpu_worker.scheduler.ages import Age
+from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.resources import Kind, Lane
+
+#: What counts as use; and what is on its way out.
+USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
+LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
+
+
+class Request(msgspec.Struct):
+    """A wish for a lease, from its submission until it is granted, refused or withdrawn."""
+
+    id: RequestId
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    gpus: int
+    gpu_type: str
+    walltime_ms: int
+    is_walltime_asked: bool  #: else it is what the QoS gives
+    lane: Lane
+    entry: Entry
+    since_ms: int = 0  #: when it was submitted
+    took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
+    standing: Standing = Standing.QUEUED
+
+    @property
+    def need(self) -> int:
+        """Slots that it takes, all on one node."""
+        return max(1, self.gpus)
+
+
+class Lease(msgspec.Struct):
+    """The right of a session to use named slots of a node."""
+
+    id: LeaseId
+    request: RequestId | None  #: None for a lease learned from an agent
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    lane: Lane
+    walltime_ms: int
+    phase: Phase
+    since_ms: int  #: when the phase began; for a busy lease, when its cell did
+    cost: int  #: thousandths of a GPU
+    counted_ms: int = 0  #: until when what it used is in the history of its project
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+    kind: Kind = Kind()  #: of slots that was asked for, as far as it is known
+    cell: CellId | None = None
+    age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
+    took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
+    is_for_share: bool = False  #: it was reclaimed for somebody's share of the surplus, and not for a guarantee
+    is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
+    used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used

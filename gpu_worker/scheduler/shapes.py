@@ -1,0 +1,25 @@
+"""What requests have in common that are alike: whatever holds one of them holds another."""
+
+import msgspec
+
+from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
+
+
+class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """What a request needs, and for how long."""
+
+    lane: Lane
+    need: int  #: slots, all on one node
+    cost: int  #: thousandths of a GPU; the most, where what may serve it costs more or less
+    qos: str
+    walltime_ms: int  #: in steps, rounded up
+    wants: Wants = PLAIN
+
+    def takes_in(self, other: "Shape") -> bool:
+        """Whether each node that holds the other holds this one, on the same slots, for however long."""
+        if self.lane != other.lane or self.need > other.need:
+            return False
+        mine, its = self.wants, other.wants
+        if mine is its:
+            return True
+        return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
