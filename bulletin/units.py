@@ -10,11 +10,13 @@ _SIZES = {
     "MB": 10**6,
     "GB": 10**9,
     "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
 }
+#: The same as other tools write them: 20G is 20 GB, 20Gi is 20 GiB.
+_SHORT_SIZES = {unit.removesuffix("B"): factor for unit, factor in _SIZES.items() if unit != "B"}
 _TIMES_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 #: The same, written out.
 _WORDS_MS = {
@@ -27,14 +29,14 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_size(text: str) -> int:
-    """Whole bytes of a size such as "20 GB". Powers of 1000 (GB) and of 1024 (GiB); a bare number is bytes.
+    """Whole bytes of a size such as "20 GB". Powers of 1000 (GB, G) and of 1024 (GiB, Gi); a bare number is bytes.
 
     Raises
     ------
     ValueError
         With a sentence that shows the accepted form.
     """
-    return _parse(text, _SIZES, bare="B", example="20 GB", fold=str.upper)
+    return _parse(text, _SIZES, bare="B", example="20 GB", fold=str.upper, words=_SHORT_SIZES)
 
 
 def parse_duration_ms(text: str) -> int:
@@ -57,7 +59,8 @@ def _parse(
     words: Mapping[str, int] = MappingProxyType({}),
 ) -> int:
     match = _QUANTITY.fullmatch(text)
-    factor = {**words, **units}.get(fold(match[2]) or bare) if match else None
+    factors = {fold(unit): factor for unit, factor in {**words, **units}.items()}
+    factor = factors.get(fold(match[2] or bare)) if match else None
     if match is None or factor is None:
         known = ", ".join(units)
         raise ValueError(

@@ -35,7 +35,9 @@ def _cpus(text: str) -> int:
 
 def _size(text: str) -> int:
     if text.strip().isdecimal():
-        raise ValueError(f"{text!r} has no unit. Write one, as in '20 GB'.")
+        raise ValueError(
+            f"{text!r} has no unit. Write one, as in '20 GB', the same as 20G, or '20 GiB', which is 7% more."
+        )
     size_bytes = parse_size(text)
     if size_bytes > _MOST_BYTES:
         raise ValueError(f"{text!r} is more memory than anybody has.")

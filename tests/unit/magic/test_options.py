@@ -15,6 +15,8 @@ from bulletin_magic.options import FLAGS, OPTIONS, WAYS, Options, parse
         ("  # just a comment", Wish()),
         ("--gpus 2", Wish(gpus=2)),
         ("--gpus=0", Wish(gpus=0)),
+        ("--memory 20G --gpu-memory 20gib", Wish(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
+        ("--memory 20GB --gpu-memory 20Gi", Wish(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
         ("--gpu-type A100 --gpu-memory '40 GB'", Wish(gpu_type="A100", gpu_memory_bytes=40 * 10**9)),
         (
             "--gpu-type 'MIG 1g.10gb' --cpus 4 --memory=8GiB",
@@ -52,7 +54,8 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
         ("--label=", ["--label", "needs a value"]),
         ("--gpus --time 3", ["--gpus", "needs a value"]),
         ("--cpus many", ["--cpus", "'many'"]),
-        ("--memory 20", ["--memory", "unit", "20 GB"]),
+        ("--memory 20", ["--memory", "unit", "20 GB", "20G", "20 GiB"]),
+        ("--memory 20X", ["--memory", "'20X' is not understood", "GB", "GiB"]),
         ("--gpu-memory much", ["--gpu-memory", "'much'"]),
         ("--time soon", ["--time", "'soon'", "30 min"]),
         ("--time 0", ["--time", "some time"]),
