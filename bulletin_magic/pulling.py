@@ -15,6 +15,8 @@ from bulletin_magic.facts import Finished
 from bulletin_magic.moves import are, listed
 
 _REASONS = "__import__('bulletin.state.stays', fromlist=['reasons']).reasons"
+#: What pickle says of a type, and our reducers of a value.
+_UNABLE = re.compile(r"cannot pickle (?:'([\w.]+)' object|(.+))")
 _VARIABLE = re.compile(r"\w+")
 
 
@@ -63,5 +65,9 @@ def describe_pulled(names: Sequence[str], stayed: Sequence[Stayed], finished: Fi
 
 def describe_kept(stayed: Stayed) -> str:
     """One sentence about a value that could not come, and why."""
+    unable = _UNABLE.fullmatch(stayed.why)
     why = f": {stayed.why.rstrip('.')}" if stayed.why else ""
+    if unable is not None:
+        what = name_kind(unable[1].rpartition(".")[2]) if unable[1] else unable[2]
+        why = f": Python has no way to send {'one' if what == name_kind(stayed.kind) else what}"
     return f"{stayed.path} is {name_kind(stayed.kind)} and stays on the pool{why}."

@@ -43,7 +43,7 @@ def test_what_stayed_on_the_pool_is_pulled_once_it_can_come_and_says_why_it_cann
     notebook.run("Shy.may_come = True")
     pulled = notebook.run("%gpu pull").shown
     assert "shy is in the notebook now; " in pulled
-    assert "numbers is a generator and stays on the pool: cannot pickle 'generator' object." in pulled
+    assert "numbers is a generator and stays on the pool: Python has no way to send one." in pulled
     said = "(True, True, False)"
     assert notebook.value("type(shy) is Shy, box[0] is shy, '__bulletin_outcome__' in dir()") == said
     assert "There is no variable 'nothing'" in notebook.run("%gpu pull nothing").shown
