@@ -69,7 +69,7 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
 
 def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
     if request.standing is Standing.HELD:
-        return "this notebook's earlier cell has not ended yet"
+        return "the process of this notebook's last cell is still ending"
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
     shape = request.entry.shape
     able = [node for node in state.nodes.values() if node.holds(shape)]

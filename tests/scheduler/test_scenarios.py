@@ -243,7 +243,7 @@ def test_a_session_that_asks_while_it_is_hot_gets_a_new_lease_after_the_old_one(
     bench.join("a", slots(2))
     bench.run("ann")
     assert evicted(bench.ask("ann", n=2)) == ["ann:1"]
-    assert bench.why("ann/2").reason == "this notebook's earlier cell has not ended yet"
+    assert bench.why("ann/2").reason == "the process of this notebook's last cell is still ending"
     assert granted(bench.ask("bob")) == ["bob:1"]
     assert granted(bench.free("ann:1")) == ["ann:2"]
 
