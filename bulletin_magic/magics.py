@@ -1,6 +1,7 @@
 """%%gpu and %gpu."""
 
 import atexit
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ from bulletin_magic.returning import Returning
 from bulletin_magic.shown import Shown
 from bulletin_magic.spread import Spread, Task, names_of
 
+_HELP = frozenset({"--help", "-h"})
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
 
 
@@ -154,10 +156,18 @@ class BulletinMagics(Magics):
                                 refuses the cell or your account, the cell waited for its --max-wait, or one of its
                                 variables cannot travel
             --plan              run nothing; show what would be sent, how much of it is new, and what stays here
+            --help              run nothing; show this
 
         `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
         `with gpu:` above it; for a function, `@gpu`.
         """
+        return self._run(line, cell, "%%gpu")
+
+    def _run(self, line: str, cell: str, magic: str) -> Background | RanHere | list[object] | None:
+        """Run a cell with a line of options; `magic` is what the user wrote before them."""
+        if line.strip() in _HELP:
+            print(inspect.cleandoc(BulletinMagics.cell.__doc__ or ""))  # noqa: T201 - asked for
+            return None
         options = parse(line)
         wish = options.wish
         if not cell.strip():
@@ -175,7 +185,7 @@ class BulletinMagics(Magics):
             started = self._backgrounds.start(cell, options.name, wish)
             return None if options.name else started
         if options.each:
-            return self._each(cell, options.each, wish)
+            return self._each(cell, options.each, wish, magic)
         with self._foreground.alone():
             try:
                 ran = self._foreground.run(cell, wish, max_wait_ms=options.max_wait_ms)
@@ -201,7 +211,7 @@ class BulletinMagics(Magics):
         self._shell.user_ns[options.name] = ran
         return None
 
-    def _each(self, cell: str, name: str, wish: Wish) -> list[object]:
+    def _each(self, cell: str, name: str, wish: Wish, magic: str) -> list[object]:
         """Run the cell for each element of a variable: its last line's values, and errors in their places."""
         if name not in self._shell.user_ns:
             raise BadOption(f"The option --each of %%gpu: there is no variable {name!r}.")
@@ -210,7 +220,7 @@ class BulletinMagics(Magics):
         except TypeError:
             raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
         tasks = [Task(cell, names_of(element), None) for element in elements]
-        words = f"%%gpu --each {name}"
+        words = f"{magic} --each {name}"
         outcomes = each_here(tasks, self._shell) if is_off() else self.spread(tasks, wish, words, None)
         failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
         if failed:
@@ -269,7 +279,7 @@ class BulletinMagics(Magics):
         """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
         if re.search(r"(^|\s)--gpus\b", line):
             raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")
-        return self.cell(f"--gpus 0 {line}", cell)
+        return self._run(line if line.strip() in _HELP else f"--gpus 0 {line}", cell, "%%remote")
 
     @cell_magic("cpu")  # type: ignore[arg-type]  # see above
     def here(self, line: str, cell: str) -> None:

@@ -16,6 +16,7 @@ from bulletin_magic.off import keep_asking_cells_here
 from bulletin_magic.sorting import computes
 
 _CPU = "%%cpu"
+_LONE = frozenset({"%%gpu", "%%GPU", "%%remote"})
 _MEANWHILE = "Meanwhile, `%gpu off` runs cells here, and `%gpu on --fallback cpu` those that the pool does not run."
 
 
@@ -33,6 +34,7 @@ class Mode:
     def serve(self) -> None:
         """Begin: the mode can be switched on, and `%%cpu` is understood."""
         self._shell.input_transformers_cleanup.extend(_REMARKS)
+        self._shell.input_transformers_cleanup.insert(0, keep_lone)
         self._shell.ast_transformers.insert(0, self)  # type: ignore[arg-type]  # it needs no more than `visit`
         self._shell.events.register("pre_execute", self._forget)
         self._shell.events.register("pre_run_cell", self._look)
@@ -42,7 +44,7 @@ class Mode:
         self.options = None
         transforms = self._shell.input_transformers_cleanup
         transformers: list[Any] = self._shell.ast_transformers
-        transforms[:] = [one for one in transforms if one not in _REMARKS]
+        transforms[:] = [one for one in transforms if one not in {*_REMARKS, keep_lone}]
         transformers[:] = [one for one in transformers if one is not self]
         for event, callback in (("pre_execute", self._forget), ("pre_run_cell", self._look)):
             if callback in self._shell.events.callbacks[event]:
@@ -86,6 +88,13 @@ def keep_here(lines: list[str]) -> list[str]:
     if lines and lines[0].strip() == _CPU and any(line.strip() for line in lines[1:]):
         return [f"# {lines[0].lstrip()}", *lines[1:]]
     return lines
+
+
+def keep_lone(lines: list[str]) -> list[str]:
+    """Give a cell that is nothing but a `%%gpu` line an empty line below: IPython would not ask us what it means."""
+    written = [line for line in lines if line.strip()]
+    is_lone = len(written) == 1 and written[0].split(maxsplit=1)[0] in _LONE
+    return [written[0].rstrip("\n") + "\n", "\n"] if is_lone else lines
 
 
 #: What makes a remark of the first line of a cell that runs here.

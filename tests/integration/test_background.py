@@ -153,7 +153,9 @@ def test_a_cell_for_each_element(notebook: Notebook) -> None:
     assert "there is no variable 'nope'" in notebook.run("%%gpu --each nope\n1").shown
     notebook.run("values = (4, 5)")
     assert notebook.value("%%gpu --each values\neach + 1") == "[5, 6]"
-    assert notebook.value("%%remote --each values\neach + 2") == "[6, 7]"
+    remote = notebook.run("%%remote --each values\neach + 2")
+    assert remote.result == "[6, 7]"
+    assert "%%remote --each values ████████████████████ 2 of 2 done" in remote.shown
 
 
 def test_the_stop_button_ends_them_all(notebook: Notebook, tmp_path: Path) -> None:

@@ -74,6 +74,19 @@ def test_an_empty_cell_runs_nothing_and_says_so(kernel: BlockingKernelClient) ->
     assert "nothing was run" in shown["data"]["text/plain"]
 
 
+@pytest.mark.parametrize("cell", ["%%gpu", "%%gpu\n", "%%remote --cpus 2"])
+def test_a_lone_line_is_an_empty_cell(cell: str, kernel: BlockingKernelClient) -> None:
+    (shown,) = run(kernel, cell)
+    assert "nothing was run" in shown["data"]["text/plain"]
+
+
+@pytest.mark.parametrize("cell", ["%%gpu --help", "%%remote --help\n1 / 0", "%%gpu -h\n1 / 0"])
+def test_help_shows_the_options_and_runs_nothing(cell: str, kernel: BlockingKernelClient) -> None:
+    (shown,) = run(kernel, cell)
+    assert shown["text"].startswith("Run this cell on a GPU of the pool")
+    assert "--gpu-memory" in shown["text"]
+
+
 def test_the_help_shows_the_options() -> None:
     from bulletin_magic.magics import BulletinMagics
     from bulletin_magic.options import OPTIONS
