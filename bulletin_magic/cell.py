@@ -5,9 +5,9 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any, Self, assert_never
+from typing import Any, Protocol, Self, assert_never
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -30,9 +30,10 @@ from bulletin_magic.facts import (
     Question,
     StopPressed,
     Waiting,
+    Where,
 )
 from bulletin_magic.link import Deliveries, Link, Question as Asked
-from bulletin_magic.outputs import Keep, Outputs
+from bulletin_magic.outputs import Outputs
 
 _Answer = Finished | Moved | Pictured | CellsFound | Left
 #: After so many presses the main thread leaves at once, whatever the link says.
@@ -76,6 +77,16 @@ class StopButton:
         self._link.tell(StopPressed())
 
 
+class Watcher(Protocol):
+    """Learns what becomes of a cell, whatever the conversation ends with."""
+
+    def began(self, where: Where) -> None:
+        """It has been sent there, for the first time or again."""
+
+    def keep(self, kind: str, message: Mapping[str, Any], size: int) -> None:
+        """It has shown something: as `outputs.Keep`."""
+
+
 class Conversation:
     """A question to the pool and all that is shown until its answer."""
 
@@ -87,12 +98,11 @@ class Conversation:
         comms: Comms,
         activity: Activity,
         button: StopButton,
-        keep: Keep | None = None,
+        watcher: Watcher | None = None,
     ) -> None:
-        """`keep` gets all that the cell shows."""
         self._link, self._shell, self._line, self._activity = link, shell, line, activity
-        self._outputs = Outputs(shell, comms, keep=keep)
-        self._button, self._keep = button, keep
+        self._outputs = Outputs(shell, comms, keep=watcher.keep if watcher is not None else None)
+        self._button, self._watcher = button, watcher
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
@@ -138,12 +148,14 @@ class Conversation:
                 self._outputs.show(kind, content, buffers)
             case Waiting():
                 self._line.say(describe_waiting(delivery))
-            case Began():
+            case Began(where=where):
                 self._line.clear()
+                if self._watcher is not None:
+                    self._watcher.began(where)
             case Note(text=text):
                 show_note(self._shell, text)
-                if self._keep is not None:
-                    self._keep("display_data", {"data": dim(text), "metadata": {}}, len(text))
+                if self._watcher is not None:
+                    self._watcher.keep("display_data", {"data": dim(text), "metadata": {}}, len(text))
             case Question():
                 self._outputs.flush()
                 self._answer(delivery)

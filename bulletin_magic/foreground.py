@@ -3,7 +3,6 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from secrets import token_hex
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -19,12 +18,13 @@ from bulletin.wire.messages import CellNote
 from bulletin_magic.display import message_id, show_note
 from bulletin_magic.echoes import Echoes
 from bulletin_magic.ending import Ending
-from bulletin_magic.facts import CellAsked, Finished, Moved, Pictured, Wish
+from bulletin_magic.facts import CellAsked, Finished, Moved, Pictured, Where, Wish
 from bulletin_magic.outcome import land
 from bulletin_magic.outputs import cell_number
 from bulletin_magic.pool import UNDER_WAY, Pool
 from bulletin_magic.receipts import Receipt, receipt_of
 from bulletin_magic.shared import SharedState
+from bulletin_magic.showing import Showing
 from bulletin_magic.shown import Shown
 
 _HEAR = f"__import__('gpu_worker.executor.comms', fromlist=['hear']).hear({HEARD})"
@@ -36,6 +36,37 @@ class Ran(NamedTuple):
     answer: Finished
     sent: state.Captured
     input_error: Exception | None
+
+
+class _Watch:
+    """What is known of a cell before it has ended."""
+
+    def __init__(self, asked: CellAsked, cell: Showing, shown: Shown) -> None:
+        self._asked, self._cell, self._shown = asked, cell, shown
+        self._asked_ms = self._began_ms = shown.now_ms()
+        self._where: Where | None = None
+
+    def began(self, where: Where) -> None:
+        """It has been sent."""
+        self._where, self._began_ms = where, self._shown.now_ms()
+
+    def keep(self, kind: str, message: Mapping[str, Any], size: int) -> None:
+        """It has shown something."""
+        self._shown.take(self._cell, kind, message, size)
+
+    def receipt(self, number: int) -> Receipt | None:
+        """What it has cost, if it is lost now; None where it has not begun."""
+        if self._where is None:
+            return None
+        return Receipt(
+            number=number,
+            outcome="lost",
+            where=self._where,
+            ran_ms=self._shown.now_ms() - self._began_ms,
+            waited_ms=self._began_ms - self._asked_ms,
+            sent_bytes=sum(memoryview(part).nbytes for part in self._asked.parts),
+            returned_bytes=0,
+        )
 
 
 class Foreground:
@@ -94,7 +125,7 @@ class Foreground:
             waited_ms += answer.waited_ms
             self.shared.forget()
 
-    def land(self, ran: Ran) -> None:
+    def land(self, ran: Ran, *, has_receipt: bool = True) -> None:
         """Bring what the cell has changed into the notebook, raise what it raised, and give its receipt."""
         try:
             land(ran.answer, ran.sent, self.shared, self._shell)
@@ -103,13 +134,16 @@ class Foreground:
                 raise ran.input_error from None
             raise
         finally:
-            self._take_receipt(receipt_of(ran.answer, cell_number(self._shell)))
+            if has_receipt:
+                self._take_receipt(receipt_of(ran.answer, cell_number(self._shell)))
 
-    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> Finished:
+    def call(
+        self, source: str, wish: Wish, check: Callable[[state.Captured], None], *, has_receipt: bool = True
+    ) -> Finished:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does."""
         with self.alone():
             ran = self.run(source, wish, check)
-            self.land(ran)
+            self.land(ran, has_receipt=has_receipt)
         return ran.answer
 
     def debug(self) -> bool:
@@ -176,13 +210,17 @@ class Foreground:
     def _converse(self, asked: CellAsked) -> tuple[Finished | Moved, Exception | None]:
         """Hold the conversation of a cell of the user's, and keep what it shows."""
         cell = self._shown.begin(asked.cell)
+        watch = _Watch(asked, cell, self._shown)
         try:
-            answer, input_error = self._pool.converse(asked, partial(self._shown.take, cell))
+            answer, input_error = self._pool.converse(asked, watch)
             assert isinstance(answer, Finished | Moved)
             if isinstance(answer, Finished) and answer.ended.error is not None and not asked.is_call:
                 self._shown.fail(cell, answer.ended.error)
         except CellLost as error:
             self._shown.note(cell, str(error))
+            receipt = watch.receipt(cell_number(self._shell))
+            if receipt is not None:
+                self._take_receipt(receipt)
             raise
         finally:
             self._shown.end(cell)

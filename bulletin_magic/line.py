@@ -137,7 +137,7 @@ class GpuLine:
     def _push(self, names: list[str]) -> None:
         """Let a cell on the pool mention the names: what it needs is sent."""
         wish = self._foreground.wish or Wish()
-        answer = self._foreground.call("\n".join(names), wish, refuse_stayed(names))
+        answer = self._foreground.call("\n".join(names), wish, refuse_stayed(names), has_receipt=False)
         show_note(self._shell, describe_pushed(names, answer))
 
     def _pull(self, names: list[str]) -> None:
@@ -155,7 +155,8 @@ class GpuLine:
         there = [name for name, one in away.items() if one.home is Home.THERE] if is_kept else []
         if wish is not None and there:
             try:
-                answer = self._foreground.call(pulling.source_of(there, held, namespace), wish, lambda _: None)
+                source = pulling.source_of(there, held, namespace)
+                answer = self._foreground.call(source, wish, lambda _: None, has_receipt=False)
                 stayed = namespace.get(OUTCOME, [])
             finally:
                 namespace.pop(OUTCOME, None)

@@ -10,7 +10,7 @@ from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic import discovery, glance
 from bulletin_magic.activity import Activity
-from bulletin_magic.cell import Conversation, StopButton
+from bulletin_magic.cell import Conversation, StopButton, Watcher
 from bulletin_magic.comms import Comms
 from bulletin_magic.display import StatusLine
 from bulletin_magic.echoes import Echoes
@@ -27,7 +27,6 @@ from bulletin_magic.facts import (
     Pictured,
 )
 from bulletin_magic.link import Link
-from bulletin_magic.outputs import Keep
 
 UNDER_WAY = (
     "Another %%gpu cell of this notebook is under way.",
@@ -99,11 +98,11 @@ class Pool:
             raise NoPool(*UNDER_WAY)
 
     def converse(
-        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked, keep: Keep | None = None
+        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked, watcher: Watcher | None = None
     ) -> tuple[Finished | Moved | Pictured | CellsFound | Left, Exception | None]:
         """Ask, show all that comes until the answer, and give it; with what input() raised. Raises BulletinError.
 
-        `keep` gets all that a cell shows.
+        `watcher` learns what becomes of a cell.
         """
         self.check_free()
         self._is_busy = True
@@ -113,7 +112,7 @@ class Pool:
             activity = self._make_activity()
             link = self._connect(line)
             button = StopButton(link, lambda: link.close(keeps_cell=self._ending.keeps_cells))
-            conversation = Conversation(link, self._shell, line, self._comms, activity, button, keep)
+            conversation = Conversation(link, self._shell, line, self._comms, activity, button, watcher)
             return conversation.hold(asked), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:

@@ -1,6 +1,7 @@
 """Whatever dies in mid-cell: one clear message, the variables from before, and the next cell works."""
 
 import os
+import re
 import signal
 from collections.abc import Callable
 
@@ -28,6 +29,11 @@ def test_the_notebook_is_as_before_when_a_part_is_killed(
     assert words in output.error["evalue"], output.error["evalue"]
     assert len(output.error["traceback"]) == 1
     assert notebook.value("(x, 'new' in dir())") == "([1], False)"
+    (receipts,) = notebook.run("%gpu receipts").of("display_data")
+    assert re.search(r"\[\d+\] +lost ", receipts["data"]["text/plain"]), receipts
+    listed = notebook.run("%gpu attach").stream()
+    assert "in a notebook that is there" not in listed
+    assert re.search(r"^\[\d+\]  .+  \(ended ", listed, re.MULTILINE), listed
     again = notebook.run("%%gpu\nx.append(3)\nprint('again')")
     assert again.error is None, again.shown
     assert notebook.value("x") == "[1, 3]"

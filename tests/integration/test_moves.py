@@ -41,8 +41,10 @@ def test_what_stayed_on_the_pool_is_pulled_once_it_can_come_and_says_why_it_cann
     assert "box[0] is a Shy and stays on the pool: it is shy." in kept
     assert "shy is a Shy and stays on the pool: it is shy." in kept
     notebook.run("Shy.may_come = True")
+    before = notebook.run("%gpu receipts").shown
     pulled = notebook.run("%gpu pull").shown
     assert "shy is in the notebook now; " in pulled
+    assert notebook.run("%gpu receipts").shown == before, "it is no cell of the user's"
     assert "numbers is a generator and stays on the pool: Python has no way to send one." in pulled
     said = "(True, True, False)"
     assert notebook.value("type(shy) is Shy, box[0] is shy, '__bulletin_outcome__' in dir()") == said
