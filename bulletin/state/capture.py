@@ -2,11 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from bulletin.errors import CannotSend
 
-from . import ambient, modules, names
+from . import ambient, lookups, modules, names
 from .handles import LOST, Handle, parts
 from .memory import Region
 from .needs import Needs
@@ -94,10 +95,20 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "ambient": ambient.out(),
         "sources": ambient.sources(survey.files),
         "reached": list(survey.definitions),
-        "underscores": [name for name in needs.writes if names.is_users_underscore(name)],
+        "underscores": _underscores(namespace, needs),
     }
     stayed = [stayed for stayed, _ in survey.stayed]
     return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel, known)
+
+
+def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
+    """The names of recent results that the cell binds itself, or the `with gpu:` block that it calls."""
+    bound = [name for name in needs.writes if names.is_users_underscore(name)]
+    code = getattr(namespace.get(names.CALL), "__code__", None) if names.CALL in needs.reads else None
+    if isinstance(code, CodeType) and any(map(names.is_users_underscore, lookups.attributes(code))):
+        stored = [name for name, verb in lookups.operations(code) if verb == "STORE"]
+        bound += [name for name in dict.fromkeys(stored) if names.is_users_underscore(name)]
+    return bound
 
 
 def _check(survey: Survey, name: str) -> None:

@@ -15,6 +15,16 @@ def test_a_block_runs_elsewhere_and_changes_the_notebooks_variables(notebook: No
     assert notebook.value("total, also is total, new") == "([1, True], True, 3)"
 
 
+def test_the_names_of_recent_results_are_the_users_once_a_block_has_bound_them(notebook: Notebook) -> None:
+    notebook.run("'recent'")
+    notebook.run("with gpu:\n    for _ in range(4): last = _")
+    assert notebook.value("_, last") == "(3, 3)"
+    notebook.run("del _")
+    notebook.run("'recent'")
+    notebook.run("with gpu:\n    seen = _")
+    assert notebook.value("_, seen") == "('recent', 'recent')"
+
+
 def test_a_block_in_a_loop_in_a_function_changes_its_local_variables(notebook: Notebook) -> None:
     notebook.run(_WHERE)
     notebook.run("""
