@@ -54,5 +54,6 @@ c.JupyterHub.spawner_class = "bulletin_spawner.spawner.BulletinSpawner"
 c.BulletinSpawner.home_dir_template = str(run / "homes" / "{username}")
 c.BulletinSpawner.examples_folder = str(here / "examples")
 c.Spawner.default_url = "/lab"
+c.Spawner.start_timeout = c.Spawner.http_timeout = 180  # Python compiles all of JupyterLab when it first starts
 
 configure(c, folder=run / "pool")
