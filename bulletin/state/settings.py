@@ -352,6 +352,13 @@ def _write_torch(torch: Any, value: Mapping[str, Any]) -> None:
 
 _PRINTING = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
 
+
+def _count_hooks(hooks: Any, value: int) -> None:
+    """Never down: a hook whose number another one of the same module has would take its place."""
+    handle = hooks.RemovableHandle
+    handle.next_id = max(handle.next_id, value)
+
+
 _KINDS = {
     "warnings": _Kind("warnings", _read_filters, _write_filters),
     "logging": _Kind("logging", _read_logging, _write_logging),
@@ -366,6 +373,7 @@ _KINDS = {
         lambda _: _read_torch(sys.modules["torch"]),
         lambda _, value: _write_torch(sys.modules["torch"], value),
     ),
+    "hooks": _Kind("torch.utils.hooks", lambda hooks: hooks.RemovableHandle.next_id, _count_hooks),
     "options": _Kind("pandas", _read_options, _write_options, default={}),
     "style": _Kind("matplotlib", _read_style, _write_style, default={}),
     "figures": _Kind("IPython.core.interactiveshell", _read_figures, _write_figures, default={}),

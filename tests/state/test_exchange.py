@@ -1,6 +1,7 @@
 # ruff: noqa: E501  cells are one line each
 """What goes out, what comes back, and what happens when something cannot."""
 
+import argparse
 import linecache
 import os
 import pickle
@@ -592,3 +593,33 @@ def test_a_generator_of_torch_is_changed_in_place_and_is_there_for_the_next_cell
     assert notebook.local(same) == (True, True, True)
     assert notebook.local("[torch.equal(x, torch.rand(2, generator=should)) for x in (drawn, more)]") == [True, True]
     assert notebook.local("torch.equal(g.get_state(), should.get_state())") is True
+
+
+def test_instances_that_are_as_one_by_the_dict_of_their_librarys_class_stay_so(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: dict[str, int] = {}
+    monkeypatch.setattr(argparse.Namespace, "shared", shared, raising=False)
+    one = "{} = argparse.Namespace(); {}.__dict__ = argparse.Namespace.shared"
+    notebook.gpu("import argparse\nargparse.Namespace.shared = {}")
+    notebook.local(f"{one.format('x', 'x')}; x.a = 1")
+    notebook.gpu(f"kept = x\n{one.format('y', 'y')}; y.b = x.a + 1; r = y.a")
+    assert (notebook["r"], notebook["x"].b, shared) == (1, 2, {"a": 1, "b": 2})
+    assert all(vars(notebook[name]) is shared for name in ("x", "y"))
+
+
+def test_workers_of_a_loader_that_wait_for_the_next_round_are_each_sides_own(notebook: Notebook) -> None:
+    pytest.importorskip("torch")
+    notebook.local("import torch\nx = torch.utils.data.DataLoader([1, 2], 1)\nx._iterator = iter(x)")
+    notebook.gpu("n = [b.tolist() for b in x]")
+    assert (notebook["n"], notebook["x"].batch_size) == ([[1], [2]], 1)
+
+
+def test_a_hook_that_a_cell_registers_takes_no_other_ones_place(notebook: Notebook) -> None:
+    pytest.importorskip("torch")
+    notebook.local(
+        "import torch\nx = torch.nn.Identity()\nseen = []\nx.register_forward_hook(lambda *_: seen.append(1))"
+    )
+    notebook.gpu("x.register_forward_hook(lambda *_: seen.append(2))")
+    notebook.local("x.register_forward_hook(lambda *_: seen.append(3))\nx(torch.ones(1))")
+    assert notebook["seen"] == [1, 2, 3]

@@ -71,6 +71,10 @@ def of_family(kind: type) -> Reducer | None:
         return tensors.reduce_generator
     if tensors.is_optimizer(kind):
         return tensors.reduce_optimizer
+    if tensors.is_loader(kind):
+        return tensors.reduce_loader
+    if tensors.says_less(kind):
+        return tensors.reduce_module
     if figures.is_registry(kind):
         return figures.reduce_registry
     if frames.is_block(kind):

@@ -3,6 +3,7 @@
 import copyreg
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +155,9 @@ def fill_own_container(value: Any, state: tuple[Landing, Any, Any, bool, Any, An
 
 def reduce_lender(value: Any) -> Reduced:
     """An instance of a plain class whose own dict somebody else holds too: the dict itself goes, not what is in it."""
+    place = _place_of_dict(value)
+    if place is not None:
+        return _reduce_sharing(value, *place)
     state = (HERE, own_dict(value), slots_held(value))
     return make_instance, (HERE, type(value), True), state, None, None, fill_lender
 
@@ -171,6 +175,42 @@ def fill_lender(value: Any, state: tuple[Landing, Any, list[tuple[str, Any]]]) -
 def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
     for slot, held in slots:
         object.__setattr__(value, slot, held)
+
+
+def _place_of_dict(value: Any) -> tuple[type, str] | None:
+    """The class of a library, and its attribute, that is the instance's own dict: all its instances are as one."""
+    own = own_dict(value)
+    kind: Any = type(value)
+    for base, name in _dicts_of(kind):
+        if vars(base).get(name) is own:
+            return base, name
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _dicts_of(kind: Any) -> tuple[tuple[type, str], ...]:
+    return tuple(
+        (base, name)
+        for base in kind.__mro__
+        if is_importable(base)
+        for name, held in vars(base).items()
+        if type(held) is dict and not (name.startswith("__") and name.endswith("__"))
+    )
+
+
+def _reduce_sharing(value: Any, owner: type, name: str) -> Reduced:
+    """An instance whose class keeps the dict of all: each side's own class has it."""
+    state = (HERE, owner, name, dict(vars(owner)[name]), slots_held(value))
+    return make_instance, (HERE, type(value), True), state, None, None, _fill_sharing
+
+
+def _fill_sharing(value: Any, state: tuple[Landing, Any, str, dict[str, Any], list[tuple[str, Any]]]) -> None:
+    """Let the dict of this side's class be as it was there, and the instance's own."""
+    landing, owner, name, items, slots = state
+    shared = vars(owner)[name]
+    landing.undoable(fill_dict, shared, list(shared.items()))
+    fill_dict(shared, items)
+    fill_lender(value, (landing, shared, slots))
 
 
 def reduce_bare(_: "Encoder", value: Any) -> Reduced:
@@ -230,6 +270,9 @@ def is_delegating(kind: type) -> bool:
 
 def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
     """An instance whose `__getattr__` would be asked for `__setstate__` while it is still empty."""
+    place = _place_of_dict(value)
+    if place is not None:
+        return _reduce_sharing(value, *place)
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
         return reduced

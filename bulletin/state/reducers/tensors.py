@@ -226,6 +226,55 @@ def fill_optimizer(optimizer: Any, state: tuple[Landing, dict[str, Any]]) -> Non
     optimizer._patch_step_function()
 
 
+def says_less(kind: Any) -> bool:
+    """True for modules whose library's `__getstate__` leaves something out, or refuses, with nothing to make up for it.
+
+    It means files: Lightning drops the trainer, and torch what has a parametrization. Those that come with a
+    `__setstate__` are left to it, and so are the notebook's own classes.
+    """
+    nn: Any = sys.modules.get("torch.nn")
+    if nn is None or not issubclass(kind, nn.Module) or kind.__reduce__ is not object.__reduce__:
+        return False
+    owner: Any = next(base for base in kind.__mro__ if base is object or "__getstate__" in vars(base))
+    is_usual = kind.__reduce_ex__ is object.__reduce_ex__ and "__setstate__" not in vars(owner)
+    return is_usual and owner.__module__ not in {"builtins", "__main__"} and not _is_script(kind)
+
+
+def _is_script(kind: type) -> bool:
+    script: Any = sys.modules.get("torch.jit")
+    return script is not None and issubclass(kind, script.ScriptModule)
+
+
+def reduce_module(_: "Encoder", module: Any) -> Reduced:
+    """All its attributes, as of a module whose class says nothing."""
+    return _new, (type(module),), (HERE, dict(vars(module))), None, None, fill_module
+
+
+def fill_module(module: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+    """Its attributes."""
+    vars(module).update(state[1])
+
+
+def is_loader(kind: Any) -> bool:
+    """True for torch's own loaders of data, and the user's that are made of them and say nothing themselves."""
+    data: Any = sys.modules.get("torch.utils.data")
+    return (
+        data is not None
+        and issubclass(kind, data.DataLoader)
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and getattr(kind, "__getstate__", None) is getattr(object, "__getstate__", None)
+    )
+
+
+def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
+    """All its attributes but the workers that wait for the next round: each side has its own, or starts some."""
+    if id(loader) in encoder.lent:
+        return NotImplemented
+    state = {**vars(loader), "_iterator": None}
+    return _new, (type(loader),), (HERE, state), None, None, fill_module
+
+
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
     """The one that everybody draws from is each side's own, as cells rely on its state. Others are what their state is.
 
