@@ -7,7 +7,7 @@ import msgspec
 
 from bulletin.wire import console
 from gpu_worker.scheduler import explain
-from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.leases import USING, Lease, Request
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.nodes import Node

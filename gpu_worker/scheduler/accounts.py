@@ -1,160 +1,15 @@
-"""Who has what, and who is next: projects in a tree, the users of each, and their requests in line.
+"""Who has what: projects in a tree, the users of each, and what they may have yet."""
 
-An account's amounts are of all that is inside it, in thousandths of a GPU. What is *used* is by leases whose cell runs
-or is about to: it counts for guarantees and fair shares. What is *held* is by every lease, also a hot one, which may
-begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
-"""
-
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
-from typing import Literal
+from typing import Literal, Self
 
-import msgspec
-
-from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from bulletin.ids import ProjectId, UserName
+from gpu_worker.scheduler.account import Account, Holder, User
 from gpu_worker.scheduler.class_hours import next_edge_ms
 from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
-from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS, guarantees, in_force, most_in_force
+from gpu_worker.scheduler.projects import Project, QoS, guarantees, in_force, most_in_force
 from gpu_worker.scheduler.shapes import Shape
-from gpu_worker.scheduler.shares import Used
-
-#: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
-#: walltime, then earlier submission. Sequence numbers never tie.
-Key = tuple[int, int, int, int]
-#: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
-_USE_A_DELAY, _LATEST_MS = 60, 600_000
-#: Whoever is due for so long, in tens of seconds, stands behind nobody for their credits: four hours.
-_PATIENCE = 1440
-#: Of a borrower's rank, how far it goes with its credits, which come last there.
-_CREDITS = 4
-#: The smaller one is next.
-Rank = tuple[int, ...]
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """A request, as its place in line depends on it."""
-
-    id: RequestId
-    user: UserName
-    key: Key
-    shape: Shape
-
-
-class Holder(msgspec.Struct, kw_only=True):
-    """Amounts of one user in a project, of a whole project, or of a user in a QoS: there they are numbers of leases."""
-
-    used: int = 0
-    held: int = 0
-    leaving: int = 0  #: of what is held: on its way out
-    going: int = 0  #: of what is used: reclaimed, and on its way out
-    hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
-
-
-class User(Holder, kw_only=True):
-    """One user in one project, with the requests in line."""
-
-    name: UserName
-    history: Used = msgspec.field(default_factory=Used)
-    lines: dict[Shape, list[tuple[Key, Entry]]] = msgspec.field(default_factory=dict)
-    ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
-
-
-class Account(Holder, kw_only=True):
-    """A project."""
-
-    project: Project
-    parent: "Account | None"
-    guaranteed: int  #: now
-    most: int  #: the most that it is guaranteed from now on, in its class hours
-    usual: int  #: outside all class hours
-    history: Used = msgspec.field(default_factory=Used)
-    children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
-    users: dict[UserName, User] = msgspec.field(default_factory=dict)
-    heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
-    firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
-    waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
-    #: What was used of the budget in the period, thousandths of a GPU times milliseconds, up to a time.
-    spent: int = 0
-    counted_ms: int = 0
-    period_ends_ms: int = 0
-    #: It was reclaimed from: until when it may not borrow again, and how often in a row.
-    borrows_from_ms: int = 0
-    reclaims: int = 0
-    #: It among its siblings, and its own users among the projects inside it.
-    trader: Trader
-    members: Trader
-    kept: int = 0  #: of its guarantee, what is unused and not lent
-    kept_inside: int = 0  #: by the projects inside it, together
-
-    @property
-    def limit(self) -> int | None:
-        """What it may hold; None is no limit."""
-        return self.project.limit_milli if self.project.can_borrow else self.guaranteed
-
-    @property
-    def path(self) -> "Iterator[Account]":
-        """The account, and those that it is in, from the inside out."""
-        at: Account | None = self
-        while at is not None:
-            yield at
-            at = at.parent
-
-    @property
-    def must_cover(self) -> bool:
-        """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in.
-
-        Class hours change nothing in that: what may wait for them would else be what may not run in them.
-        """
-        return self.usual > 0 or self.parent is None
-
-    @property
-    def highest_limit(self) -> int | None:
-        """What it may hold at any time from now on; None is no limit."""
-        return self.project.limit_milli if self.project.can_borrow else self.most
-
-    def count(self, now_ms: int) -> None:
-        """Bring what was spent up to this time. Needed before `used` changes."""
-        if self.project.budget is not None:
-            if now_ms >= self.period_ends_ms:
-                began_ms, self.period_ends_ms = period_at(self.project.budget.period, now_ms)
-                self.spent, self.counted_ms = 0, began_ms
-            self.spent += self.used * (now_ms - self.counted_ms)
-            self.counted_ms = now_ms
-
-    def spend(self, amount: int, now_ms: int) -> None:
-        """So much was spent in this period that `used` does not tell of; what is below 0 was spent for nothing."""
-        self.count(now_ms)
-        if self.project.budget is not None:
-            self.spent = max(0, self.spent + amount)
-
-    def left(self, now_ms: int) -> int | None:
-        """What may be spent yet in this period, in the unit of `spent`; None is no limit."""
-        if self.project.budget is None:
-            return None
-        self.count(now_ms)
-        return max(0, self.project.budget.gpu_ms * GPU_MILLI - self.spent)
-
-    def next_change_ms(self, now_ms: int) -> int | None:
-        """When somebody may run again, or what is hot must go, because of the budget; None if neither comes."""
-        left = self.left(now_ms)
-        if left is None or self.project.budget is None:
-            return None
-        if not left:
-            return self.period_ends_ms if self.waiting else None
-        return now_ms - (-left // self.used) if self.used and self.hot else None
-
-    def lost(self, now_ms: int, first_ms: int, longest_ms: int) -> None:
-        """Something was reclaimed from it: it waits before it borrows again, each time twice as long."""
-        is_in_a_row = now_ms < self.borrows_from_ms + longest_ms
-        self.reclaims = self.reclaims + 1 if is_in_a_row else 1
-        self.borrows_from_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
-
-    def covers(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee."""
-        return self.used + cost <= self.guaranteed
 
 
 class Accounts:
@@ -173,7 +28,6 @@ class Accounts:
         self.capacity = self.in_use = self.kept_inside = (
             0  #: of what may be used; and what all at the top keep together
         )
-        self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         by_id = {project.id: project for project in projects}
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
         self.turns = 0  #: how often they did
@@ -229,9 +83,9 @@ class Accounts:
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
 
-    def foreseen(self, at_ms: int) -> "Accounts":
+    def foreseen(self, at_ms: int) -> Self:
         """These accounts at a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
-        then = Accounts([account.project for account in self.by_id.values()], self.qos.values(), at_ms)
+        then = type(self)([account.project for account in self.by_id.values()], self.qos.values(), at_ms)
         then.began_ms = self.began_ms
         then.has(self.capacity)
         for account in self.by_id.values():
@@ -278,7 +132,6 @@ class Accounts:
             holder.used += sign * amount
         if cost:
             self._trade(self.of(project), sign * cost)
-        self._rank_user(project, name, qos)
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
         """So much was used: thousandths of a GPU, times milliseconds."""
@@ -344,134 +197,6 @@ class Accounts:
         for at in account.path:
             at.trader.change(at.used - at.guaranteed, self.now_ms)
 
-    # --- lines
-
-    def enter(self, project: ProjectId, entry: Entry) -> None:
-        """Put a request in line."""
-        user = self.user_of(project, entry.user)
-        insort(user.lines.setdefault(entry.shape, []), (entry.key, entry))
-        self._count(project, entry.shape, +1)
-        self._rank_line(self.of(project), user, entry.shape)
-
-    def leave(self, project: ProjectId, entry: Entry) -> None:
-        """Take a request out of its line."""
-        user = self.user_of(project, entry.user)
-        line = user.lines[entry.shape]
-        del line[bisect_left(line, (entry.key,))]
-        if not line:
-            del user.lines[entry.shape]
-        self._count(project, entry.shape, -1)
-        self._rank_line(self.of(project), user, entry.shape)
-
-    def _count(self, project: ProjectId, shape: Shape, step: int) -> None:
-        for waiting in (self.shapes, *(account.waiting for account in self.of(project).path)):
-            number = waiting.get(shape, 0) + step
-            if number:
-                waiting[shape] = number
-            else:
-                del waiting[shape]
-
-    def due_ms(self, project: ProjectId, name: UserName, apart_ms: int) -> int:
-        """When a request of now is due: the later the more its user used before, but not much later.
-
-        So who used less comes first, and nobody is passed for ever. Whatever of the user waits or runs puts it back by
-        `apart_ms`: many requests are no way to the front.
-        """
-        age_ms, user = self.now_ms - (self.began_ms or 0), self.user_of(project, name)
-        used_ms = user.history.at(age_ms) // GPU_MILLI
-        number = sum(map(len, user.lines.values())) + user.used // GPU_MILLI
-        return self.now_ms + min(_LATEST_MS, used_ms // _USE_A_DELAY) + number * apart_ms
-
-    def _rank_user(self, project: ProjectId, name: UserName, qos: str = "") -> None:
-        """Put a user's lines in order again; those in other projects as well where a QoS limits the user in all."""
-        is_everywhere = qos in self.qos and self.qos[qos].running_per_user is not None
-        for at in self.projects_of[name] if is_everywhere else (project,):
-            account = self.by_id[at]
-            user = account.users[name]
-            for shape in list(user.lines):
-                self._rank_line(account, user, shape)
-
-    def _rank_line(self, account: Account, user: User, shape: Shape) -> None:
-        """Put the first of a user's line where it belongs among those of the other users."""
-        line = user.lines.get(shape)
-        rank = self.rank_in_line(account, user, line[0][1]) if line else None
-        before = user.ranks.get(shape)
-        if rank == before:
-            return
-        heads = account.heads.setdefault(shape, [])
-        first = heads[0] if heads else None
-        if before is not None:
-            del heads[bisect_left(heads, (before, user.name))]
-            del user.ranks[shape]
-        if rank is not None:
-            insort(heads, (rank, user.name))
-            user.ranks[shape] = rank
-        if not heads or heads[0] is not first:
-            if first is not None:
-                del account.firsts[bisect_left(account.firsts, first)]
-            if heads:
-                insort(account.firsts, (*heads[0], shape))
-        if not heads:
-            del account.heads[shape]
-
-    def rank_in_line(self, account: Account, user: User, entry: Entry) -> Rank | None:
-        """Where a user's request stands among those of the project's users; None where the user may have no more."""
-        shape, limit = entry.shape, account.project.user_limit_milli
-        if limit is not None and user.used + shape.cost > limit:
-            return None
-        at_once, runs = self.qos[shape.qos].running_per_user, self.runs.get((user.name, shape.qos))
-        if at_once is not None and runs is not None and runs.used >= at_once:
-            return None
-        return (entry.key[0], user.used, *entry.key[1:])
-
-    # --- who is next
-
-    def next(self, closed: set[Shape]) -> tuple[Account, Entry] | None:
-        """Whoever is next with a shape that is not closed; None where nobody may have more."""
-        if closed.issuperset(self.shapes):
-            return None
-        return self._next_among(self.top.values(), None, closed)
-
-    def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
-        own = self._next_user(account, closed)
-        if not account.children:
-            return own
-        return self._next_among(account.children.values(), own, closed)
-
-    def _next_among(
-        self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, closed: set[Shape]
-    ) -> tuple[Account, Entry] | None:
-        """The next among siblings, and among the users of the project that they are in."""
-        ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
-        for account in accounts:
-            if closed.issuperset(account.waiting):
-                continue
-            found = self._next_in(account, closed)
-            if found is not None:
-                ranked.append((rank_among(account, found[1], self.now_ms), found))
-        if not ranked:
-            return None
-        best, first = min(ranked, key=itemgetter(0))
-        if best[0]:  # all borrow: who is late has the most credits of those who are alike before credits count
-            late = self.now_ms // 10_000 - _PATIENCE
-            *before, most = best[:_CREDITS]
-            for rank, found in ranked:
-                if found[1].key[1] <= late and rank[: _CREDITS - 1] == tuple(before):
-                    best, first = min((best, first), ((*before, most, *rank[_CREDITS:]), found), key=itemgetter(0))
-        return first
-
-    def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
-        refused: tuple[tuple[str, int], ...] = ()  # shapes are many more than what this depends on
-        for _, name, shape in account.firsts:
-            if shape in closed:
-                continue
-            asks = shape.qos, shape.cost
-            if asks not in refused:
-                if self.is_allowed(account, shape):
-                    return account, account.users[name].lines[shape][0][1]
-                refused = (*refused, asks)
-        return None
-
     def is_allowed(self, account: Account, shape: Shape) -> bool:
         """Whether the project and all that it is in may use so much more, once what is hot there makes room."""
         must_be_covered = self.qos[shape.qos].must_be_in_quota
@@ -485,31 +210,3 @@ class Accounts:
             if must_be_covered and at.must_cover and not at.covers(shape.cost):
                 return False
         return not (self.has_lenders and shape.cost and kept_from(self, account, shape.cost))
-
-
-def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:
-    """Where a request stands among those of the projects beside this one: in quota first.
-
-    Then by priority, then by credits for its weight, then by how much of its guarantee or, by weight, of the surplus a
-    project would have, then by what it used in the past, then the shortest and the earliest.
-    """
-    project, cost = account.project, entry.shape.cost
-    used, past = account.used + cost, account.history.amount // project.weight
-    rest = (past, *entry.key[1:])
-    if account.covers(cost):
-        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
-    standing, surplus = account.trader.standing_at(now_ms), (used - account.guaranteed) * 1000 // project.weight
-    return (1, entry.key[0], -project.priority, -standing, surplus, *rest)
-
-
-def rank_of_members(account: Account, entry: Entry, now_ms: int) -> Rank:
-    """The same for the users of a project that has others inside: they share what those leave of its guarantee."""
-    inside = account.children.values()
-    used = account.used - sum(child.used for child in inside) + entry.shape.cost
-    guaranteed = account.guaranteed - sum(child.guaranteed for child in inside)
-    past = account.history.amount - sum(child.history.amount for child in inside)
-    rest = (past, *entry.key[1:])
-    if used <= guaranteed:
-        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, guaranteed), *rest)
-    standing = account.members.standing_at(now_ms)
-    return (1, entry.key[0], 0, -standing, (used - max(0, guaranteed)) * 1000, *rest)

@@ -11,7 +11,8 @@ from bisect import bisect_left, insort
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId
-from gpu_worker.scheduler.accounts import Account, Accounts
+from gpu_worker.scheduler.account import Account
+from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.leases import USING, Lease
 from gpu_worker.scheduler.state import State
 

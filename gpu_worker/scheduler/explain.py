@@ -8,7 +8,7 @@ import msgspec
 
 from bulletin.ids import RequestId
 from bulletin.units import show_duration
-from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock

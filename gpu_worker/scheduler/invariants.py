@@ -3,7 +3,7 @@
 from collections import Counter
 
 from bulletin.errors import InvariantBroken
-from gpu_worker.scheduler.accounts import Account, Holder
+from gpu_worker.scheduler.account import Account, Holder
 from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease
 from gpu_worker.scheduler.life import Phase, Standing

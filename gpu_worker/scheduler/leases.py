@@ -3,10 +3,10 @@
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.accounts import Entry
 from gpu_worker.scheduler.ages import Age
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.resources import Kind, Lane
+from gpu_worker.scheduler.shapes import Entry
 
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})

@@ -6,7 +6,8 @@ What a project keeps is at least what the projects inside it keep: it is of the 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpu_worker.scheduler.accounts import Account, Accounts
+    from gpu_worker.scheduler.account import Account
+    from gpu_worker.scheduler.accounts import Accounts
 
 
 def note_use(accounts: "Accounts", account: "Account") -> None:

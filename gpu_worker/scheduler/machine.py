@@ -5,7 +5,6 @@ from typing import assert_never
 import msgspec
 
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
-from gpu_worker.scheduler.accounts import Entry
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
@@ -45,6 +44,7 @@ from gpu_worker.scheduler.projects import Preemption, Settings
 from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
 from gpu_worker.scheduler.rejoin import rejoin
 from gpu_worker.scheduler.resources import LANES, Lane, Wants
+from gpu_worker.scheduler.shapes import Entry
 from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Mapping
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.accounts import Holder
+from gpu_worker.scheduler.account import Holder
 from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.leases import LEAVING, Lease, Request
 from gpu_worker.scheduler.nodes import Node

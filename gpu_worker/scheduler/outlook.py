@@ -7,11 +7,11 @@ the line is put in order anew by what is guaranteed then, and who is within a gu
 from collections.abc import Iterable, Iterator, Sequence
 
 from bulletin.ids import LeaseId, RequestId, SlotId
-from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.reclaim import Plan, is_covered
@@ -66,7 +66,7 @@ class Outlook:
     def _seat(
         self,
         line: Iterable[Request],
-        then: Accounts | None,
+        then: Lines | None,
         from_ms: int,
         until_ms: int | None,
         held_back: Iterable[RequestId] = (),
@@ -106,7 +106,7 @@ class Outlook:
         return reached
 
     def _take(
-        self, trial: list[Forecast], request: Request, then: Accounts, from_ms: int, found: tuple[int, int]
+        self, trial: list[Forecast], request: Request, then: Lines, from_ms: int, found: tuple[int, int]
     ) -> tuple[int, int, list[Loss]]:
         """Where it starts first if it takes running cells back: when, on which node, and what it takes."""
         shape, best = request.entry.shape, (*found, list[Loss]())
@@ -149,7 +149,7 @@ class Outlook:
     def _note(self, lease: Lease, until_ms: int) -> None:
         self._leases[lease.id], self._until_ms[lease.id] = lease, until_ms
 
-    def _accounts_at(self, at_ms: int, used_ms: int) -> Accounts:
+    def _accounts_at(self, at_ms: int, used_ms: int) -> Lines:
         """The accounts as they will be: with what is guaranteed at one time, and used at another."""
         then = self._state.accounts.foreseen(at_ms)
         for lease in self._leases.values():
@@ -158,11 +158,11 @@ class Outlook:
         return then
 
 
-def _is_allowed(accounts: Accounts, request: Request) -> bool:
+def _is_allowed(accounts: Lines, request: Request) -> bool:
     return accounts.is_allowed(accounts.of(request.project), request.entry.shape)
 
 
-def _in_order(accounts: Accounts, waiting: dict[RequestId, Request]) -> Iterator[Request]:
+def _in_order(accounts: Lines, waiting: dict[RequestId, Request]) -> Iterator[Request]:
     """Those who may run, in the order of these accounts; each is taken for granted while the others are looked at."""
     for request in waiting.values():
         accounts.enter(request.project, request.entry)

@@ -12,7 +12,8 @@ was taken for a share is not taken back for one, whatever happens next. So no tw
 
 import msgspec
 
-from gpu_worker.scheduler.accounts import Account, Accounts
+from gpu_worker.scheduler.account import Account
+from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase

@@ -1,12 +1,17 @@
-"""What requests have in common that are alike: whatever holds one of them holds another."""
+"""What of a request its place in line depends on: its key, and its shape, which many share."""
 
 import msgspec
 
+from bulletin.ids import RequestId, UserName
 from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
+
+#: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
+#: walltime, then earlier submission. Sequence numbers never tie.
+Key = tuple[int, int, int, int]
 
 
 class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
-    """What a request needs, and for how long."""
+    """What a request needs, and for how long: whatever holds one of a shape holds another."""
 
     lane: Lane
     need: int  #: slots, all on one node
@@ -23,3 +28,12 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         if mine is its:
             return True
         return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A request, as its place in line depends on it."""
+
+    id: RequestId
+    user: UserName
+    key: Key
+    shape: Shape

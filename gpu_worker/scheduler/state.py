@@ -10,12 +10,12 @@ from typing import Literal, TypeVar
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request
 from gpu_worker.scheduler.life import Phase, Standing, moved, stood
+from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.nodes import Counts, Node
 from gpu_worker.scheduler.projects import Settings
@@ -38,7 +38,7 @@ class State:
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
 
         self.shown = Shown()
-        self.accounts = Accounts(settings.projects, settings.qos)  #: with the line of each lane
+        self.accounts = Lines(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
@@ -92,7 +92,7 @@ class State:
             self._count(lease, -1)
         before = self.accounts
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
-        self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
+        self.accounts = Lines(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
         self._note_capacity()
         for request in queued:

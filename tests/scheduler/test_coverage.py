@@ -6,7 +6,7 @@ from hypothesis import settings
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.accounts import Account
+from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase

@@ -20,7 +20,4 @@ class Mutant(NamedTuple):
     promise: str  #: what no longer holds
 
 
-MUTANTS = (
-    *(Mutant(name, "accounts.py", old, new, promise) for name, old, new, promise in ACCOUNTS),
-    *(Mutant(*one) for one in (*OTHERS, *ROOM, *TRADE, *HOURS, *SHARING)),
-)
+MUTANTS = tuple(Mutant(*one) for one in (*ACCOUNTS, *OTHERS, *ROOM, *TRADE, *HOURS, *SHARING))

@@ -52,7 +52,7 @@ HOURS = (
     ),
     (
         "static-quota-refused-before-class-hours",
-        "accounts.py",
+        "account.py",
         "self.project.can_borrow else self.most",
         "self.project.can_borrow else self.guaranteed  # not most",
         "what a project that never borrows may run in class hours waits for them",

@@ -80,7 +80,7 @@ TRADE = (
     ),
     (
         "patience-of-a-week",
-        "accounts.py",
+        "lines.py",
         "_PATIENCE = 1440",
         "_PATIENCE = 60480",
         "who has been due for four hours stands behind nobody for their credits",
