@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
+import msgspec
+
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Holder, User
 from gpu_worker.scheduler.class_hours import next_edge_ms
@@ -11,11 +13,31 @@ from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.projects import Project, QoS, guarantees, in_force, most_in_force
 from gpu_worker.scheduler.shapes import Shape
 
+#: So many times are remembered, with what is guaranteed at each.
+_MOST_PROMISES = 32
+
+
+class Promises(msgspec.Struct, frozen=True):
+    """What all projects are guaranteed from a time on: now, at most from then on, and outside all class hours."""
+
+    guaranteed: dict[ProjectId, int]
+    most: dict[ProjectId, int]
+    usual: dict[ProjectId, int]
+    until_ms: int | None  #: when class hours of some project begin or end next; None is never
+
 
 class Accounts:
     """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
 
-    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0) -> None:
+    def __init__(
+        self,
+        projects: Iterable[Project],
+        qos: Iterable[QoS],
+        now_ms: int = 0,
+        promises: dict[tuple[int, int], Promises] | None = None,
+    ) -> None:
+        #: What is guaranteed when, by the time and the number of projects: estimates ask for the same times again.
+        self._promises = promises if promises is not None else {}
         self.qos = {one.name: one for one in qos}
         self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
@@ -41,9 +63,6 @@ class Accounts:
 
         for project in by_id.values():
             add(project)
-        usual = guarantees(by_id.values())
-        for account in self.by_id.values():
-            account.usual = usual[account.project.id]
         self.timed = [account for account in self.by_id.values() if account.project.class_hours]
         self.turn()
 
@@ -85,7 +104,9 @@ class Accounts:
 
     def foreseen(self, at_ms: int) -> Self:
         """These accounts at a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
-        then = type(self)([account.project for account in self.by_id.values()], self.qos.values(), at_ms)
+        then = type(self)(
+            [account.project for account in self.by_id.values()], self.qos.values(), at_ms, self._promises
+        )
         then.began_ms = self.began_ms
         then.has(self.capacity)
         for account in self.by_id.values():
@@ -151,11 +172,11 @@ class Accounts:
 
     def turn(self) -> None:
         """Guarantee what is in force now: class hours have begun or ended, or nothing was guaranteed before."""
-        projects = [account.project for account in self.by_id.values()]
-        promised = guarantees(projects, in_force(self.now_ms))
-        most = guarantees(projects, most_in_force(self.now_ms))
+        promises = self._promised()
         for name, account in self.by_id.items():
-            account.guaranteed, account.most = promised[name], most[name]
+            account.guaranteed, account.most, account.usual = (
+                one[name] for one in (promises.guaranteed, promises.most, promises.usual)
+            )
         for account in self.by_id.values():
             if account.children:
                 inside = account.children.values()
@@ -166,9 +187,23 @@ class Accounts:
             if self.has_lenders:
                 note_use(self, account)
         self.has(self.capacity)
-        edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
-        self.turns_ms = min((at_ms for at_ms in edges if at_ms is not None), default=None)
+        self.turns_ms = promises.until_ms
         self.turns += 1
+
+    def _promised(self) -> Promises:
+        key = self.now_ms, len(self.by_id)
+        if key not in self._promises:
+            if len(self._promises) >= _MOST_PROMISES:
+                self._promises.clear()
+            projects = [account.project for account in self.by_id.values()]
+            edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+            self._promises[key] = Promises(
+                guarantees(projects, in_force(self.now_ms)),
+                guarantees(projects, most_in_force(self.now_ms)),
+                guarantees(projects),
+                min((at_ms for at_ms in edges if at_ms is not None), default=None),
+            )
+        return self._promises[key]
 
     # --- credits
 

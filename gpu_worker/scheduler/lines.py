@@ -7,7 +7,7 @@ from typing import Literal
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
-from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.accounts import Accounts, Promises
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
 from gpu_worker.scheduler.shapes import Entry, Shape
 
@@ -22,8 +22,14 @@ _CREDITS = 4
 class Lines(Accounts):
     """The accounts of a pool, each with its requests in line. What is used changes who is next."""
 
-    def __init__(self, projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0) -> None:
-        super().__init__(projects, qos, now_ms)
+    def __init__(
+        self,
+        projects: Iterable[Project],
+        qos: Iterable[QoS],
+        now_ms: int = 0,
+        promises: dict[tuple[int, int], Promises] | None = None,
+    ) -> None:
+        super().__init__(projects, qos, now_ms, promises)
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
 
     def use(self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
