@@ -4,14 +4,13 @@ The front end knows the kernel alone. A comm that the executor has opened is ope
 view says is a call of its twin there, which is a cell as any other: what the callbacks change comes back.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.state.reducers.widgets import make_comm
-
-KINDS = frozenset({"comm_open", "comm_msg", "comm_close"})
 
 #: Brings a message of a front end to the executor. False where the notebook's own is to hear it, now and from now on.
 Bring = Callable[[Mapping[str, Any]], bool]
@@ -64,6 +63,23 @@ class Comms:
             ours = manager.comms.pop(comm_id, None)
             if ours is not None:
                 ours._closed = True  # it has been said
+
+    def reopen(self, message: Mapping[str, Any]) -> None:
+        """Open a comm of an executor on a page that has come since. Widgets of the notebook's own it knows already."""
+        kernel: Any = getattr(self._shell, "kernel", None)
+        widgets: Any = sys.modules.get("ipywidgets.widgets.widget")
+        name = message["content"]["comm_id"]
+        if kernel is None or name in getattr(widgets, "_instances", ()):
+            return
+        kernel.session.send(
+            kernel.iopub_socket,
+            "comm_open",
+            message["content"],
+            metadata=message.get("metadata", {}),
+            parent=kernel.get_parent(),
+            ident=f"comm-{name}".encode(),
+            buffers=list(message["buffers"]),
+        )
 
     def close(self) -> None:
         """Bring nothing any more."""

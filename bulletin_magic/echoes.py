@@ -9,9 +9,10 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.ids import CellId
-from bulletin_magic.comms import KINDS, Comms
+from bulletin_magic.comms import Comms
 from bulletin_magic.display import is_notebook
 from bulletin_magic.facts import Overhear
+from bulletin_magic.models import KINDS
 
 #: Of so many cells it is known where in the notebook they are.
 _KEPT = 1024
@@ -39,7 +40,9 @@ class Echoes:
     def show(self, heard: Overhear) -> None:
         """Show it where the cell is; in a terminal, where everything is."""
         kind, message = heard.printed.type, json.loads(heard.printed.content)
-        self._keep(heard.cell, kind, message, len(heard.printed.content))
+        buffers = heard.printed.buffers
+        kept = {**message, "buffers": buffers} if buffers else message
+        self._keep(heard.cell, kind, kept, len(heard.printed.content) + sum(map(len, buffers)))
         request = self._requests.get(heard.cell.partition("-")[0])  # a cell that was run again has a number
         kernel: Any = getattr(self._shell, "kernel", None)
         if request is not None and kind in KINDS:

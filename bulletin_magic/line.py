@@ -12,6 +12,7 @@ from bulletin.state.names import OUTCOME
 from bulletin_magic import pulling
 from bulletin_magic.background import Backgrounds
 from bulletin_magic.commands import advise, stands_above_code
+from bulletin_magic.comms import Comms
 from bulletin_magic.display import cell_text, page_id, show_note
 from bulletin_magic.facts import CellsAsked, CellsFound, LeaveAsked, Left, PictureAsked, Pictured, Wish
 from bulletin_magic.foreground import Foreground
@@ -46,10 +47,11 @@ class GpuLine:
         every_cell: Mode,
         receipts: Receipts,
         shown: Shown,
+        comms: Comms,
     ) -> None:
         self._shell, self._pool, self._foreground = shell, pool, foreground
         self._backgrounds, self._every_cell, self._receipts = backgrounds, every_cell, receipts
-        self._shown = shown
+        self._shown, self._comms = shown, comms
 
     def run(self, line: str) -> None:
         """Do what a line says. Raises BadOption for one that is not understood."""
@@ -219,7 +221,10 @@ class GpuLine:
         def replay() -> None:
             outputs = Outputs(self._shell, is_numbered=False)
             with self._shown.lock:
-                kept = list(cell.messages())
+                is_elsewhere = cell.page != page_id(self._shell)
+                widgets, kept = list(cell.widgets()) if is_elsewhere else [], list(cell.messages())
+            for widget in widgets:
+                self._comms.reopen(widget)
             for kind, message in kept:
                 outputs.show_parsed(kind, message)
                 outputs.flush()  # else two streams would change places

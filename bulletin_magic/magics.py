@@ -110,7 +110,14 @@ class BulletinMagics(Magics):
         )
         self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms, self._shown)
         self._line = GpuLine(
-            shell, self._pool, self._foreground, self._backgrounds, self._every_cell, self._receipts, self._shown
+            shell,
+            self._pool,
+            self._foreground,
+            self._backgrounds,
+            self._every_cell,
+            self._receipts,
+            self._shown,
+            self._comms,
         )
         self._debugging = Debugging(shell, self._foreground.debug)
         self._debugging.serve()

@@ -8,8 +8,9 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin_magic.comms import KINDS, Bring, Comms
+from bulletin_magic.comms import Bring, Comms
 from bulletin_magic.display import is_notebook
+from bulletin_magic.models import KINDS
 
 #: Gets the kind of a message, its content, and the size of that in bytes.
 Keep = Callable[[str, Mapping[str, Any], int], None]
@@ -39,7 +40,8 @@ class Outputs:
         """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
         message: dict[str, Any] = json.loads(content)
         if self._keep is not None:
-            self._keep(kind, message, len(content))
+            kept = {**message, "buffers": buffers} if buffers else message
+            self._keep(kind, kept, len(content) + sum(map(len, buffers)))
         self.show_parsed(kind, message, buffers)
 
     def show_parsed(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...] = ()) -> None:

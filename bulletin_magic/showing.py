@@ -4,7 +4,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: What has a place in a notebook. Widgets live on by themselves.
+from bulletin_magic import models
+from bulletin_magic.models import Models
+
+#: What has a place in a notebook; what widgets say is kept apart.
 KINDS = frozenset({"stream", "display_data", "update_display_data", "clear_output", "execute_result", "error"})
 #: What each thing that is shown counts beside its content.
 _EACH = 256
@@ -79,15 +82,23 @@ class Showing:
         self.seen_ms = began_ms
         #: The pages that were told of what they have missed.
         self.told: set[str] = set()
-        self.size_bytes = 0
+        self._entries_bytes = 0
         #: How much had to go, because it was more than is kept.
         self.gone_bytes = 0
         self._kept: deque[_Text | _Thing] = deque()
         self._displays: dict[str, _Thing] = {}
         self._clears_next = False
+        self._models = Models()
+
+    @property
+    def size_bytes(self) -> int:
+        """How much is kept."""
+        return self._entries_bytes + self._models.size_bytes
 
     def take(self, kind: str, message: Message, size: int, now_ms: int) -> None:
         """Keep a message that was shown; `size` is that of its content, in bytes."""
+        if kind in models.KINDS:
+            self._models.take(kind, message, size)
         if kind not in KINDS:
             return
         self.last_ms = now_ms
@@ -107,41 +118,48 @@ class Showing:
         """All that is kept, in order: kinds and contents."""
         return (one.message() for one in tuple(self._kept))
 
+    def widgets(self) -> Iterator[Message]:
+        """What opens the comms of its widgets on a page that does not know them, as they are now."""
+        return self._models.messages()
+
     def shrink(self, limit: int) -> None:
         """Let the oldest go until no more than so many bytes are left."""
         while self.size_bytes > limit and self._kept:
             first = self._kept.popleft()
-            self.size_bytes -= first.size
+            self._entries_bytes -= first.size
             self.gone_bytes += first.size
             self._displays = {name: one for name, one in self._displays.items() if one is not first}
+        if self.size_bytes > limit:
+            self.gone_bytes += self._models.size_bytes
+            self._models.clear()
 
     def _print(self, name: str, text: str) -> None:
         last = self._kept[-1] if self._kept else None
         if not isinstance(last, _Text) or last.name != name or last.is_full:
             last = _Text(name)
             self._kept.append(last)
-            self.size_bytes += last.size
+            self._entries_bytes += last.size
         before = last.size
         last.add(text)
-        self.size_bytes += last.size - before
+        self._entries_bytes += last.size - before
 
     def _add(self, kind: str, message: Message, size: int) -> None:
         name = message.get("transient", {}).get("display_id") or ""
         shown = self._displays.get(name)
         if kind == "update_display_data" and shown is not None:
-            self.size_bytes += size + _EACH - shown.size
+            self._entries_bytes += size + _EACH - shown.size
             shown.content, shown.size = message, size + _EACH
             return
         thing = _Thing(kind, message, size)
         if name:
             self._displays[name] = thing
         self._kept.append(thing)
-        self.size_bytes += thing.size
+        self._entries_bytes += thing.size
 
     def _clear(self) -> None:
         self._kept.clear()
         self._displays.clear()
-        self.size_bytes = self.gone_bytes = 0
+        self._entries_bytes = self.gone_bytes = 0
         self._clears_next = False
 
 

@@ -62,7 +62,8 @@ class Shown:
             cell.take(kind, message, size, self.now_ms())
             cell.shrink(limit // _SHARE)
             self._bytes += cell.size_bytes - before
-            self.unseen[cell] = None
+            if cell.last_ms is not None:
+                self.unseen[cell] = None
             while self._bytes > limit and self._kept and self._kept[0] is not cell:
                 self._forget(self._kept.pop(0))
 

@@ -111,7 +111,8 @@ def test_what_a_closed_page_missed_is_told_once_and_shown_anew(
     again = notebook.run(cell)
     assert "199 xxx" in again.stream()
     assert seen(anew, skip=1) == seen(again)
-    assert "closed" not in notebook.run("%gpu attach").stream()
+    (line,) = re.findall(rf"^\[{number}\].*$", notebook.run("%gpu attach").stream(), re.MULTILINE)
+    assert "closed" not in line
 
 
 def test_a_page_that_comes_when_all_was_seen_is_told_nothing(notebook: Notebook, pages: list[Page]) -> None:
@@ -161,6 +162,27 @@ def test_a_background_cell_goes_on_where_it_is_shown_anew(
     ended = pages[0].run(f"%gpu attach {number}")
     assert ended.stream() == printed
     assert "✓ ran" in ended.shown
+
+
+def test_widgets_that_the_notebook_does_not_have_are_made_for_the_page_that_has_come(
+    notebook: Notebook, pages: list[Page]
+) -> None:
+    bars = "def bar():\n    made = w.IntProgress(max=9)\n    display(made)\n    for made.value in range(10): pass"
+    shown = notebook.run(f"%%gpu\nimport ipywidgets as w\nmine = w.HTML('mine')\ndisplay(mine)\n{bars}\nbar()")
+    mine, bar = [
+        data["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] for data in shown.of("display_data")
+    ]
+    attach = f"%gpu attach {number_of(shown)}"
+    assert notebook.run(attach).of("comm_open") == [], "this page has them"
+    pages.append(Page(notebook, is_greeted=True))
+    anew = pages[0].run(attach)
+    states = {opened["comm_id"]: opened["data"]["state"] for opened in anew.of("comm_open")}
+    assert mine not in states
+    assert (states[bar]["value"], states[bar]["max"]) == (9, 9)
+    assert states[bar]["layout"].removeprefix("IPY_MODEL_") in states
+    kinds = [message["msg_type"] for message in anew.messages if message["msg_type"] in {"comm_open", "display_data"}]
+    assert kinds.index("comm_open") < kinds.index("display_data", 1), "a view finds its model"
+    assert pages[0].run(attach).of("comm_open") == [], "it has them now"
 
 
 def test_blocks_of_one_cell_are_shown_together_and_a_sweep_too(notebook: Notebook) -> None:
