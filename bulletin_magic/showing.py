@@ -83,6 +83,8 @@ class Showing:
         #: The pages that were told of what they have missed.
         self.told: set[str] = set()
         self._entries_bytes = 0
+        #: Nobody can show it any more.
+        self.is_gone = False
         #: How much had to go, because it was more than is kept.
         self.gone_bytes = 0
         self._kept: deque[_Text | _Thing] = deque()

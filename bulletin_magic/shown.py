@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,6 +19,8 @@ _SHARE = 4
 #: What a cell counts that showed nothing.
 _EACH = 1024
 _LISTED = 20
+#: Of so many cells, or blocks of cells, it is known by their ids which they are.
+_KNOWN = 1024
 
 
 def _now_ms() -> int:
@@ -30,8 +33,8 @@ class Shown:
     def __init__(self, shell: InteractiveShell, limit: Callable[[], int], now_ms: Callable[[], int] = _now_ms) -> None:
         """`limit` says how many bytes are kept in all."""
         self._shell, self._limit, self.now_ms = shell, limit, now_ms
-        self._kept: list[Showing] = []  # oldest first
-        self._by_id: dict[CellId, Showing] = {}
+        self._kept: deque[Showing] = deque()  # oldest first
+        self._by_id: OrderedDict[CellId, Showing] = OrderedDict()
         self._bytes = 0
         self._request = ""
         self.lock = threading.RLock()
@@ -52,20 +55,27 @@ class Shown:
             self._request, last.ended_ms = request, None
             if cell is not None:
                 self._by_id[cell] = last
+                if len(self._by_id) > _KNOWN:
+                    self._by_id.popitem(last=False)
         return last
 
     def take(self, cell: Showing, kind: str, message: Message, size: int) -> None:
         """A cell shows something: a Jupyter message, and the size of its content in bytes."""
         limit = self._limit()
         with self.lock:
+            if cell.is_gone:
+                return
             before = cell.size_bytes
             cell.take(kind, message, size, self.now_ms())
             cell.shrink(limit // _SHARE)
             self._bytes += cell.size_bytes - before
             if cell.last_ms is not None:
                 self.unseen[cell] = None
-            while self._bytes > limit and self._kept and self._kept[0] is not cell:
-                self._forget(self._kept.pop(0))
+            while self._bytes > limit:
+                oldest = next((one for one in self._kept if one is not cell and one.ended_ms is not None), None)
+                if oldest is None:
+                    break
+                self._forget(oldest)
 
     def note(self, cell: Showing, text: str) -> None:
         """Bulletin says something of a cell."""
@@ -100,7 +110,8 @@ class Shown:
 
     def of(self, cell: CellId) -> Showing | None:
         """The cell of this id; None where it is another notebook's, or is not kept."""
-        return self._by_id.get(CellId(cell.partition("-")[0]))  # one that was run again has a number
+        found = self._by_id.get(CellId(cell.partition("-")[0]))  # one that was run again has a number
+        return None if found is None or found.is_gone else found
 
     def find(self, number: int) -> Showing | None:
         """The last cell of this number that has shown something, or may."""
@@ -120,9 +131,10 @@ class Shown:
         return lines
 
     def _forget(self, cell: Showing) -> None:
+        self._kept.remove(cell)
+        cell.is_gone = True
         self._bytes -= cell.size_bytes + _EACH
         self.unseen.pop(cell, None)
-        self._by_id = {name: one for name, one in self._by_id.items() if one is not cell}
 
 
 def first_words(source: str) -> str:
