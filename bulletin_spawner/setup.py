@@ -24,6 +24,8 @@ SERVICE = "bulletin"
 ACCESS = f"access:services!service={SERVICE}"
 #: Who may see everybody's names there, and later change quotas.
 MANAGE = "custom:bulletin:manage"
+#: How long a hub waits for the service at its start, in seconds. A hub that waits in vain ends.
+START_S = 120
 
 
 def configure(
@@ -68,6 +70,7 @@ def configure(
         "name": SERVICE,
         "url": f"http://127.0.0.1:{port}",
         "command": command,
+        "timeout": START_S,
         "oauth_no_confirm": True,
         "oauth_client_allowed_scopes": [MANAGE, "read:users!user"],  # of its reader: manager or admin, or neither
     }

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from jupyterhub.services.service import Service
 from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
@@ -102,6 +103,13 @@ def test_the_service_starts_the_pool_with_the_given_options_unless_it_runs_elsew
     start = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(tmp_path)]
     assert c.JupyterHub.services[0]["command"] == [*start, "--", "--slots=2"]
     assert other.JupyterHub.services[0]["command"] == [*start, "--no-pool"]
+
+
+def test_a_hub_waits_longer_for_the_service_than_it_would_by_itself(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, folder=tmp_path)
+    (service,) = c.JupyterHub.services
+    assert Service(**service).timeout > Service(name="other").timeout
 
 
 def test_ports_are_the_wanted_ones_or_others_and_never_the_same_twice() -> None:
