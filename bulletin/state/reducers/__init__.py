@@ -73,6 +73,8 @@ def of_family(kind: type) -> Reducer | None:
         return tensors.reduce_optimizer
     if tensors.is_loader(kind):
         return tensors.reduce_loader
+    if tensors.is_script(kind):
+        return tensors.reduce_script
     if tensors.says_less(kind):
         return tensors.reduce_module
     if figures.is_registry(kind):

@@ -9,7 +9,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.landing import HERE, Landing, Reduced, refuse
 from bulletin.state.memory import Region
 
 from .arrays import bytes_of
@@ -237,12 +237,18 @@ def says_less(kind: Any) -> bool:
         return False
     owner: Any = next(base for base in kind.__mro__ if base is object or "__getstate__" in vars(base))
     is_usual = kind.__reduce_ex__ is object.__reduce_ex__ and "__setstate__" not in vars(owner)
-    return is_usual and owner.__module__ not in {"builtins", "__main__"} and not _is_script(kind)
+    return is_usual and owner.__module__ not in {"builtins", "__main__"}
 
 
-def _is_script(kind: type) -> bool:
+def is_script(kind: type) -> bool:
+    """True for TorchScript, whose parts could come, and be of no use."""
     script: Any = sys.modules.get("torch.jit")
     return script is not None and issubclass(kind, script.ScriptModule)
+
+
+def reduce_script(_: "Encoder", module: Any) -> Reduced:
+    """It stays as a whole."""
+    return refuse(module)
 
 
 def reduce_module(_: "Encoder", module: Any) -> Reduced:
