@@ -12,6 +12,8 @@ from tests.notebooks.playing import Played, Player
 
 #: One thread, and sets in one order: then a notebook shows the same each time it runs.
 _SETTLED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+#: Hugging Face asks no network, and does not warn of forks.
+_SETTLED |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 @pytest.fixture(scope="session")

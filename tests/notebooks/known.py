@@ -29,6 +29,11 @@ KNOWN: tuple[Known, ...] = (
         _has("leaf=False"),
         gpu=("torch_autograd", "torch_tensors"),
     ),
+    Known(
+        "what a library's class leaves out of its own state is left out",
+        lambda difference: "_n_sequences" in difference or "_WrappedHook" in difference,
+        gpu=("hf_trainer",),
+    ),
 )
 
 

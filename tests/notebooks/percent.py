@@ -10,7 +10,7 @@ _SEEDS = {
     "@numpy.random": r"np\.random\.seed\(",
     "@torch.random": r"manual_seed\(",
 }
-_LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch", "tqdm")
+_LIBRARIES = ("datasets", "matplotlib", "numpy", "pandas", "scipy", "sklearn", "torch", "tqdm", "transformers")
 _BORDER = re.compile(r"# %%(?:\s+(?P<kind>\[markdown\]))?(?:\s.*)?$")
 _MAGIC = re.compile(r"(\s*)# ?(%{1,2}[a-zA-Z]|!)")
 _MARK = re.compile(r"# (?P<mark>compare|raises|stays|state):\s*(?P<text>.*)$")

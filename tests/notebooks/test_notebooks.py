@@ -11,6 +11,7 @@ from tests.notebooks.playing import Played, Player, Where, differences
 #: Those whose cells also run by turns, every other one on the pool.
 BY_TURNS = (
     "game_of_life",
+    "hf_trainer",
     "messy_names",
     "numpy_basics",
     "pandas_cleaning",
