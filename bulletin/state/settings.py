@@ -28,6 +28,8 @@ _pickles: dict[str, tuple[Any, bytes]] = {}
 _seen: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
 #: In an executor, how it is set up between two cells, when nobody changes it: reading it takes longer than many cells.
 _current: Settings | None = None
+#: How many modules were imported then: values that arrive may import more, and a library may set itself up.
+_module_count = 0
 #: And of each kind, what came from the notebook last and how it has read here since. The two may differ for ever: a
 #: library that only this side has imported sets levels of its loggers.
 _settled: dict[str, tuple[bytes | None, bytes | None]] = {}
@@ -67,14 +69,18 @@ def _pickled(name: str, value: Any) -> bytes:
 
 def current() -> Settings:
     """The settings of an executor that was just set up by `write`."""
-    return read() if _current is None else _current
+    return read() if _current is None or len(sys.modules) != _module_count else _current
 
 
 def end_cell() -> Settings:
     """Read them, and remember them until the next cell."""
-    global _current
-    _current = read()
-    return _current
+    return _remember(read())
+
+
+def _remember(now: Settings) -> Settings:
+    global _current, _module_count
+    _current, _module_count = now, len(sys.modules)
+    return now
 
 
 def difference(before: Settings, now: Settings) -> Settings:
@@ -90,7 +96,7 @@ def write(found: Settings, *, is_whole: bool) -> None:
     With `is_whole`, of the executor's side, kinds that are missing are at their default, and the filters of warnings
     that its libraries brought along stay behind those that came.
     """
-    global _current, _settled
+    global _settled
     now: Settings = {}
     if is_whole:
         if not _brought:
@@ -98,7 +104,7 @@ def write(found: Settings, *, is_whole: bool) -> None:
         now = current()
     pairs = _pairs(found, now)
     if is_whole and pairs == _settled:
-        _current = now
+        _remember(now)
         return
     for name, kind in _KINDS.items():
         if is_whole and (found.get(name) == now.get(name) or pairs[name] == _settled.get(name)):
@@ -117,8 +123,7 @@ def write(found: Settings, *, is_whole: bool) -> None:
             if kind.read(module) != value:
                 kind.write(module, value)
     if is_whole:
-        _current = read()
-        _settled = _pairs(found, _current)
+        _settled = _pairs(found, _remember(read()))
 
 
 def _pairs(found: Settings, now: Settings) -> dict[str, tuple[bytes | None, bytes | None]]:

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -160,3 +161,21 @@ def test_a_generator_is_set_also_where_the_cell_before_did_not_come_to_its_end(k
             assert float(draw(1)[0]) == expected
     finally:
         ambient._left.clear()
+
+
+def test_a_library_that_sets_itself_up_as_values_arrive_undoes_no_setting(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loud_library.py").write_text(
+        "import logging\nlogging.getLogger('loud').setLevel(30)\nclass Q: pass\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    notebook.local("import logging, loud_library\nlogging.getLogger('loud').setLevel(40)")
+    try:
+        notebook.gpu("import logging")
+        notebook.local("q = loud_library.Q()")
+        notebook.gpu("q.level = logging.getLogger('loud').level")
+        assert (notebook["q"].level, logging.getLogger("loud").level) == (40, 40)
+    finally:
+        logging.getLogger("loud").setLevel(logging.NOTSET)
+        sys.modules.pop("loud_library", None)
