@@ -33,8 +33,8 @@ VENV = HERE / ".venv"
 PYTHON = VENV / "bin" / "python"
 RUN = Path(os.environ.get("BULLETIN_RUN", HERE / ".run")).resolve()
 UV = "uv==0.13.8"
-#: Not a dependency: its tests run where pip can get it. pip, since uv does not look where pip does.
-TORCH = "torch==2.13.0"
+#: No dependencies: their tests run where pip can get them. pip, since uv does not look where pip does.
+TORCH = "torch==2.13.0 accelerate==1.15.0"
 PYTHON_NEEDED, NODE_NEEDED = (3, 11), 20
 HUB_START_S = 180.0
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
@@ -149,17 +149,15 @@ def install_proxy() -> None:
 
 
 def install_torch() -> None:
-    """The one large library that tests want and nobody must have."""
-    if (
-        works(PYTHON, "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)")
-        is not None
-    ):
+    """The one large library that tests want and nobody must have, and what needs it."""
+    is_there = "from importlib.util import find_spec; assert find_spec('torch') and find_spec('accelerate')"
+    if works(PYTHON, "-c", is_there) is not None:
         return
     tried = VENV / ".tried-torch"
     if tried.exists() and tried.read_text() == TORCH and not os.environ.get("CI"):
         return
     say(f"installing {TORCH} with pip")
-    words = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", TORCH]
+    words = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *TORCH.split()]
     if subprocess.run(words, cwd=HERE, check=False).returncode:
         say(f"pip cannot get {TORCH}; tests marked torch will be skipped. Remove {tried} to try again.")
     tried.write_text(TORCH)
