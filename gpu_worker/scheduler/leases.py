@@ -64,3 +64,30 @@ class Lease(msgspec.Struct):
     is_for_share: bool = False  #: it was reclaimed for somebody's share of the surplus, and not for a guarantee
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
+
+
+def lease_of(
+    request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int
+) -> Lease:
+    """The lease that a request becomes on these slots."""
+    shape = request.entry.shape
+    return Lease(
+        id=request.lease,
+        request=request.id,
+        session=request.session,
+        user=request.user,
+        project=request.project,
+        qos=request.qos,
+        agent=agent,
+        slots=slots,
+        lane=request.lane,
+        walltime_ms=request.walltime_ms,
+        phase=phase,
+        since_ms=since_ms,
+        cost=cost,
+        cpus=shape.wants.cpus,
+        memory_bytes=shape.wants.memory_bytes,
+        kind=shape.wants.kind,
+        age=Age(request.entry.key[1], request.entry.key[3]),
+        took=request.took,
+    )

@@ -36,7 +36,7 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
-from gpu_worker.scheduler.leases import Lease, Request
+from gpu_worker.scheduler.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.life import Phase, Standing
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import Ahead, Place, decisions
@@ -344,26 +344,8 @@ class Scheduler:
         shape = request.entry.shape
         slots = self.state.free_slots(node, shape)
         self.state.drop(request, Standing.GRANTED)
-        lease = Lease(
-            id=request.lease,
-            request=request.id,
-            session=request.session,
-            user=request.user,
-            project=request.project,
-            qos=request.qos,
-            agent=node.agent,
-            slots=slots,
-            lane=request.lane,
-            walltime_ms=request.walltime_ms,
-            phase=Phase.GRANTED,
-            since_ms=self._now_ms,
-            cost=self.state.shown.cost_on(node, shape.lane, slots),
-            cpus=shape.wants.cpus,
-            memory_bytes=shape.wants.memory_bytes,
-            kind=shape.wants.kind,
-            age=Age(request.entry.key[1], request.entry.key[3]),
-            took=request.took,
-        )
+        cost = self.state.shown.cost_on(node, shape.lane, slots)
+        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost)
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
 

@@ -6,10 +6,10 @@ the line is put in order anew by what is guaranteed then, and who is within a gu
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from bulletin.ids import LeaseId, RequestId, SlotId
+from bulletin.ids import LeaseId, RequestId
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.forecast import Forecast
-from gpu_worker.scheduler.leases import Lease, Request
+from gpu_worker.scheduler.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.nodes import Node
@@ -102,7 +102,8 @@ class Outlook:
             self._until_ms.update((lease.id, gone_ms) for lease, gone_ms in losses)
             self._starts[request.id] = at_ms, from_ms if losses or request.id in held_back else None
             if self._state.accounts.turns_ms is not None:
-                self._note(_seated(request, self._nodes[number], slots, at_ms), end_ms)
+                agent = self._nodes[number].agent
+                self._note(lease_of(request, agent, slots, Phase.BUSY, at_ms, shape.cost), end_ms)
         return reached
 
     def _take(
@@ -171,24 +172,3 @@ def _in_order(accounts: Lines, waiting: dict[RequestId, Request]) -> Iterator[Re
         yield request
         accounts.leave(request.project, request.entry)
         accounts.use(request.project, request.user, request.qos, request.entry.shape.cost, +1)
-
-
-def _seated(request: Request, node: Node, slots: tuple[SlotId, ...], at_ms: int) -> Lease:
-    """The lease that it will have."""
-    return Lease(
-        id=request.lease,
-        request=request.id,
-        session=request.session,
-        user=request.user,
-        project=request.project,
-        qos=request.qos,
-        agent=node.agent,
-        slots=slots,
-        lane=request.lane,
-        walltime_ms=request.walltime_ms,
-        phase=Phase.BUSY,
-        since_ms=at_ms,
-        cost=request.entry.shape.cost,
-        cpus=request.entry.shape.wants.cpus,
-        memory_bytes=request.entry.shape.wants.memory_bytes,
-    )

@@ -40,6 +40,14 @@ def pid_of_kernel(notebook: Notebook, number: int) -> int:
     return int(notebook.output(number).locator("pre").inner_text())
 
 
+def open_anew(lab: Lab, notebook: Notebook) -> None:
+    """Close the tab while a cell runs, and open the notebook in another one."""
+    closed, again = lab.page, lab.page.context.new_page()
+    closed.close()
+    lab.enter(again)
+    notebook.open(is_free=False)
+
+
 def test_a_cell_whose_tab_is_closed_goes_on_and_its_variables_are_there(lab: Lab, gate: Gate) -> None:
     with lab.notebook("closed", gate.cell, LONG, "len(losses)") as notebook:
         notebook.run(0)
@@ -62,10 +70,7 @@ def test_a_page_that_is_opened_anew_is_told_what_it_missed_and_shows_all_of_it(l
         notebook.start(1)
         expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.save()
-        closed, again = lab.page, lab.page.context.new_page()
-        closed.close()
-        lab.enter(again)
-        notebook.open(is_free=False)
+        open_anew(lab, notebook)
         gate.open()
         notebook.run(2)
         text = notebook.output(2).get_by_role("note").inner_text()
@@ -100,10 +105,7 @@ def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: L
         notebook.start(1)
         expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.save()
-        closed, again = lab.page, lab.page.context.new_page()
-        closed.close()
-        lab.enter(again)
-        notebook.open(is_free=False)
+        open_anew(lab, notebook)
         os.kill(pid_of_kernel(notebook, 0), signal.SIGKILL)
         notebook.page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
         found = None

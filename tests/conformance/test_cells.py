@@ -1,6 +1,7 @@
 """What a cell does in an executor: its result, its output, its errors."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,9 +125,12 @@ def test_a_cell_that_stops_the_loop_still_ends(session: Session) -> None:
     assert result.stdout == "on\n"
 
 
-def test_a_task_that_stops_the_loop_between_two_cells_harms_no_later_one(session: Session) -> None:
-    stop = "    await asyncio.sleep(0.1)\n    print('stops')\n    asyncio.get_running_loop().stop()"
-    session.run(f"import asyncio, builtins\nasync def later():\n{stop}\nbuiltins.task = asyncio.create_task(later())")
+def test_a_task_that_stops_the_loop_between_two_cells_harms_no_later_one(session: Session, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    wait = f"    while not os.path.exists({str(gate)!r}): await asyncio.sleep(0.01)"
+    later = f"async def later():\n{wait}\n    print('stops')\n    asyncio.get_running_loop().stop()"
+    session.run(f"import asyncio, builtins, os\n{later}\nbuiltins.task = asyncio.create_task(later())")
+    gate.touch()
     while not isinstance(session.hear(), Output):
         pass
     assert session.run("print('on')").stdout == "on\n"
