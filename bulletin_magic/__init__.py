@@ -9,8 +9,8 @@ __all__ = ["gpu", "load_ipython_extension", "unload_ipython_extension"]
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics. Nothing is connected or started before the first %%gpu."""
-    from bulletin_magic.magics import BulletinMagics
-    from bulletin_magic.work import Work
+    from bulletin_magic.commands.gpu_object import Work
+    from bulletin_magic.commands.magics import BulletinMagics
 
     magics = BulletinMagics(shell)
     shell.register_magics(magics)
@@ -20,7 +20,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Give the session back and take the magics away."""
-    from bulletin_magic.work import Work
+    from bulletin_magic.commands.gpu_object import Work
 
     Work.stop(shell)
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)

@@ -11,8 +11,8 @@ from traitlets.config import Configurable
 
 from bulletin import errors
 from bulletin.ids import ProjectId
-from bulletin_magic.magics import BulletinMagics
-from bulletin_magic.options import FLAGS, OPTIONS, WAYS
+from bulletin_magic.commands.magics import BulletinMagics
+from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool

@@ -33,7 +33,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_option_setting_and_error_is_documented() -> None:
-    from bulletin_magic.options import OPTIONS
+    from bulletin_magic.commands.options import OPTIONS
     from gpu_worker.config import Pool
 
     reference = (HERE / "docs/reference/gpu-magic.md").read_text()

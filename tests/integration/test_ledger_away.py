@@ -7,7 +7,7 @@ import pytest
 
 from gpu_worker.broker.ledger import Ledger
 from tests.integration.conftest import Notebook, PoolProcess, until
-from tests.unit.broker.postgres import PASSWORD, Server, programs_or_skip
+from tests.unit.gpu_worker.broker.postgres import PASSWORD, Server, programs_or_skip
 
 
 def test_cells_that_end_while_the_ledger_is_away_are_accounted_once_when_it_is_back(

@@ -1,0 +1,177 @@
+"""`with gpu:` and `@gpu` in a notebook: their work becomes a cell that calls it."""
+
+import ast
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, TracebackType
+from typing import Any, Protocol
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin import offload, state
+from bulletin.errors import CannotSend
+from bulletin.offload import Gpu, Outcome, gpu
+from bulletin.state.names import CALL, OUTCOME
+from bulletin_magic.commands.options import wish_of
+from bulletin_magic.connection.availability import may_be
+from bulletin_magic.connection.session_events import Wish
+from bulletin_magic.output.notes import show_note
+from bulletin_magic.running.blocks import outline
+from bulletin_magic.running.outcome import RemoteTraceback
+from bulletin_magic.running.sweeps import Task
+
+_HERE = "`with gpu:` in a module runs here, without a GPU. Put it into a cell, or @gpu above the function that has it."
+_OURS = ("bulletin.", "bulletin_magic.")
+_ARGUMENT = re.compile(r"args\[\d+\]|kwargs\['\w+'\]")
+
+
+class Runner(Protocol):
+    """What runs cells of ours."""
+
+    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+        """Run a line of source as a cell. `check` may raise because of what would stay behind."""
+
+    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+        """Run tasks on places of their own; what came of each, in order."""
+
+
+class Work:
+    """Takes the work of this notebook, and rewrites its cells so that blocks can be taken."""
+
+    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
+        self._shell, self._runner = shell, runner
+        self._has_said = self._may_be = False
+        self._pid = os.getpid()
+
+    def serve(self) -> None:
+        """Begin. The notebook has `gpu`, unless it has such a name."""
+        self.stop(self._shell)
+        shell: Any = self._shell
+        self._shell.ast_transformers.append(_Rewriter(self._shell))
+        if "gpu" not in self._shell.user_ns:
+            shell.push({"gpu": gpu}, interactive=False)
+        offload.serve(self)
+
+    @staticmethod
+    def stop(shell: InteractiveShell) -> None:
+        """Take nothing any more."""
+        shell.ast_transformers[:] = [one for one in shell.ast_transformers if not isinstance(one, _Rewriter)]
+        offload.serve(None)
+
+    @property
+    def is_able(self) -> bool:
+        """Whether there may be a pool, and this process is the notebook's own."""
+        self._may_be = self._may_be or may_be(os.environ)
+        return self._may_be and os.getpid() == self._pid
+
+    def check(self, options: Mapping[str, object]) -> None:
+        """Raise BadOption if these are not options of %%gpu."""
+        wish_of(options)
+
+    def run(self, work: Callable[[], object], options: Mapping[str, object], *, is_block: bool) -> object:
+        """Run it on the pool, as a cell that calls it; its result. See `offload.Taker`."""
+        waits = "await " if inspect.iscoroutinefunction(work) else ""
+        namespace = self._shell.user_ns
+
+        code: CodeType = work.__code__
+        spelled = {*code.co_freevars, *code.co_names}
+
+        def check(captured: state.Captured) -> None:
+            for stayed in captured.stayed:
+                if stayed.path in spelled or (not is_block and _ARGUMENT.fullmatch(stayed.path)):
+                    raise CannotSend(stayed.path, stayed.path, stayed.kind)
+
+        namespace[CALL] = work
+        try:
+            self._runner.call(f"{OUTCOME} = {waits}{CALL}()", wish_of(options), check)
+            return namespace.get(OUTCOME)
+        except BaseException as error:
+            failed: Any = error
+            shown = getattr(failed, "_render_traceback_", None)
+            if isinstance(shown, RemoteTraceback):
+                failed._render_traceback_ = _WholeTraceback(shown, error, self._shell, is_block=is_block)
+            raise
+        finally:
+            namespace.pop(CALL, None)
+            namespace.pop(OUTCOME, None)
+
+    def map(
+        self,
+        function: Callable[[Any], object],
+        items: Sequence[object],
+        options: Mapping[str, object],
+        parallel: int | None,
+    ) -> list[Outcome]:
+        """Run it for each item; see `offload.Taker`."""
+        wish = wish_of({"qos": "batch", **options})
+        source = f"{OUTCOME} = {CALL}()"
+        tasks = [Task(source, {CALL: _bound(function, item)}, OUTCOME) for item in items]
+        return self._runner.spread(tasks, wish, "gpu.map", parallel)
+
+    def ran_here(self) -> None:
+        """Say once that a block was not taken."""
+        if not self._has_said:
+            self._has_said = True
+            show_note(self._shell, _HERE)
+
+
+def _bound(function: Callable[[Any], object], item: object) -> Callable[[], object]:
+    return lambda: function(item)
+
+
+class _WholeTraceback(RemoteTraceback):
+    """The way to the work in the notebook, then the way in it on the pool."""
+
+    def __init__(
+        self, there: RemoteTraceback, error: BaseException, shell: InteractiveShell, *, is_block: bool
+    ) -> None:
+        super().__init__(there.lines)
+        self._error, self._shell, self._is_block = error, shell, is_block
+
+    def __call__(self) -> list[str]:
+        there = list(self.lines)
+        way = _way_here(self._error.__traceback__)
+        if self._is_block:
+            way = way[:-1]  # the frame that the block stands in is shown there
+        if not way or len(there) < _HEAD:
+            return there
+        kept: TracebackType | None = None
+        for entry in reversed(way):
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        here = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), kept)
+        return [*there[:_HEAD], *here[_HEAD:-1], *there[_HEAD:]]
+
+
+#: A rule, and the kind of the error.
+_HEAD = 2
+
+
+def _way_here(at: TracebackType | None) -> list[TracebackType]:
+    """The frames of the user's code, down to where ours begins."""
+    way: list[TracebackType] = []
+    while at is not None:
+        name = at.tb_frame.f_globals.get("__name__", "")
+        if name.startswith(_OURS):
+            break
+        if not name.startswith("IPython."):
+            way.append(at)
+        at = at.tb_next
+    return way
+
+
+class _Rewriter(ast.NodeTransformer):
+    """What IPython calls with each cell's tree."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+
+    def visit(self, node: ast.AST) -> Any:
+        """The cell with its blocks as functions."""
+        if not isinstance(node, ast.Module):
+            return node
+        names = [name for name, value in self._shell.user_ns.items() if isinstance(value, Gpu)]
+        modules = [name for name, value in self._shell.user_ns.items() if value is sys.modules.get("bulletin_magic")]
+        return outline(node, names, modules)

@@ -1,0 +1,332 @@
+"""%%gpu and %gpu."""
+
+import atexit
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from traitlets import Bool, CaselessStrEnum, Enum, Float, Int, Unicode
+
+from bulletin import state
+from bulletin.errors import BadOption
+from bulletin.offload import Outcome, is_off
+from bulletin.state import modules
+from bulletin_magic.commands import completion
+from bulletin_magic.commands.debug_magic import Debugging
+from bulletin_magic.commands.every_cell import Mode
+from bulletin_magic.commands.gpu_line import GpuLine
+from bulletin_magic.commands.off_mode import OFF, RanHere, each_here
+from bulletin_magic.commands.options import Options, parse
+from bulletin_magic.connection.session_events import Pictured, Wish
+from bulletin_magic.output.late_output import Echoes
+from bulletin_magic.output.missed_output import Returning
+from bulletin_magic.output.notes import show_note
+from bulletin_magic.output.output_history import Shown
+from bulletin_magic.output.receipts import Receipt, Receipts
+from bulletin_magic.output.widget_comms import Comms
+from bulletin_magic.running.background import Background, Backgrounds
+from bulletin_magic.running.fallback import NEVER_BEGAN, describe_fallback, run_here
+from bulletin_magic.running.foreground import Foreground
+from bulletin_magic.running.kernel_activity import Activity
+from bulletin_magic.running.kernel_shutdown import Ending
+from bulletin_magic.running.pool_client import Pool
+from bulletin_magic.running.sweeps import Spread, Task, names_of
+
+_HELP = frozenset({"--help", "-h"})
+_MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
+
+
+@magics_class
+class BulletinMagics(Magics):
+    """Cells on a GPU of a shared pool."""
+
+    receipts = Bool(
+        default_value=True, help="Show one line about time, place and memory after a %%gpu cell that took a while."
+    ).tag(config=True)
+    activity_every_s = Float(
+        60.0,
+        help="How often the kernel says that it is busy while a cell waits or runs on the pool, in seconds. Well below "
+        "the time after which the hub ends idle servers: that counts what kernels say.",
+    ).tag(config=True)
+    mode = Enum(
+        ("off", "on"),
+        default_value="off",
+        help="`on`: kernels start as if their first cell were `%gpu on`. The environment variable BULLETIN, where it "
+        "is `on` or `off`, has the last word.",
+    ).tag(config=True)
+    mode_options = Unicode(
+        "", help="The options of %%gpu that each cell has in a kernel that starts with `mode` on, as in `--time 1h`."
+    ).tag(config=True)
+
+    on_restart = CaselessStrEnum(
+        ["detach", "cancel"],
+        "detach",
+        help="What becomes of a %%gpu cell that runs when its kernel is restarted or dies: detach: it goes on, and "
+        "`%gpu attach` in your next kernel has all of it. cancel: it is ended; if the kernel died, after "
+        "half a minute (three times `Pool.away`).",
+    ).tag(config=True)
+    on_shutdown = CaselessStrEnum(
+        ["detach", "cancel"],
+        "cancel",
+        help="What becomes of a %%gpu cell that runs when its kernel is shut down, by you or because its server is "
+        "stopped: cancel: it is ended. detach: it goes on, as with on_restart.",
+    ).tag(config=True)
+    keep_shown_mb = Int(
+        32,
+        min=0,
+        help="How much is kept of what cells on the pool showed, in MB, the newest cells first: `%gpu attach 3` shows "
+        "it anew, on a page that was closed meanwhile. One cell may have a quarter of it.",
+    ).tag(config=True)
+    stop_after_s = Float(
+        0.2,
+        min=0.0,
+        help="How long the stop button waits before it interrupts a %%gpu cell, in seconds. Jupyter presses it too, "
+        "just before it restarts a kernel, and a cell that shall go on must not hear that.",
+    ).tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell)
+        self._shell = shell
+        self._every_cell, self._receipts = Mode(shell), Receipts()
+        self._comms = Comms(shell, self._bring)
+        self._shown = Shown(shell, lambda: self.keep_shown_mb * 1_000_000)
+        self._returning = Returning(shell, self._shown)
+        echoes = Echoes(shell, self._comms, self._shown.take_late)
+        self._ending = Ending(shell, self)
+        self._pool = Pool(shell, self._comms, echoes, self._ending, lambda: Activity(shell, self.activity_every_s))
+        self._foreground = Foreground(
+            shell,
+            self._pool,
+            echoes,
+            sends=self._every_cell.sends,
+            ending=self._ending,
+            take_receipt=self._take_receipt,
+            shown=self._shown,
+        )
+        self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms, self._shown)
+        self._line = GpuLine(
+            shell,
+            self._pool,
+            self._foreground,
+            self._backgrounds,
+            self._every_cell,
+            self._receipts,
+            self._shown,
+            self._comms,
+        )
+        self._debugging = Debugging(shell, self._foreground.debug)
+        self._debugging.serve()
+        self._every_cell.serve()
+        self._ending.serve(self._detach)
+        self._returning.serve()
+        said = os.environ.get("BULLETIN", "").lower()
+        if (said if said in {"on", "off"} else self.mode) == "on":
+            self._every_cell.options = self.mode_options
+        atexit.register(self.close)
+        completion.serve(shell)
+        shell.events.register("post_run_cell", lambda _: modules.observe())
+
+    @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
+    def cell(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
+        """Run this cell on a GPU of the pool, as if it ran here.
+
+        The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
+        variables. If all GPUs are busy it waits, and says for how long and why. The stop button stops it.
+
+            %%gpu
+            model.fit(images, labels)
+
+            %%gpu --gpus 2 --time "2 h" --label "big run"
+            train(model)
+
+        Options, all of which may be left out:
+
+            --gpus N            how many GPUs, on one node (1)
+            --gpu-type NAME     words of the GPU's name, as in A100; "MIG" or "1g.10gb" for a slice of one
+            --gpu-memory "20 GB"  what each GPU must have
+            --cpus N            how many CPUs of the GPU's node
+            --memory "50 GB"    how much of that node's memory
+            --time "30 min"     how long the cell may run; shorter cells wait less
+            --qos NAME          the class of service, as your pool names them (interactive)
+            --project NAME      which of your projects pays
+            --label TEXT        a name for the cell in lists and reports
+            --environment ID    one of the pool's environments
+            --background NAME   run it while the notebook goes on; NAME.result() waits for it (QoS batch)
+            --each NAME         run it once for each element of NAME, on several places; the values of its last line
+            --max-wait "2 min"  give up if no GPU came free for so long
+            --fallback cpu      run the cell here, without a GPU, where the pool does not run it: there is none, it
+                                refuses the cell or your account, the cell waited for its --max-wait, or one of its
+                                variables cannot travel
+            --plan              run nothing; show what would be sent, how much of it is new, and what stays here
+            --help              run nothing; show this
+
+        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
+        `with gpu:` above it; for a function, `@gpu`.
+        """
+        return self._run(line, cell, "%%gpu")
+
+    def _run(self, line: str, cell: str, magic: str) -> Background | RanHere | list[object] | None:
+        """Run a cell with a line of options; `magic` is what the user wrote before them."""
+        if line.strip() in _HELP:
+            print(inspect.cleandoc(BulletinMagics.cell.__doc__ or ""))  # noqa: T201 - asked for
+            return None
+        options = parse(line)
+        wish = options.wish
+        if not cell.strip():
+            show_note(self._shell, "The cell is empty: nothing was run.")
+            return None
+        if options.is_plan and is_off():
+            show_note(self._shell, OFF)
+            return None
+        if options.is_plan:
+            self._line.plan(cell, wish)
+            return None
+        if is_off() and not options.each:
+            return self._run_off(cell, options)
+        if options.is_background:
+            started = self._backgrounds.start(cell, options.name, wish)
+            return None if options.name else started
+        if options.each:
+            return self._each(cell, options.each, wish, magic)
+        with self._foreground.alone():
+            try:
+                ran = self._foreground.run(cell, wish, max_wait_ms=options.max_wait_ms)
+            except NEVER_BEGAN as error:
+                if not options.fallback:
+                    raise self._every_cell.advise(error, cell) from None
+                why = error
+            else:
+                self._foreground.land(ran)
+                return None
+        show_note(self._shell, describe_fallback(why))
+        run_here(self._shell, cell, lines_above=0 if self._every_cell.sends(cell) else 1)
+        return None
+
+    def _run_off(self, cell: str, options: Options) -> RanHere | None:
+        """Run the cell here, for Bulletin is off."""
+        if not options.is_background:
+            run_here(self._shell, cell, lines_above=1)
+            return None
+        ran = RanHere(options.name, cell, self._shell)
+        if options.name is None:
+            return ran
+        self._shell.user_ns[options.name] = ran
+        return None
+
+    def _each(self, cell: str, name: str, wish: Wish, magic: str) -> list[object]:
+        """Run the cell for each element of a variable: its last line's values, and errors in their places."""
+        if name not in self._shell.user_ns:
+            raise BadOption(f"The option --each of %%gpu: there is no variable {name!r}.")
+        try:
+            elements = list(self._shell.user_ns[name])
+        except TypeError:
+            raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
+        tasks = [Task(cell, names_of(element), None) for element in elements]
+        words = f"{magic} --each {name}"
+        outcomes = each_here(tasks, self._shell) if is_off() else self.spread(tasks, wish, words, None)
+        failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
+        if failed:
+            number, first = failed[0]
+            text = f"{len(failed)} of {len(outcomes)} elements failed; at first number {number}: {type(first).__name__}"
+            said = str(first).removesuffix(".")
+            show_note(self._shell, f"{text}: {said}. The errors stand in their places.")
+        return [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
+
+    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+        """Run tasks on places of their own; what came of each, in order."""
+        if not tasks:
+            return []
+        if parallel is None:
+            looked = self._pool.look()
+            parallel = len(looked.picture.slots) if isinstance(looked, Pictured) else 1
+        activity = Activity(self._shell, self.activity_every_s)
+        spread = Spread(self._shell, self._pool.connect_apart, wish, words, activity, self._shown)
+        return spread.run(tasks, max(1, parallel))
+
+    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+        """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
+
+        `check` may raise because of what would stay behind.
+        """
+        self._foreground.call(source, wish, check)
+
+    @line_magic("gpu")  # type: ignore[arg-type]  # see above
+    def line(self, line: str) -> None:
+        """Show or change where %%gpu cells of this notebook run.
+
+            %gpu                 the pool, its queue, your quota, what this notebook holds, its last cells
+            %gpu receipts [N]    what the last N cells of this notebook cost (20)
+            %gpu vars            the variables of this notebook that are on the pool
+            %gpu push NAMES      send these variables now, so that the next cell need not
+            %gpu pull [NAMES]    try again to bring what is only on the pool, and say why something stays there
+            %gpu reset           end the process on the pool; the next cell has a fresh one, with your variables
+            %gpu stop            give the GPU back now, instead of when somebody needs it
+            %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
+            %gpu off             run cells here again, except those with %%gpu
+            %gpu attach          your cells whose notebook died, and those of this notebook that showed something
+            %gpu attach ID       show all that such a cell printed, wait for its end, bring its variables here
+            %gpu attach N        show anew all that cell [N] of this notebook showed, as when its page was closed
+            %gpu connect PATH    use the pool of this connection file
+
+        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
+        that starts with %%cpu runs here.
+        """
+        if is_off():
+            show_note(self._shell, OFF)
+        else:
+            self._line.run(line)
+
+    @cell_magic("remote")  # type: ignore[arg-type]  # see above
+    def remote(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
+        """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
+        if re.search(r"(^|\s)--gpus\b", line):
+            raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")
+        return self._run(line if line.strip() in _HELP else f"--gpus 0 {line}", cell, "%%remote")
+
+    @cell_magic("cpu")  # type: ignore[arg-type]  # see above
+    def here(self, line: str, cell: str) -> None:
+        """Run this cell here, in the notebook, after `%gpu on`. It takes no options."""
+        if line.strip():
+            raise BadOption(f"%%cpu takes no options: {line.strip()!r} cannot stand beside it.")
+        shell: Any = self._shell
+        shell.run_cell(cell)  # below another magic: as the first line of a cell, it is a remark
+
+    @line_magic("%gpu")  # type: ignore[arg-type]  # see above
+    def misplaced(self, _line: str) -> None:
+        """What IPython makes of a %%gpu that is not the first line of its cell."""
+        raise UsageError(_MISPLACED)
+
+    def close(self) -> None:
+        """Give the session back and leave the pool."""
+        if self._pool.is_own:
+            self._backgrounds.close()
+            self._pool.leave()
+            self._comms.close()
+            self._debugging.stop()
+            self._returning.stop()
+            self._ending.stop()
+
+    def _detach(self) -> None:
+        """The kernel ends: what runs on the pool goes on."""
+        if self._pool.is_own:
+            self._backgrounds.detach()
+            self._pool.detach()
+
+    def leave(self) -> None:
+        """Close, and let the notebook's cells alone."""
+        self.close()
+        self._every_cell.stop()
+        completion.stop(self._shell)
+
+    def _bring(self, message: Mapping[str, Any]) -> bool:
+        return self._foreground.bring(message)
+
+    def _take_receipt(self, receipt: Receipt) -> None:
+        for text in self._receipts.take(receipt):
+            if self.receipts:
+                show_note(self._shell, text)

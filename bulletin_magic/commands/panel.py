@@ -1,0 +1,118 @@
+"""What `%gpu` shows: where the pool is, what this notebook holds, its quota, the slots, the queue, its last cells."""
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bulletin.units import show_duration, show_size
+from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
+from bulletin_magic.connection.session_events import Pictured
+from bulletin_magic.output import text_table
+from bulletin_magic.output.notes import count, ordinal
+from bulletin_magic.output.receipts import Receipt, describe_place, line
+
+_WAITING_SHOWN = 10
+_SLOT_HEAD = ("node", "slot", "state", "who", "memory")
+_WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
+
+
+def panel(
+    pictured: Pictured, place: str, mode: str | None, receipts: Sequence[Receipt], meanwhile: Sequence[str] = ()
+) -> dict[str, str]:
+    """The panel as a bundle of MIME types.
+
+    `mode` are the options of every cell, or None where cells run here. `meanwhile` has a line for each background cell.
+    """
+    own = [*(f"In the background, {cell}" for cell in meanwhile), *_own(pictured, mode)]
+    last = [f"[{one.number}] {line(one)}" for one in receipts]
+    text = [*_about(pictured, place), *own, *_listed(pictured), *(["Last cells:"] if last else [])]
+    text += [f"  {one}" for one in last]
+    return {"text/plain": "\n".join(text), "text/html": _html(pictured, [*_about(pictured, place), *own], last)}
+
+
+def describe_pool(pictured: Pictured, place: str) -> str:
+    """A few lines of text about the pool and the lease."""
+    return "\n".join([*_about(pictured, place), *_listed(pictured)])
+
+
+def _about(pictured: Pictured, place: str) -> Iterator[str]:
+    picture = pictured.picture
+    states = Counter(slot.state for slot in picture.slots)
+    counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
+    total = f"{len(picture.slots)} {picture.slot_word}{'' if len(picture.slots) == 1 else 's'}"
+    held = describe_place(pictured.where) if pictured.where else f"no {picture.slot_word}"
+    yield f"The pool {place}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
+    yield f"This notebook holds {held}{_quota_of(pictured)}."
+
+
+def _quota_of(pictured: Pictured) -> str:
+    if pictured.where is None or pictured.where.is_in_quota is None:
+        return ""
+    return ", in quota" if pictured.where.is_in_quota else ", borrowed: it goes back when its owner needs it"
+
+
+def _own(pictured: Pictured, mode: str | None) -> Iterator[str]:
+    if mode is not None:
+        yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
+    project = pictured.picture.project
+    if project is not None and (project.guaranteed_milli or project.limit_milli is not None or project.class_hours):
+        yield _project(project, pictured.picture.slot_word)
+
+
+def _project(project: ProjectPicture, slot_word: str) -> str:
+    used, guaranteed = project.used_milli / 1000, project.guaranteed_milli / 1000
+    many = "" if guaranteed == 1 else "s"
+    limit = "" if project.limit_milli is None else f" and may use {project.limit_milli / 1000:g}"
+    promised = f"{guaranteed:g} {slot_word}{many} guaranteed" if guaranteed else "nothing guaranteed"
+    hours = f"; {project.class_hours}" if project.class_hours else ""
+    return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}{hours}."
+
+
+def _listed(pictured: Pictured) -> Iterator[str]:
+    picture = pictured.picture
+    yield from (f"  {_slot(slot)}" for slot in picture.slots)
+    if picture.waiting:
+        yield f"Waiting: {len(picture.waiting)}."
+        yield from (f"  {_waiting(waiting, picture.slot_word)}" for waiting in picture.waiting[:_WAITING_SHOWN])
+
+
+def _slot(slot: SlotPicture) -> str:
+    memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
+    user = f", {slot.user}" if slot.user else ""
+    return f"{slot.node} {slot.name}{memory}: {slot.state}{user}"
+
+
+def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
+    waited = f"waited {show_duration(waiting.waited_ms)}"
+    slots = count(waiting.gpus, slot_word)
+    about = f", at most {show_duration(waiting.wait_ms)} more" if waiting.wait_ms is not None else ""
+    return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
+
+
+def _html(pictured: Pictured, sentences: Sequence[str], last: Sequence[str]) -> str:
+    picture = pictured.picture
+    slots = [
+        (slot.node, slot.name, slot.state, slot.user or "", show_size(slot.memory_bytes) if slot.memory_bytes else "")
+        for slot in picture.slots
+    ]
+    shown = len(_SLOT_HEAD) - (not any(slot.memory_bytes for slot in picture.slots))  # CPU slots have none of their own
+    waiting = [
+        (
+            ordinal(one.position),
+            one.user,
+            count(one.gpus, picture.slot_word),
+            one.qos,
+            show_duration(one.waited_ms),
+            one.reason,
+        )
+        for one in picture.waiting[:_WAITING_SHOWN]
+    ]
+    parts = [f"<div>{html.escape(sentence)}</div>" for sentence in sentences]
+    parts.append(text_table.as_html(_SLOT_HEAD[:shown], [slot[:shown] for slot in slots], {4}) if slots else "")
+    parts += (
+        [f"<div>Waiting: {len(picture.waiting)}.</div>", text_table.as_html(_WAITING_HEAD, waiting, {4})]
+        if waiting
+        else []
+    )
+    parts += ["<div>Last cells:</div>", *(f"<div>{html.escape(one)}</div>" for one in last)] if last else []
+    return "".join(parts)

@@ -1,0 +1,74 @@
+"""`%%gpu --plan` for people: what would be sent, as a table and in a few sentences."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bulletin.state.plan import Fate, Plan, Row
+from bulletin.units import show_size
+from bulletin.wire.messages import Picture
+from bulletin_magic.connection.session_events import Where, Wish
+from bulletin_magic.output import text_table
+from bulletin_magic.output.notes import count
+from bulletin_magic.output.receipts import describe_place
+
+_HEAD = ("name", "kind", "size", "to be sent", "note")
+_FIGURES = {2, 3}
+_SAID = {
+    Fate.SENT: "",
+    Fate.THERE: "There already.",
+    Fate.BY_NAME: "Imported there by its name.",
+    Fate.STAYS: "Stays here.",
+    Fate.REFUSED: "Cannot be sent: see below.",
+}
+
+
+def describe_plan(plan: Plan, about: Sequence[str]) -> dict[str, str]:
+    """The table and the sentences below it, as a bundle of MIME types. `about` is what else is said, of the pool."""
+    below = [*_sentences(plan), *about, "This is a plan: nothing was run, and nothing was sent."]
+    return text_table.bundle(_HEAD, [_cells(row) for row in plan.rows], below, _FIGURES)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    is_moving = row.fate in {Fate.SENT, Fate.THERE}
+    return (
+        row.name,
+        row.kind,
+        show_size(row.size_bytes) if row.size_bytes else "",
+        show_size(row.sent_bytes) if is_moving else "",
+        " ".join(filter(None, (_SAID[row.fate], row.note))),
+    )
+
+
+def _sentences(plan: Plan) -> Iterator[str]:
+    if plan.is_open:
+        yield "The cell may look up names that it does not spell, so all variables go with it."
+    total, rest = show_size(plan.total_bytes), f"{show_size(plan.rest_bytes)} of settings and random states"
+    if plan.refused:
+        names = " and ".join(dict.fromkeys(repr(error.name) for error in plan.refused))
+        yield f"The cell would be refused. Without {names}, {total} would be sent, with {rest}."
+        yield from map(str, plan.refused)
+    elif any(row.sent_bytes for row in plan.rows):
+        yield f"{total} would be sent in all, with {rest}."
+    else:
+        yield f"None of your variables would be sent, only {rest}."
+
+
+def describe_wait(picture: Picture, where: Where | None, wish: Wish) -> str:
+    """Whether the cell would run at once, as far as a picture of the pool shows. `where` is what it would run on."""
+    if where is not None:
+        return f"This notebook holds {describe_place(where)}: the cell would run there at once."
+    word, wanted = picture.slot_word, max(1, wish.gpus)
+    if picture.waiting:
+        waiting = len(picture.waiting)
+        return f"1 cell waits for a {word}." if waiting == 1 else f"{waiting} cells wait for a {word}."
+    if wish.gpu_type or wish.gpu_memory_bytes or wish.cpus or wish.memory_bytes:
+        return "Nobody waits. Whether what the cell asks for beside its GPUs is free shows when it is run."
+    needed = f"{count(wanted, word)} {'is' if wanted == 1 else 'are'}"
+    free = Counter(slot.node for slot in picture.slots if slot.state == "free")
+    idle = Counter(slot.node for slot in picture.slots if slot.state in {"free", "hot"})
+    if max(free.values(), default=0) >= wanted:
+        return f"{needed[0].upper()}{needed[1:]} free: the cell would not have to wait."
+    busy = f"No {word} is free" if wanted == 1 else f"No node has {wanted} {word}s free"
+    if max(idle.values(), default=0) >= wanted:
+        return f"{busy}, but a notebook that holds one without a cell gives way."
+    return f"{busy}: the cell would wait. Nobody else waits."

@@ -1,0 +1,178 @@
+"""The agent as a session knows it: the lease that is held there, and the connection that shows its ticket."""
+
+from collections.abc import Callable
+
+from bulletin.ids import LeaseId
+from bulletin.wire import messages as say
+from bulletin.wire.frames import Blob
+from bulletin_magic.connection.cell_run import Trip, printed
+from bulletin_magic.connection.session_events import (
+    Action,
+    AgentConnected,
+    ConnectAgent,
+    DropAgent,
+    Overhear,
+    ToAgent,
+    Where,
+    Wish,
+)
+
+IDLE_PING_MS = 10_000
+#: An agent that was silent for so long is not pinged any more while no cell is under way.
+IDLE_SILENT_MS = 60_000
+SILENT_MS = 8_000
+#: What may have been lost on a broken connection is said again after so long.
+REPEAT_MS = 5_000
+#: An Unknown that comes so soon after an Attach answers what was sent before it.
+ECHO_MS = 1_000
+
+
+class AgentSide:
+    """The conversation with an agent, about one lease at most. Without one, what it is asked to say is not said."""
+
+    def __init__(self, act: Callable[[Action], None]) -> None:
+        self._act = act
+        self._lease: say.Granted | None = None
+        self._wish = Wish()
+        #: The shared memory between this kernel and the executor, where they are on one host.
+        self.rings = AgentConnected()
+        self._is_connected = False
+        #: The agent has accepted the ticket on the connection of now.
+        self.is_attached = False
+        self._heard_ms = self._attach_ms = 0
+        self._idle_ping_ms: int | None = None
+        #: The last output that arrived of those of cells that have ended.
+        self._late_seen = 0
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether there is an agent to talk with."""
+        return self._lease is not None
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When `tick` has something to do. For a session without a cell."""
+        return self._idle_ping_ms
+
+    def holds(self, lease: LeaseId) -> bool:
+        """Whether this is the lease that is held."""
+        return self._lease is not None and self._lease.lease == lease
+
+    def where(self, slot_word: str) -> Where | None:
+        """The lease for people."""
+        lease = self._lease
+        if lease is None:
+            return None
+        return Where(
+            lease=lease.lease,
+            node=lease.node,
+            slots=lease.slots,
+            slot_word=slot_word,
+            is_in_quota=lease.in_quota,
+            memory_bytes=lease.memory_bytes,
+            sizes=lease.sizes,
+        )
+
+    def fits(self, wish: Wish) -> bool:
+        """Whether the lease is one that this wish would get."""
+        # A walltime too: the lease's holds for each of its cells, and would stop one too early or too late.
+        return self._lease is not None and wish.is_like(self._wish)
+
+    # --- the life of the lease
+
+    def take(self, lease: say.Granted, wish: Wish, now_ms: int) -> None:
+        """The lease is ours: connect to its agent."""
+        self._lease, self._wish, self._late_seen = lease, wish, 0
+        self._is_connected = self.is_attached = False
+        self._heard_ms = self._attach_ms = now_ms
+        self._act(ConnectAgent(lease.agent, lease.ticket))
+
+    def connected(self, connected: AgentConnected, trip: Trip | None, now_ms: int) -> None:
+        """There is a socket: show the ticket."""
+        if self._lease is not None and not self._is_connected:
+            self.rings, self._is_connected = connected, True
+            self.attach(trip, now_ms)
+
+    def attach(self, trip: Trip | None, now_ms: int) -> None:
+        """Show the ticket. After a broken link also: which cell is ours, and what of it arrived."""
+        if self._lease is None or not self._is_connected:
+            return
+        self.is_attached, self._attach_ms = False, now_ms
+        shipped = trip if trip is not None and (trip.is_shipped or trip.asked.joins) else None
+        attach = say.Attach(
+            protocol=say.PROTOCOL,
+            lease=self._lease.lease,
+            ticket=self._lease.ticket,
+            cell=shipped.cell if shipped else None,
+            seen=shipped.seen if shipped else 0,
+            has_rings=self.rings.ring_in is not None,
+            is_joining=shipped is not None and shipped.asked.joins is not None,
+        )
+        self.say(attach)
+
+    def attached(self, lease: LeaseId, now_ms: int) -> bool:
+        """The ticket was accepted. False: that is no news."""
+        if not self.holds(lease) or self.is_attached:
+            return False
+        self.is_attached = True
+        self.rest(now_ms)
+        return True
+
+    def overheard(self, output: say.Output, blobs: tuple[Blob, ...]) -> None:
+        """A cell that has ended goes on to print."""
+        if self._lease is not None and output.seq > self._late_seen:
+            self._late_seen = output.seq
+            self._act(Overhear(output.cell, printed(output, blobs)))
+        self.say(say.Seen(cell=output.cell, seq=self._late_seen, late=True))
+
+    def forgotten(self, trip: Trip | None, now_ms: int) -> None:
+        """The connection broke and came back, and the agent does not know it: show the ticket again."""
+        if self.is_attached or now_ms - self._attach_ms >= ECHO_MS:
+            self.attach(trip, now_ms)
+
+    def leave(self, *, keeps_cell: bool = False) -> None:
+        """Give the lease back, if there is one, or leave it to the cell that runs there."""
+        self.say(say.Leave(keeps_cell=keeps_cell))
+        self.drop()
+
+    def drop(self) -> None:
+        """The lease is no more."""
+        if self._lease is not None:
+            self._lease, self._is_connected, self.is_attached = None, False, False
+            self.rings, self._idle_ping_ms = AgentConnected(), None
+            self._act(DropAgent())
+
+    def say(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
+        """Send a message, where there is a connection."""
+        if self._is_connected:
+            self._act(ToAgent(message, blobs))
+
+    # --- time
+
+    def heard(self, now_ms: int) -> None:
+        """The agent said something; or it is early to expect that."""
+        self._heard_ms = now_ms
+
+    def rest(self, now_ms: int) -> None:
+        """No cell keeps the connection busy from now on: the agent is pinged now and then."""
+        self._idle_ping_ms = now_ms + IDLE_PING_MS
+
+    def tick(self, now_ms: int) -> None:
+        """While no cell is under way: find out whether the connection holds, before the next cell needs it."""
+        if self._idle_ping_ms is None or now_ms < self._idle_ping_ms:
+            return
+        if now_ms - self._heard_ms >= IDLE_SILENT_MS:
+            self._idle_ping_ms = None
+        else:
+            self.rest(now_ms)
+            self.say(say.Ping())
+
+    def pulse(self, trip: Trip, now_ms: int) -> None:
+        """Ask whether it is there. Once a second while a cell is under way."""
+        self.say(say.Ping())
+        if not self.is_attached and now_ms - self._attach_ms >= REPEAT_MS:
+            self.attach(trip, now_ms)
+
+    def is_silent(self, now_ms: int) -> bool:
+        """Whether an agent that should have answered has not."""
+        return self._is_connected and now_ms - self._heard_ms >= SILENT_MS

@@ -1,0 +1,242 @@
+"""The broker as a session knows it: does it know us, what was it asked for, is it still there."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import assert_never
+
+from bulletin.errors import (
+    BulletinError,
+    MalformedMessage,
+    NoPool,
+    NotAllowed as NotAllowedError,
+    Refused as RefusedError,
+)
+from bulletin.wire import messages as say
+from bulletin_magic.connection.session_events import Action, Deliver, Failed, ToBroker, Waiting
+
+#: What an unanswered Unknown may still be the answer to.
+ECHO_MS = 1_000
+SILENT_MS = 5_000
+GREET_MS, LOOK_MS = 10_000, 5_000
+#: The next time, for one that has left a greeting unanswered: if it is back, it is connected again by then.
+GREET_AGAIN_MS = 1_500
+#: What may have been lost on a broken connection is said again after so long.
+REPEAT_MS = 5_000
+
+#: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
+News = say.Granted | say.Revoked | say.Refused | say.Picture | say.Found | BulletinError
+
+
+class Standing(Enum):
+    """How well the broker knows us. GREETING: a Hello is on its way."""
+
+    STRANGE, GREETING, KNOWN = range(3)
+
+
+class BrokerSide:
+    """The conversation with the broker: at most one request and one look at the pool at a time."""
+
+    def __init__(
+        self, hello: say.Hello, place: str, act: Callable[[Action], None], note: Callable[[str], None]
+    ) -> None:
+        """`place` says to the user where the broker should be; `note` says each sentence once in a cell."""
+        self._hello, self._place, self._act, self._note = hello, place, act, note
+        self.slot_word = "GPU"
+        self._standing, self._was_welcome = Standing.STRANGE, False
+        self._hello_ms = self._heard_ms = 0
+        self._request: say.Submit | say.Join | None = None
+        #: When the request was sent, or the broker spoke of it last.
+        self._request_ms = 0
+        self._greet_by_ms: int | None = None
+        self._was_given_up = False  #: a greeting ran out, and nothing was heard since
+        self._look_by_ms: int | None = None
+        self._question: say.Look | say.Find = say.Look()
+        self._is_cell_under_way = self._was_heard_in_cell = self._was_restarted = False
+
+    @property
+    def deadline_ms(self) -> int | None:
+        """When `tick` has something to say."""
+        return min((due for due in (self._greet_by_ms, self._look_by_ms) if due is not None), default=None)
+
+    # --- what the session wants
+
+    def cell_began(self, now_ms: int) -> None:
+        """A cell is under way: what happens to the broker from now on is worth telling."""
+        self._heard_ms = now_ms
+        self._is_cell_under_way, self._was_heard_in_cell, self._was_restarted = True, False, False
+
+    def cell_over(self) -> None:
+        """No cell is under way."""
+        self._is_cell_under_way = False
+        self._forget_request()
+
+    def ask(self, request: say.Submit | say.Join, now_ms: int) -> None:
+        """Ask for a lease until it is granted or refused; greet first where we are not known."""
+        self._request, self._request_ms = request, now_ms
+        if self._standing is Standing.KNOWN:
+            self._say(request)
+            return
+        if not self._was_welcome:
+            self._greet_by_ms = now_ms + (GREET_AGAIN_MS if self._was_given_up else GREET_MS)
+        if self._standing is Standing.STRANGE:
+            self._greet(now_ms)
+
+    def withdraw(self) -> None:
+        """The request, if there is one, is no longer wanted."""
+        if self._request is not None and self._standing is Standing.KNOWN:
+            self._say(say.Withdraw(request=self._request.request))
+        self._forget_request()
+
+    def look(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
+        """Ask for a picture of the pool, or for the cells that it has."""
+        self._look_by_ms, self._question = now_ms + LOOK_MS, question or say.Look()
+        if self._standing is Standing.KNOWN:
+            self._say(self._question)
+        elif self._standing is Standing.STRANGE:
+            self._greet(now_ms)
+
+    # --- what the broker says
+
+    def hear(self, message: say.ToKernel, now_ms: int) -> News | None:
+        """Take a message in; what concerns the cell or the lease is returned."""
+        self._heard_ms, self._was_given_up = now_ms, False
+        news = self._understand(message, now_ms)
+        self._was_heard_in_cell = True
+        return news
+
+    def garbled(self, problem: str) -> BulletinError | None:
+        """The broker is broken or of another version."""
+        return self._refuse(MalformedMessage(problem))
+
+    def _understand(self, message: say.ToKernel, now_ms: int) -> News | None:
+        match message:
+            case say.Welcome():
+                self._welcome(message, now_ms)
+            case say.Refused(request=None):
+                return self._refused(message)
+            case say.Refused(code=say.CANCELLED):
+                return message
+            case say.Refused(request=request):
+                if self._is_asked_for(request):
+                    self._forget_request()
+                    return RefusedError(message.sentence)
+            case say.Queued():
+                if isinstance(self._request, say.Submit) and self._is_asked_for(message.request):
+                    self._request_ms = now_ms
+                    self._tell_queue(self._request, message)
+            case say.Granted(request=request):
+                if self._is_asked_for(request):
+                    self._forget_request()
+                    return message
+            case say.Picture() | say.Found():
+                if self._look_by_ms is not None:
+                    self._look_by_ms = None
+                    return message
+            case say.Revoked():
+                return message
+            case say.Unknown():
+                self._forgotten(now_ms)
+            case say.Malformed(problem=problem):
+                return self.garbled(f"it could not read this kernel's message: {problem}")
+            case say.Pong():
+                pass
+            case _:
+                assert_never(message)
+        return None
+
+    def _welcome(self, welcome: say.Welcome, now_ms: int) -> None:
+        was_known = self._standing is Standing.KNOWN
+        self._standing, self._was_welcome, self.slot_word = Standing.KNOWN, True, welcome.slot_word
+        self._greet_by_ms = None
+        if was_known:
+            return  # the answer to an earlier Hello that was said again
+        if self._look_by_ms is not None:
+            self._say(self._question)
+        if self._request is not None:
+            self._request_ms = now_ms
+            self._say(self._request)
+        if self._was_restarted:
+            self._was_restarted = False
+            what = "is queued again" if self._request is not None else "goes on"
+            self._note(f"The pool's broker was restarted; your cell {what}.")
+
+    def _forgotten(self, now_ms: int) -> None:
+        if self._standing is Standing.GREETING and now_ms - self._hello_ms < ECHO_MS:
+            return  # an answer to what was sent before the Hello
+        if self._standing is Standing.KNOWN and self._is_cell_under_way and self._was_heard_in_cell:
+            self._was_restarted = True
+        self._greet(now_ms)
+
+    def _refused(self, refused: say.Refused) -> BulletinError | None:
+        self._standing = Standing.STRANGE
+        if self._is_cell_under_way and self._request is None:
+            self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")
+        is_about_us = refused.code == NotAllowedError.code
+        return self._refuse(NotAllowedError(refused.sentence) if is_about_us else RefusedError(refused.sentence))
+
+    def _refuse(self, error: BulletinError) -> BulletinError | None:
+        """There is no talking with this broker: neither a request nor a picture will come of it."""
+        if self._look_by_ms is not None:
+            self._look_by_ms = None
+            self._act(Deliver(Failed(error)))
+        if self._request is None:
+            return None
+        self._forget_request()
+        return error
+
+    def _tell_queue(self, request: say.Submit, queued: say.Queued) -> None:
+        waiting = Waiting(
+            position=queued.position,
+            reason=queued.reason,
+            wait_ms=queued.wait_ms,
+            in_quota=queued.in_quota,
+            gpus=request.gpus,
+            slot_word=self.slot_word,
+        )
+        self._act(Deliver(waiting))
+
+    # --- time
+
+    def tick(self, now_ms: int) -> BulletinError | None:
+        """What has waited too long for an answer. An error is for the cell that asked."""
+        if self._look_by_ms is not None and self._look_by_ms <= now_ms:
+            self._look_by_ms = None
+            self._act(Deliver(Failed(self._no_answer())))
+        if self._greet_by_ms is not None and self._greet_by_ms <= now_ms:
+            self._standing, self._was_given_up = Standing.STRANGE, True
+            self._forget_request()
+            return self._no_answer()
+        return None
+
+    def pulse(self, now_ms: int) -> None:
+        """Ask whether it is there. Once a second while a cell is under way."""
+        if self._standing is Standing.KNOWN:
+            self._say(say.Ping())
+            if self._request is not None and now_ms - self._request_ms >= REPEAT_MS:
+                self._request_ms = now_ms
+                self._say(self._request)
+        elif self._standing is Standing.STRANGE or now_ms - self._hello_ms >= REPEAT_MS:
+            self._greet(now_ms)
+        if now_ms - self._heard_ms >= SILENT_MS and self._was_welcome:
+            what = "waits until it does" if self._request is not None else "goes on"
+            self._note(f"The pool's broker does not answer; your cell {what}.")
+
+    # --- small words
+
+    def _is_asked_for(self, request: str | None) -> bool:
+        return self._request is not None and self._request.request == request
+
+    def _forget_request(self) -> None:
+        self._request = self._greet_by_ms = None
+
+    def _greet(self, now_ms: int) -> None:
+        self._standing, self._hello_ms = Standing.GREETING, now_ms
+        self._say(self._hello)
+
+    def _no_answer(self) -> NoPool:
+        return NoPool(
+            f"The GPU pool {self._place} does not answer.", "Try again in a minute, or ask who runs the pool."
+        )
+
+    def _say(self, message: say.FromKernel) -> None:
+        self._act(ToBroker(message))

@@ -1,0 +1,284 @@
+"""The shell around a session: one thread that owns the sockets to broker and agent, and one timer."""
+
+import contextlib
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from bulletin import __version__
+from bulletin.errors import MalformedMessage, NoPool
+from bulletin.ids import KernelId, LeaseId
+from bulletin.wire import channel
+from bulletin.wire.frames import Unpacker, pack
+from bulletin.wire.keys import Connection
+from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, ToKernel
+from bulletin_magic.connection import shared_memory
+from bulletin_magic.connection.session_client import Session
+from bulletin_magic.connection.session_events import (
+    Action,
+    AgentSaid,
+    Answered,
+    BrokerSaid,
+    CellAsked,
+    CellsAsked,
+    ConnectAgent,
+    Deliver,
+    Delivery,
+    DropAgent,
+    Event,
+    Garbled,
+    LeaveAsked,
+    Overhear,
+    PictureAsked,
+    Printed,
+    StopPressed,
+    Tick,
+    ToAgent,
+    ToBroker,
+)
+
+Question = CellAsked | PictureAsked | CellsAsked | LeaveAsked
+
+#: How long a closed socket may go on sending.
+_LINGER_MS = 400
+#: Messages taken from one socket before the others have their turn.
+_TURN = 64
+
+
+#: Outputs that wait to be shown. Beyond, the agent is not heard: it keeps them, and in the end the cell waits.
+_WAITING_LIMIT = 16 * 2**20
+_FULL_POLL_MS = 20
+
+
+class Deliveries:
+    """What an asker reads: deliveries up to a closing one, or the error that broke the link."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[Delivery | BaseException] = queue.SimpleQueue()
+        # Each counter has one writer, so no lock is needed.
+        self._put_bytes = self._got_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more outputs wait than should."""
+        return self._put_bytes - self._got_bytes > _WAITING_LIMIT
+
+    def put(self, delivery: Delivery | BaseException) -> None:
+        """Add one."""
+        self._put_bytes += _size(delivery)
+        self._queue.put(delivery)
+
+    def get(self, timeout: float | None = None) -> Delivery | BaseException:
+        """Wait for the next. Raises queue.Empty."""
+        delivery = self._queue.get(timeout=timeout)
+        self._got_bytes += _size(delivery)
+        return delivery
+
+    def empty(self) -> bool:
+        """Whether none waits."""
+        return self._queue.empty()
+
+
+def _size(delivery: Delivery | BaseException) -> int:
+    return len(delivery.content) + 200 if isinstance(delivery, Printed) else 0
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class Link:
+    """A kernel's connection to a pool. Made by the main thread, which asks and tells; all else is in the thread."""
+
+    def __init__(
+        self, connection: Connection, kernel: KernelId, place: str, overhear: Callable[[Overhear], None]
+    ) -> None:
+        """`overhear` shows what cells print that have ended; it is called in the link's thread."""
+        self._overhear = overhear
+        self._connection = connection
+        hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
+        self._session = Session(hello, place)
+        self._inbox: queue.SimpleQueue[tuple[Event, Deliveries | None]] = queue.SimpleQueue()
+        self._outbox = Deliveries()
+        self._is_closing = False
+        self._pid = os.getpid()
+        self._bell, self._bell_rope = socket.socketpair()
+        self._bell.setblocking(False)
+        self._bell_rope.setblocking(False)
+        self._from_broker: Unpacker[ToKernel] = Unpacker(ToKernel)
+        self._from_agent: Unpacker[AgentToKernel] = Unpacker(AgentToKernel)
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._poller = zmq.Poller()
+        self._broker = channel.connect(
+            self._context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
+        )
+        self._monitor = self._broker.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._hears_broker = self._is_deaf = False
+        self._agent: zmq.Socket[bytes] | None = None
+        self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
+        self._thread.start()
+
+    # --- any thread -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether asking makes sense: the thread lives, and this is the process that made it."""
+        return self._pid == os.getpid() and self._thread.is_alive()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a session is held and the broker was there a moment ago. A hint: both may be over by now."""
+        return self._session.where is not None and self._hears_broker
+
+    @property
+    def lease(self) -> LeaseId | None:
+        """The lease that is held. A hint, as above."""
+        where = self._session.where
+        return where.lease if where is not None else None
+
+    def ask(self, question: Question) -> Deliveries:
+        """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.
+
+        Raises NoPool in a process that was forked from the notebook's.
+        """
+        if self._pid != os.getpid():
+            raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
+        deliveries = Deliveries()
+        self._post(question, deliveries)
+        return deliveries
+
+    def tell(self, event: StopPressed | Answered | LeaveAsked) -> None:
+        """Tell something within a conversation. Safe in a signal handler."""
+        if self._pid == os.getpid():
+            self._post(event, None)
+
+    def close(self, patience_s: float = 1.0, *, keeps_cell: bool = False) -> None:
+        """Give the session back, or leave it to the cell that runs there, and end the thread."""
+        if self._pid != os.getpid() or not self._thread.is_alive():
+            return
+        self._is_closing = True
+        self._post(LeaveAsked(keeps_cell=keeps_cell), Deliveries())
+        self._thread.join(patience_s)
+
+    def _post(self, event: Event, outbox: Deliveries | None) -> None:
+        self._inbox.put((event, outbox))
+        with contextlib.suppress(OSError):  # it rings already, or nobody is there to hear it
+            self._bell_rope.send(b"!")
+
+    # --- the thread -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._poller.register(self._bell.fileno(), zmq.POLLIN)
+            self._poller.register(self._broker, zmq.POLLIN)
+            self._poller.register(self._monitor, zmq.POLLIN)
+            while not (self._is_closing and self._inbox.empty()):
+                self._turn()
+        except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
+            self._outbox.put(error)
+        finally:
+            self._context.destroy(linger=_LINGER_MS)
+            self._bell.close()
+            self._bell_rope.close()
+
+    def _turn(self) -> None:
+        deadline_ms = self._session.deadline_ms
+        wait_ms = None if deadline_ms is None else max(0, deadline_ms - _now_ms())
+        self._hear_agent_if(not self._outbox.is_full)
+        if self._is_deaf:
+            wait_ms = _FULL_POLL_MS if wait_ms is None else min(wait_ms, _FULL_POLL_MS)
+        ready = dict(self._poller.poll(wait_ms))
+        if self._bell.fileno() in ready:
+            with contextlib.suppress(BlockingIOError):
+                self._bell.recv(4096)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                event, outbox = self._inbox.get_nowait()
+                self._outbox = outbox or self._outbox
+                self._take(event)
+        if self._monitor in ready:
+            news = parse_monitor_message(self._monitor.recv_multipart())
+            self._hears_broker = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+        if self._broker in ready:
+            self._hear_broker()
+        if self._agent is not None and self._agent in ready:
+            self._hear_agent(self._agent)
+        if deadline_ms is not None and deadline_ms <= _now_ms():
+            self._take(Tick())
+
+    def _hear_agent_if(self, is_wanted: bool) -> None:  # noqa: FBT001  it says what
+        if self._agent is not None and self._is_deaf is is_wanted:
+            self._poller.modify(self._agent, zmq.POLLIN if is_wanted else 0)
+            self._is_deaf = not is_wanted
+
+    def _hear_broker(self) -> None:
+        for _ in range(_TURN):
+            try:
+                frames = self._broker.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            try:
+                message, _ = self._from_broker.unpack(frames)
+            except MalformedMessage as error:
+                self._take(Garbled("broker", error.problem))
+            else:
+                self._take(BrokerSaid(message))
+
+    def _hear_agent(self, agent: zmq.Socket[bytes]) -> None:
+        for _ in range(_TURN):
+            if self._agent is not agent or self._outbox.is_full:
+                return  # dropped by what it said last, or nobody shows as fast as it speaks
+            try:
+                frames = agent.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            try:
+                message, blobs = self._from_agent.unpack([frame.buffer for frame in frames])
+            except MalformedMessage as error:
+                self._take(Garbled("agent", error.problem))
+            else:
+                self._take(AgentSaid(message, tuple(blobs)))
+
+    def _take(self, event: Event) -> None:
+        """One fact, its actions, and what comes of them. Ends: only ConnectAgent has a consequence, and only one."""
+        for action in self._session.step(event, _now_ms()):
+            consequence = self._perform(action)
+            if consequence is not None:
+                self._take(consequence)
+
+    def _perform(self, action: Action) -> Event | None:
+        match action:
+            case ToBroker(message=message):
+                self._broker.send_multipart(pack(message))
+            case ToAgent(message=to_agent, blobs=blobs):
+                if self._agent is not None:
+                    self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+            case ConnectAgent(agent=agent, ticket=ticket):
+                self._drop_agent()
+                self._agent = channel.connect(
+                    self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
+                )
+                self._poller.register(self._agent, zmq.POLLIN)
+                self._is_deaf = False
+                return shared_memory.enter(agent, ticket)
+            case DropAgent():
+                self._drop_agent()
+            case Overhear():
+                self._overhear(action)
+            case Deliver(delivery=delivery):
+                self._outbox.put(delivery)
+        return None
+
+    def _drop_agent(self) -> None:
+        if self._agent is not None:
+            if not self._is_deaf:
+                self._poller.unregister(self._agent)
+            self._is_deaf = False
+            self._agent.close(_LINGER_MS)
+            self._agent = None

@@ -1,0 +1,37 @@
+"""Shared memory on one host: the agent's door hands out a session's two rings for its ticket."""
+
+import mmap
+import os
+import socket
+from pathlib import Path
+
+from bulletin.wire.blobs import map_ring
+from bulletin.wire.messages import AgentAddress
+from bulletin_magic.connection.session_events import AgentConnected
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PATIENCE_S = 2.0
+
+
+def enter(agent: AgentAddress, ticket: str) -> AgentConnected:
+    """The rings of the session, or none: on another host, or where anything is in the way."""
+    try:
+        if not agent.door or agent.boot != _BOOT.read_text().strip():
+            return AgentConnected()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+            door.settimeout(_PATIENCE_S)
+            door.connect(agent.door)
+            door.sendall(ticket.encode() + b"\n")
+            _, descriptors, _, _ = socket.recv_fds(door, 1, 2)
+        rings = _map(descriptors)
+    except (OSError, ValueError, AttributeError):  # no such door, not a ring, no recv_fds on this system
+        return AgentConnected()
+    return AgentConnected(*rings) if len(rings) == 2 else AgentConnected()
+
+
+def _map(descriptors: list[int]) -> list[mmap.mmap]:
+    try:
+        return [map_ring(descriptor) for descriptor in descriptors]
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)

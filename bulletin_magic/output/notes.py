@@ -1,0 +1,157 @@
+"""Bulletin's own words in a notebook: the queue line that replaces itself, and dim notes."""
+
+import html
+import sys
+import time
+import uuid
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin.units import show_duration
+from bulletin_magic.connection.session_events import Waiting
+
+#: A wait shorter than this shows nothing: a line that flickers says less than none.
+_PATIENCE_S = 0.3
+#: A shorter estimate is not worth its words.
+_WORTH_SAYING_MS = 1_000
+_CLEAR_LINE = "\r\x1b[K"
+
+
+def ordinal(number: int) -> str:
+    """A place in a line: 1st, 2nd, 3rd, 4th."""
+    suffix = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def as_sentence(text: str) -> str:
+    """With a capital and a full stop, whoever wrote it."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "!", "?")) else ".")
+
+
+def count(number: int, word: str) -> str:
+    """So many things: "a GPU", "2 GPUs", "a CPU slot"."""
+    return f"a {word}" if number <= 1 else f"{number} {word}s"
+
+
+def describe_waiting(waiting: Waiting) -> str:
+    """The queue line: what is waited for, where in line, how long at most, and why."""
+    reason = as_sentence(waiting.reason)
+    what = count(waiting.gpus, waiting.slot_word)
+    if waiting.position < 1:
+        return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
+    about = (
+        ""
+        if waiting.wait_ms is None or waiting.wait_ms < _WORTH_SAYING_MS
+        else f", at most about {show_duration(waiting.wait_ms)}"
+    )
+    line = f"⏳ Waiting for {what}: {ordinal(waiting.position)} in line{about}."
+    return " ".join(filter(None, (line, reason)))
+
+
+def dim(text: str, role: str = "note") -> dict[str, str]:
+    """A quiet line as a bundle of MIME types: plain, and HTML that a screen reader announces politely."""
+    style = "opacity:.7;font-size:90%"
+    return {
+        "text/plain": text,
+        "text/html": f'<div role="{role}" style="{style}">{html.escape(text)}</div>',
+    }
+
+
+def is_notebook(shell: InteractiveShell) -> bool:
+    """Whether outputs go to a front end that shows MIME bundles; else it is a terminal."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def cell_text(shell: InteractiveShell) -> str:
+    """The notebook's cell that runs, as the user wrote it; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    code = (request or {}).get("content", {}).get("code", "")
+    return code if isinstance(code, str) else ""
+
+
+def message_id(shell: InteractiveShell) -> str:
+    """The front end's message that the kernel is busy with; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    return str((request or {}).get("header", {}).get("msg_id", ""))
+
+
+def page_id(shell: InteractiveShell) -> str:
+    """The page (or another client) whose request the kernel is busy with; empty in a terminal."""
+    kernel: Any = getattr(shell, "kernel", None)
+    request = kernel.get_parent() if kernel is not None else None
+    return str((request or {}).get("header", {}).get("session", ""))
+
+
+def show_note(shell: InteractiveShell, text: str) -> None:
+    """Show one dim line."""
+    shell.display_pub.publish(dim(text))
+
+
+class StatusLine:
+    """One line that replaces itself, appears only after a moment, and goes when the wait is over."""
+
+    def __init__(self, shell: InteractiveShell, *, is_whole: bool = False) -> None:
+        """`is_whole`: what is sent to the pool is all of the cell that the user ran."""
+        self._shell, self._is_whole = shell, is_whole
+        self._id = ""
+        self._text = ""
+        self._is_shown = False
+        self._due_s: float | None = None
+
+    @property
+    def due_in_s(self) -> float | None:
+        """How long until `show_now` should be called; None while nothing is pending."""
+        if self._due_s is None or self._is_shown:
+            return None
+        return max(0.0, self._due_s - time.monotonic())
+
+    def say(self, text: str) -> None:
+        """Show this text instead of the last one, at once if the line is there."""
+        if text == self._text:
+            return
+        self._text = text
+        if self._is_shown:
+            self._write(update=True)
+        elif self._due_s is None:
+            self._due_s = time.monotonic() + _PATIENCE_S
+
+    def show_now(self) -> None:
+        """The moment has passed: show what there is to say."""
+        if not self._is_shown and self._text:
+            self._is_shown, self._id = True, f"bulletin-{uuid.uuid4().hex}"
+            self._write(update=False)
+
+    def clear(self) -> None:
+        """The wait is over."""
+        was_shown, self._is_shown, self._due_s, self._text = self._is_shown, False, None, ""
+        if not was_shown:
+            return
+        if not is_notebook(self._shell):
+            self._terminal("")
+        elif self._owns_the_cell():
+            self._shell.display_pub.clear_output(wait=False)  # type: ignore[no-untyped-call]  # IPython's
+        else:  # others have shown something in this cell: only an empty line can replace ours
+            self._shell.display_pub.publish(
+                {"text/plain": "", "text/html": ""}, transient={"display_id": self._id}, update=True
+            )
+
+    def _write(self, *, update: bool) -> None:
+        if is_notebook(self._shell):
+            self._shell.display_pub.publish(
+                dim(self._text, role="status"), transient={"display_id": self._id}, update=update
+            )
+        else:
+            self._terminal(self._text)
+
+    def _terminal(self, text: str) -> None:
+        if sys.stdout.isatty():
+            sys.stdout.write(_CLEAR_LINE + text)
+            sys.stdout.flush()
+
+    def _owns_the_cell(self) -> bool:
+        """Whether the whole cell is sent: then nothing but our line can have been shown before it began."""
+        return self._is_whole or cell_text(self._shell).lstrip().lower().startswith("%%gpu")

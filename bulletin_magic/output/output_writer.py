@@ -1,0 +1,126 @@
+"""What a cell printed and displayed, shown in the notebook as if it had been printed and displayed there."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin_magic.output.notes import is_notebook
+from bulletin_magic.output.widget_comms import Bring, Comms
+from bulletin_magic.output.widget_models import KINDS
+
+#: Gets the kind of a message, its content, and the size of that in bytes.
+Keep = Callable[[str, Mapping[str, Any], int], None]
+
+
+class Outputs:
+    """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
+
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        comms: Comms | None = None,
+        *,
+        bring: Bring | None = None,
+        is_numbered: bool = True,
+        keep: Keep | None = None,
+    ) -> None:
+        """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none.
+
+        `keep` gets all that is shown.
+        """
+        self._shell, self._comms, self._bring = shell, comms or Comms(shell), bring
+        self._is_numbered, self._keep = is_numbered, keep
+        self._is_dirty = False
+
+    def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
+        """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
+        message: dict[str, Any] = json.loads(content)
+        if self._keep is not None:
+            kept = {**message, "buffers": buffers} if buffers else message
+            self._keep(kind, kept, len(content) + sum(map(len, buffers)))
+        self.show_parsed(kind, message, buffers)
+
+    def show_parsed(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...] = ()) -> None:
+        """Show a message whose content has been read, and keep it nowhere."""
+        if kind == "stream":
+            (sys.stderr if message.get("name") == "stderr" else sys.stdout).write(message["text"])
+            self._is_dirty = True
+            return
+        self.flush()  # what was printed before comes before
+        if kind in {"display_data", "update_display_data"}:
+            self._shell.display_pub.publish(
+                message["data"],
+                message.get("metadata", {}),
+                transient=message.get("transient", {}),
+                update=kind == "update_display_data",
+            )
+        elif kind == "clear_output":
+            publisher = self._shell.display_pub
+            publisher.clear_output(wait=message.get("wait", False))  # type: ignore[no-untyped-call]  # IPython's
+        elif kind == "execute_result":
+            self._result(message["data"], message.get("metadata", {}))
+        elif kind == "error":  # a traceback that the cell itself chose to show
+            self._error(message)
+        elif kind == "payload":
+            self._payload(message)
+        elif kind in KINDS:
+            self._comms.say(kind, message, buffers, bring=self._bring)
+
+    def flush(self) -> None:
+        """Let what was written be seen."""
+        if self._is_dirty:
+            self._is_dirty = False
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    def _result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        hook: Any = self._shell.displayhook
+        if not self._is_numbered:
+            self._shell.display_pub.publish(data, metadata)
+        elif isinstance(sys.displayhook, CapturingDisplayHook):  # %%capture puts its own there
+            sys.displayhook.outputs.append({"data": data, "metadata": metadata})
+        elif getattr(hook, "pub_socket", None) is not None:  # ipykernel's
+            content = {"execution_count": cell_number(self._shell), "data": data, "metadata": metadata}
+            hook.session.send(hook.pub_socket, "execute_result", content, parent=hook.parent_header, ident=hook.topic)
+        else:
+            text = data.get("text/plain", "")
+            gap = "\n" if "\n" in text else ""
+            sys.stdout.write(f"Out[{cell_number(self._shell)}]: {gap}{text}\n")
+            sys.stdout.flush()
+
+    def _error(self, message: Mapping[str, Any]) -> None:
+        hook: Any = self._shell.displayhook
+        if getattr(hook, "pub_socket", None) is not None:
+            hook.session.send(hook.pub_socket, "error", message, parent=hook.parent_header, ident=hook.topic)
+        else:
+            sys.stderr.write("\n".join(message["traceback"]) + "\n")
+            self._is_dirty = True
+
+    def _payload(self, message: Mapping[str, Any]) -> None:
+        """What comes with the reply: a page of help, the text of the next cell."""
+        if is_notebook(self._shell):
+            manager: Any = self._shell.payload_manager
+            manager.write_payload(message)
+        elif message["source"] == "page":
+            sys.stdout.write(message["data"].get("text/plain", "") + "\n")
+            self._is_dirty = True
+        elif message["source"] == "set_next_input":
+            self._shell.set_next_input(message["text"], replace=message.get("replace", False))
+
+
+def cell_number(shell: InteractiveShell) -> int:
+    """The number of the cell that runs, as its prompt shows it: versions of IPython count up before it or after it."""
+    number: int = shell.display_trap.hook.prompt_count
+    return number
+
+
+def remember_result(shell: InteractiveShell, result: object) -> None:
+    """Set `_`, `__`, `Out[n]` as a local cell does; nothing is shown."""
+    hook: Any = shell.displayhook
+    if result is not None and hasattr(hook, "update_user_ns"):
+        hook.update_user_ns(result)
+        hook.fill_exec_result(result)

@@ -1,0 +1,173 @@
+"""The receipt: one dim line after a cell that took a while, saying what it cost, and advice where there is some."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from bulletin.units import show_duration, show_size
+from bulletin_magic.connection.session_events import Fact, Finished, Where
+from bulletin_magic.output import text_table
+from bulletin_magic.output.notes import count
+
+_LONG_MS, _LONG_WAIT_MS, _LARGE_BYTES = 2_000, 1_000, 1_000_000
+#: A shorter cell says little about the next.
+_TELLING_MS = 10_000
+#: A GPU that is busy for less of the time does not pay.
+_IDLE = 0.05
+#: A slice must have a quarter more memory than the cell used: libraries keep some of their own.
+_ROOM = 1.25
+_KEPT = 100
+_HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy", "where")
+_FIGURES = {2, 3, 4, 5, 6, 7}
+
+
+def describe_place(where: Where) -> str:
+    """The slots for people: "GPU-0 of node1", "a CPU slot of node1", "2 GPUs of node1"."""
+    is_named = len(where.slots) == 1 and where.slots[0] != where.slot_word
+    slots = where.slots[0] if is_named else count(len(where.slots), where.slot_word)
+    return f"{slots} of {where.node}"
+
+
+class Receipt(Fact, frozen=True, kw_only=True):
+    """What a cell cost. Durations in milliseconds, sizes in bytes; None is not known."""
+
+    number: int  #: of the cell, as its prompt shows it
+    outcome: str
+    where: Where
+    ran_ms: int
+    waited_ms: int
+    sent_bytes: int
+    returned_bytes: int
+    peak_memory_bytes: int | None = None
+    mean_utilization: float | None = None  #: between 0 and 1
+    blocks: int = 1  #: how often the cell went to the pool; each `with gpu:` block counts
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the cell took a while, or waited: a quick one should feel as if it ran here."""
+        return self.ran_ms > _LONG_MS or self.waited_ms > _LONG_WAIT_MS
+
+
+class Receipts:
+    """The last cells of a notebook on the pool, and what they were advised of."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Receipt] = deque(maxlen=_KEPT)
+        self._advised: set[str] = set()
+
+    def take(self, receipt: Receipt) -> list[str]:
+        """Keep it; the lines to show below the cell. Each advice comes once in a notebook.
+
+        The blocks of one cell follow one another and are kept as one receipt.
+        """
+        is_next_block = bool(self._kept) and self._kept[-1].number == receipt.number
+        self._kept.append(_together(self._kept.pop(), receipt) if is_next_block else receipt)
+        if not receipt.is_long:
+            return []
+        advice = {about: text for about, text in advise(receipt) if about not in self._advised}
+        self._advised |= advice.keys()
+        return [line(receipt), *advice.values()]
+
+    def last(self, number: int) -> list[Receipt]:
+        """The newest, the oldest of them first."""
+        return list(self._kept)[-number:] if number else []
+
+
+def receipt_of(finished: Finished, number: int) -> Receipt:
+    """What the end of a cell says of its cost; by the agent's figures where it gives them."""
+    usage = finished.ended.usage
+    return Receipt(
+        number=number,
+        outcome=finished.ended.outcome,
+        where=finished.where,
+        ran_ms=usage.ran_ms if usage else finished.ended.ran_ms,
+        waited_ms=finished.waited_ms,
+        sent_bytes=finished.sent_bytes,
+        returned_bytes=finished.returned_bytes,
+        peak_memory_bytes=usage.peak_memory_bytes if usage else None,
+        mean_utilization=usage.mean_utilization if usage else None,
+    )
+
+
+def _together(before: Receipt, block: Receipt) -> Receipt:
+    """What a cell has cost with one more of its blocks: sums, the largest peak, and the rest as it was last."""
+    peaks = [one.peak_memory_bytes for one in (before, block) if one.peak_memory_bytes is not None]
+    busy = [(one.mean_utilization, one.ran_ms) for one in (before, block) if one.mean_utilization is not None]
+    busy_ms = sum(ran_ms for _, ran_ms in busy)
+    return structs.replace(
+        block,
+        ran_ms=before.ran_ms + block.ran_ms,
+        waited_ms=before.waited_ms + block.waited_ms,
+        sent_bytes=before.sent_bytes + block.sent_bytes,
+        returned_bytes=before.returned_bytes + block.returned_bytes,
+        peak_memory_bytes=max(peaks, default=None),
+        mean_utilization=sum(share * ran_ms for share, ran_ms in busy) / busy_ms if busy_ms else None,
+        blocks=before.blocks + block.blocks,
+    )
+
+
+def line(receipt: Receipt) -> str:
+    """The figures that are worth their words."""
+    blocks = [f"{receipt.blocks} blocks"] if receipt.blocks > 1 else []
+    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.where)}"]
+    if receipt.waited_ms > _LONG_WAIT_MS:
+        facts.append(f"waited {show_duration(receipt.waited_ms)}")
+    if receipt.sent_bytes >= _LARGE_BYTES:
+        facts.append(f"sent {show_size(receipt.sent_bytes)}")
+    if receipt.returned_bytes >= _LARGE_BYTES:
+        facts.append(f"returned {show_size(receipt.returned_bytes)}")
+    if receipt.peak_memory_bytes is not None:
+        facts.append(f"peak {show_size(receipt.peak_memory_bytes)}")
+    if receipt.mean_utilization is not None:
+        facts.append(f"GPU {_percent(receipt.mean_utilization)} busy")
+    if receipt.where.is_in_quota is not None:
+        facts.append("in quota" if receipt.where.is_in_quota else "borrowed")
+    return " · ".join(facts)
+
+
+def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
+    """What would serve the person better next time: what it is about, and a sentence."""
+    where, peak, busy = receipt.where, receipt.peak_memory_bytes, receipt.mean_utilization
+    if receipt.ran_ms < _TELLING_MS or receipt.outcome != "returned":
+        return
+    if busy is not None and busy < _IDLE:
+        idle = _percent(1 - busy)
+        yield "idle", f"The GPU was idle {idle} of the time: the cell would run as well without one, and not wait."
+    elif peak is not None and len(where.slots) == 1:
+        fitting = [size for size in where.sizes if _ROOM * peak <= size < where.memory_bytes]
+        if fitting:
+            used = f"The cell used {show_size(peak)} of the GPU's {show_size(where.memory_bytes)}"
+            yield "memory", f"{used}: a GPU or slice of {show_size(min(fitting))} would do, and may be free sooner."
+
+
+def describe_receipts(receipts: list[Receipt]) -> dict[str, str]:
+    """`%gpu receipts`: a table, as a bundle of MIME types."""
+    if not receipts:
+        return text_table.bundle(_HEAD, [], ["No cell of this notebook has run on the pool yet."], _FIGURES)
+    return text_table.bundle(_HEAD, [_row(one) for one in receipts], [_sum(receipts)], _FIGURES)
+
+
+def _row(receipt: Receipt) -> tuple[str, ...]:
+    busy, peak = receipt.mean_utilization, receipt.peak_memory_bytes
+    return (
+        f"[{receipt.number}]" + (f" {receipt.blocks} blocks" if receipt.blocks > 1 else ""),
+        receipt.outcome,
+        show_duration(receipt.ran_ms),
+        show_duration(receipt.waited_ms),
+        show_size(receipt.sent_bytes),
+        show_size(receipt.returned_bytes),
+        "" if peak is None else show_size(peak),
+        "" if busy is None else _percent(busy),
+        describe_place(receipt.where),
+    )
+
+
+def _sum(receipts: list[Receipt]) -> str:
+    cells = "1 cell" if len(receipts) == 1 else f"{len(receipts)} cells"
+    ran, waited = (sum(getattr(one, name) for one in receipts) for name in ("ran_ms", "waited_ms"))
+    return f"{cells}: ran {show_duration(ran)} and waited {show_duration(waited)} in all."
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}"

@@ -1,0 +1,107 @@
+"""What a finished cell means for the notebook: its state lands, its result is remembered, its error is raised."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from bulletin import state
+from bulletin.errors import WalltimeReached, name_kind
+from bulletin.units import show_duration
+from bulletin.wire.messages import ErrorText
+from bulletin_magic.connection.session_events import Finished
+from bulletin_magic.output.notes import show_note
+from bulletin_magic.output.output_writer import remember_result
+from bulletin_magic.running.shared_state import SharedState
+
+
+class RemoteTraceback:
+    """Shows an exception with the traceback of where it was raised: IPython asks for the lines."""
+
+    def __init__(self, lines: tuple[str, ...]) -> None:
+        self.lines = lines
+
+    def __call__(self) -> list[str]:
+        """The lines of the traceback, for `_render_traceback_`."""
+        return list(self.lines)
+
+
+class RemoteError(Exception):
+    """An exception of a cell that could not travel itself: its class's name and its message."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(name, value)
+        self.name, self.value = name, value
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: InteractiveShell) -> None:
+    """Bring the cell's state into the notebook, all of it or nothing, then raise what the cell raised.
+
+    Raises
+    ------
+    CannotReturn
+        If it cannot be loaded here; the notebook is then as before the cell.
+    BaseException
+        What the cell raised, of the user's own class, with its traceback as it was there.
+    """
+    if not finished.parts:
+        shared.forget()
+        raise error_to_raise(finished, None)
+    applied = shared.apply(finished.parts, shell.user_ns, sent, finished.where.lease)
+    remember_result(shell, applied.extra.get("result"))
+    show_stayed(applied.stayed, shell)
+    usage = finished.ended.usage
+    if finished.ended.outcome == "interrupted" and usage is not None and usage.walltime_ms is not None:
+        raise WalltimeReached(show_duration(usage.walltime_ms))
+    if finished.ended.outcome != "returned":
+        raise error_to_raise(finished, applied.extra.get("error"))
+
+
+def show_stayed(stayed: Iterable[state.Stayed], shell: InteractiveShell) -> None:
+    """Say what could not come to the notebook."""
+    # The cell's value was shown, and nobody has given it a name; what several names lead to is said once.
+    for path, kind in dict.fromkeys((one.path, one.kind) for one in stayed if one.name != "_"):
+        show_note(shell, describe_stayed(path, kind))
+
+
+def describe_stayed(path: str, kind: str) -> str:
+    """One sentence about a value that could not come back; `path` is as one writes it: `box[0]`."""
+    return (
+        f"{path} is {name_kind(kind)}, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
+    )
+
+
+def error_to_raise(finished: Finished, travelled: object) -> BaseException:
+    """The exception itself where it travelled, else one of the same name; shown with the cell's own traceback."""
+    text = finished.ended.error
+    if isinstance(travelled, SystemExit):
+        return travelled  # IPython has its own words for it
+    # These do not go as themselves: IPython would show them in its own way, among frames of ours, asking nobody.
+    is_shown_otherwise = isinstance(travelled, SyntaxError | BaseExceptionGroup) and text is not None
+    if (
+        isinstance(travelled, BaseException)
+        and not is_shown_otherwise
+        and (text is None or _show_with(travelled, text))
+    ):
+        return travelled
+    if finished.ended.outcome == "interrupted":
+        error: BaseException = KeyboardInterrupt()
+    else:
+        name = text.name if text else "RemoteError"
+        error = type(name, (RemoteError,), {"__module__": __name__})(name, text.value if text else "")
+    if text is not None:
+        _show_with(error, text)
+    return error
+
+
+def _show_with(error: BaseException, text: ErrorText) -> bool:
+    """Whether the error now shows the traceback that it had in the cell."""
+    shown: Any = error
+    try:
+        shown._render_traceback_ = RemoteTraceback(text.traceback)
+    except (AttributeError, TypeError):  # a class that takes no attributes
+        return False
+    return True

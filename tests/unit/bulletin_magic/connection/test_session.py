@@ -1,0 +1,292 @@
+"""One cell's way through a session: queue, attach, ship, run, return; and the next cell's shorter one."""
+
+import mmap
+
+import pytest
+
+from bulletin.errors import IllegalMove, NoPool
+from bulletin.ids import CellId, LeaseId, RequestId
+from bulletin.wire import messages as say
+from bulletin.wire.blobs import CHUNK, WINDOW
+from bulletin_magic.connection.cell_run import Phase
+from bulletin_magic.connection.session_events import (
+    AgentConnected,
+    Answered,
+    Began,
+    Finished,
+    LeaveAsked,
+    Left,
+    Overhear,
+    PictureAsked,
+    Pictured,
+    Printed,
+    Question,
+    Tick,
+    ToAgent,
+    Waiting,
+    Where,
+    Wish,
+)
+
+from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended, failure, granted, submit
+
+WHERE = Where(lease=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
+PICTURE = say.Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
+
+
+def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
+    stage = Stage()
+    stage.do(cell())
+    assert stage.said_to_broker() == [HELLO]
+    stage.welcome()
+    assert stage.said_to_broker() == [submit()]
+    stage.grant()
+    assert stage.said_to_agent() == [say.Attach(protocol=say.PROTOCOL, lease=LEASE, ticket="ticket")]
+    stage.now_ms = 400
+    stage.agent(say.Attached(lease=LEASE))
+    run = say.Run(cell=CELL, source="1", number=7, parcel=say.Parcel(sizes=(6, 6)))
+    assert ToAgent(run, SMALL) in stage.actions
+    assert stage.delivered() == [Began(WHERE)]
+    stage.finish()
+    assert stage.delivered() == [
+        Finished(ended=ended(), parts=(bytearray(b"abc"),), where=WHERE, waited_ms=400, sent_bytes=12, returned_bytes=3)
+    ]
+    assert stage.session.phase is None
+
+
+def test_the_wish_of_the_cell_goes_into_the_request() -> None:
+    stage = Stage()
+    stage.queue(cell(wish=Wish(gpus=2, qos="batch", walltime_ms=5, label="x")))
+    request = say.Submit(request=RequestId("r-c1"), gpus=2, qos="batch", walltime_ms=5, label="x")
+    assert stage.said_to_broker()[-1] == request
+
+
+def test_where_the_cell_stands_in_the_queue_is_told() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.broker(say.Queued(request=RequestId("r-c1"), position=2, reason="Busy.", wait_ms=9))
+    stage.broker(say.Queued(request=RequestId("another"), position=1, reason="Late."))
+    assert stage.delivered() == [Waiting(position=2, reason="Busy.", wait_ms=9, in_quota=True, gpus=1, slot_word="GPU")]
+
+
+def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == []
+    assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+
+
+@pytest.mark.parametrize("wish", [Wish(gpus=2), Wish(qos="batch"), Wish(walltime_ms=1_000)])
+def test_a_hot_session_that_does_not_fit_the_wish_is_given_back(wish: Wish) -> None:
+    stage = Stage()
+    stage.hot()
+    stage.do(cell("c2", wish=wish))
+    assert stage.said_to_agent() == [say.Leave()]
+    assert [type(message) for message in stage.said_to_broker()] == [say.Submit]
+    assert stage.has_dropped()
+
+
+def test_a_hot_session_that_is_gone_is_replaced_unseen() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.do(cell("c2"))
+    stage.seen()
+    stage.agent(say.Gone(code="evicted", sentence="It was idle."))
+    assert stage.said_to_broker() == [submit("r-c2-2")]
+    assert stage.delivered() == []
+    stage.grant("r-c2-2", LeaseId("l2"))
+    stage.agent(say.Attached(lease=LeaseId("l2")))
+    assert [type(message) for message in stage.said_to_agent()] == [say.Attach, say.Run]
+    stage.finish("c2")
+    assert isinstance(stage.delivered()[-1], Finished)
+
+
+def test_a_session_that_ends_while_idle_is_forgotten() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.agent(say.Lost(cell=None, code="session-ended", sentence="Its place was needed."))
+    assert stage.has_dropped()
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
+
+
+def test_a_large_parcel_follows_in_chunks_as_they_are_taken() -> None:
+    stage = Stage()
+    stage.queue(cell(parts=LARGE))
+    stage.grant()
+    stage.seen()
+    stage.agent(say.Attached(lease=LEASE))
+    said = stage.said_to_agent()
+    assert [type(message) for message in said] == [say.Run] + [say.Chunk] * WINDOW
+    assert stage.session.phase is Phase.SHIPPING
+    chunks = WINDOW
+    while stage.session.phase is Phase.SHIPPING:
+        stage.agent(say.Took(cell=CELL))
+        chunks += len(stage.said_to_agent())
+    assert chunks == -(-sum(len(part) for part in LARGE) // CHUNK)
+    assert stage.session.phase is Phase.RUNNING
+
+
+def test_results_in_chunks_are_taken_one_by_one_and_then_delivered() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(ended(sizes=(1000, 2000)))
+    assert stage.session.phase is Phase.RETURNING
+    stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
+    assert stage.delivered() == []
+    stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL), say.Seen(cell=CELL, seq=0, is_done=True)]
+    (finished,) = stage.delivered()
+    assert isinstance(finished, Finished)
+    assert [len(part) for part in finished.parts] == [1000, 2000]
+
+
+def test_outputs_are_shown_once_and_in_order() -> None:
+    stage = Stage()
+    stage.start()
+    for seq in (1, 2, 2, 1, 3):
+        stage.agent(say.Output(cell=CELL, type="stream", seq=seq), str(seq).encode())
+    assert stage.delivered() == [Printed("stream", b"1"), Printed("stream", b"2"), Printed("stream", b"3")]
+
+
+def test_what_ended_cells_print_is_shown_once_whatever_runs_and_forgotten_by_the_agent() -> None:
+    stage = Stage()
+    stage.hot()
+    late = CellId("of long ago")
+    for seq in (1, 2, 1, 2, 3):
+        stage.agent(say.Output(cell=late, type="stream", seq=seq, late=True), str(seq).encode())
+    heard = [action for action in stage.seen() if isinstance(action, Overhear)]
+    assert [(one.cell, one.printed.content) for one in heard] == [(late, b"1"), (late, b"2"), (late, b"3")]
+    stage.do(cell("c2"))
+    stage.seen()
+    stage.agent(say.Output(cell=late, type="stream", seq=4, late=True), b"4")
+    assert stage.said_to_agent()[-1] == say.Seen(cell=late, seq=4, late=True)
+    assert stage.delivered() == []
+
+
+def test_outputs_are_acknowledged_after_a_while_or_after_many() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"{}")
+    assert stage.said_to_agent() == []
+    stage.wait(100)
+    assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=1)]
+    for seq in range(2, 66):
+        stage.agent(say.Output(cell=CELL, type="stream", seq=seq), b"{}")
+    assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=65)]
+
+
+def test_a_question_is_asked_once_and_its_answer_sent() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Asked(cell=CELL, prompt="name?"))
+    stage.agent(say.Asked(cell=CELL, prompt="name?"))
+    assert stage.delivered() == [Question("name?", password=False)]
+    stage.do(Answered("Ada"))
+    assert stage.said_to_agent() == [say.Answer(cell=CELL, text="Ada")]
+    stage.agent(say.Asked(cell=CELL, prompt="age?"))
+    assert stage.delivered() == [Question("age?", password=False)]
+
+
+def test_what_belongs_to_another_cell_is_dropped() -> None:
+    stage = Stage()
+    stage.start()
+    late = CellId("c0")
+    stage.agent(say.Output(cell=late, type="stream", seq=1), b"{}")
+    stage.agent(say.Asked(cell=late, prompt=""))
+    stage.agent(ended("c0"), b"abc")
+    stage.agent(say.Took(cell=late))
+    assert stage.seen() == []
+
+
+def test_what_comes_after_the_end_is_dropped() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.agent(ended(), b"abc")
+    stage.agent(say.Output(cell=CELL, type="stream", seq=9), b"{}")
+    stage.broker(say.Queued(request=RequestId("r-c1"), position=1, reason=""))
+    stage.do(Answered("?"))
+    stage.do(Tick())
+    assert stage.seen() == []
+
+
+def test_leaving_gives_the_session_back() -> None:
+    stage = Stage()
+    stage.hot()
+    stage.do(LeaveAsked())
+    assert stage.said_to_agent() == [say.Leave()]
+    assert stage.delivered() == [Left(WHERE)]
+    stage.do(LeaveAsked())
+    assert stage.delivered() == [Left(None)]
+
+
+def test_leaving_while_queued_withdraws() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.said_to_broker()
+    stage.do(LeaveAsked())
+    assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1"))]
+    assert stage.session.phase is None
+
+
+def test_the_pool_can_be_looked_at_by_a_stranger_and_by_a_friend() -> None:
+    stage = Stage()
+    stage.do(PictureAsked())
+    assert stage.said_to_broker() == [HELLO]
+    stage.welcome()
+    assert stage.said_to_broker() == [say.Look()]
+    stage.broker(PICTURE)
+    stage.broker(PICTURE)
+    assert stage.delivered() == [Pictured(picture=PICTURE, where=None)]
+    stage.do(PictureAsked())
+    assert stage.said_to_broker() == [say.Look()]
+
+
+def test_a_pool_that_shows_no_picture_is_no_pool() -> None:
+    stage = Stage()
+    stage.do(PictureAsked())
+    stage.wait(5_000)
+    assert isinstance(failure(stage), NoPool)
+    assert stage.session.deadline_ms is None
+
+
+def test_a_second_cell_at_the_same_time_is_a_bug() -> None:
+    stage = Stage()
+    stage.start()
+    with pytest.raises(IllegalMove):
+        stage.do(cell("c2"))
+
+
+def test_the_walltime_of_one_cell_is_not_left_to_the_next() -> None:
+    stage = Stage()
+    stage.start(cell(wish=Wish(walltime_ms=1_000)))
+    stage.finish()
+    stage.seen()
+    stage.do(cell("c2", wish=Wish(walltime_ms=1_000, label="another name for the same")))
+    assert [type(message) for message in stage.said_to_agent()] == [say.Run]
+    stage.finish("c2")
+    stage.seen()
+    stage.do(cell("c3"))
+    assert stage.said_to_agent() == [say.Leave()]
+    assert [type(message) for message in stage.said_to_broker()] == [say.Submit]
+
+
+def test_the_executor_is_told_whether_there_are_rings() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.broker(granted())
+    stage.do(AgentConnected(mmap.mmap(-1, 1), mmap.mmap(-1, 1)))
+    stage.agent(say.Attached(lease=LEASE))
+    (run,) = [message for message in stage.said_to_agent() if isinstance(message, say.Run)]
+    assert run.has_rings
+
+
+def test_the_agent_may_forget_a_cell_only_once_all_of_it_is_here() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"{}")
+    stage.agent(ended(sizes=(2000,)))
+    assert stage.said_to_agent() == []
+    stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
+    assert stage.said_to_agent() == [say.Took(cell=CELL), say.Seen(cell=CELL, seq=1, is_done=True)]

@@ -1,0 +1,175 @@
+"""How a cell ends without results: refused, revoked, lost, or not understood."""
+
+import pytest
+
+from bulletin.errors import CellLost, MalformedMessage, NoPool, NotAllowed, Refused
+from bulletin.ids import LeaseId, RequestId
+from bulletin.wire import messages as say
+from bulletin_magic.connection.session_events import (
+    Failed,
+    Finished,
+    Garbled,
+)
+
+from .stage import CELL, HELLO, LEASE, Stage, cell, ended, failure, submit
+
+
+def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
+    stage = Stage()
+    stage.queue()
+    for attempt in ("r-c1", "r-c1-2", "r-c1-3"):
+        stage.grant(attempt)
+        stage.agent(say.Gone(code="x", sentence="No process could be started."))
+    assert isinstance(failure(stage), CellLost)
+    assert stage.session.phase is None
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (say.Refused(code="too-many", sentence="No.", request=RequestId("r-c1")), Refused),
+        (say.Refused(code="not-allowed", sentence="Who?"), NotAllowed),
+        (say.Refused(code="version-mismatch", sentence="Old."), Refused),
+        (say.Malformed(problem="eh"), MalformedMessage),
+    ],
+)
+def test_a_refusal_of_the_broker_ends_the_cell(message: say.ToKernel, error: type[Exception]) -> None:
+    stage = Stage()
+    stage.queue()
+    stage.broker(message)
+    assert type(failure(stage)) is error
+    assert stage.session.phase is None
+
+
+def test_a_refused_ticket_ends_the_cell() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.grant()
+    stage.agent(say.Refused(code="version-mismatch", sentence="Old."))
+    assert type(failure(stage)) is Refused
+    assert stage.has_dropped()
+
+
+def test_a_broker_that_never_answers_is_no_pool() -> None:
+    stage = Stage()
+    stage.do(cell())
+    stage.wait(9_999)
+    assert stage.delivered() == []
+    stage.wait(1)
+    assert isinstance(failure(stage), NoPool)
+    stage.do(cell("c2"))
+    assert stage.said_to_broker()[-1] == HELLO
+
+
+def test_only_the_first_cell_waits_long_for_a_broker_that_does_not_answer() -> None:
+    """Each says hello again; one that is back is waited for as at first, once it has been heard."""
+    stage = Stage()
+    for name, wait_ms in (("c1", 10_000), ("c2", 1_500), ("c3", 1_500)):
+        stage.do(cell(name))
+        assert stage.said_to_broker()[-1] == HELLO
+        stage.wait(wait_ms - 1)
+        assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+        stage.wait(1)
+        assert isinstance(failure(stage), NoPool)
+    stage.broker(say.Unknown())
+    stage.do(cell("c4"))
+    stage.wait(9_999)
+    assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+
+
+def test_a_broker_that_comes_back_late_takes_the_next_cell_at_once() -> None:
+    stage = Stage()
+    stage.do(cell())
+    stage.wait(10_000)
+    stage.seen()
+    stage.welcome()
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
+
+
+def test_a_dead_executor_is_a_lost_cell_with_its_cause() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Lost(cell=CELL, code="died", sentence="It was killed."))
+    assert str(failure(stage)).startswith("It was killed. Your variables are as before")
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
+
+
+def test_a_revoked_lease_is_a_lost_cell_once_the_cell_runs() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Pong())
+    stage.broker(say.Revoked(lease=LeaseId("another"), code="x", sentence="Not ours."))
+    assert stage.seen() == []
+    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    assert isinstance(failure(stage), CellLost)
+
+
+def test_a_lease_revoked_before_the_cell_started_is_asked_for_again() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.grant()
+    stage.said_to_broker()
+    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    assert stage.said_to_broker() == [submit("r-c1-2")]
+
+
+def test_results_on_their_way_survive_a_revoked_lease() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(ended(sizes=(2000,)))
+    stage.broker(say.Revoked(lease=LEASE, code="over", sentence="It is over."))
+    stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
+    assert isinstance(stage.delivered()[-1], Finished)
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
+
+
+def test_results_that_never_come_after_a_revoked_lease_are_a_lost_cell() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(ended(sizes=(2000,)))
+    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    stage.wait(9_000)
+    assert isinstance(failure(stage), CellLost)
+
+
+@pytest.mark.parametrize("parcel", [say.Parcel(sizes=(5,)), say.Parcel(sizes=(-1,), inline=False)])
+def test_results_that_make_no_sense_are_a_lost_cell(parcel: say.Parcel) -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Ended(cell=CELL, outcome="returned", parcel=parcel, ran_ms=1), b"abc")
+    assert stage.said_to_agent() == [say.Leave()]
+    assert isinstance(failure(stage), CellLost)
+
+
+def test_an_agent_that_speaks_otherwise_costs_only_the_cell() -> None:
+    stage = Stage()
+    stage.start()
+    stage.do(Garbled("agent", "protocol 9"))
+    assert "protocol 9" in str(failure(stage))
+    stage.do(cell("c2"))
+    assert stage.said_to_broker() == [submit("r-c2")]
+
+
+def test_junk_of_the_broker_does_not_touch_a_running_cell() -> None:
+    stage = Stage()
+    stage.start()
+    stage.do(Garbled("broker", "junk"))
+    assert stage.seen() == []
+    stage.finish()
+    assert isinstance(stage.delivered()[-1], Finished)
+
+
+def test_an_executor_that_cannot_be_started_is_said_and_not_waited_for() -> None:
+    stage = Stage()
+    stage.queue()
+    stage.seen()
+    revoked = say.Revoked(lease=LEASE, code="cannot-start", sentence="There is no environment 'nope'.")
+    stage.broker(revoked)
+    assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1")), submit("r-c1-2")]
+    stage.broker(revoked)
+    stage.broker(revoked)
+    assert str(failure(stage)).startswith("There is no environment 'nope'. Your variables are as before")
+    assert stage.session.phase is None

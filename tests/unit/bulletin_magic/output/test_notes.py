@@ -1,0 +1,269 @@
+"""What Bulletin says of its own: the queue line, notes, receipts, the status of the pool."""
+
+import pytest
+from msgspec import structs
+
+from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
+from bulletin.wire.messages import (
+    CellUsage,
+    Ended,
+    ErrorText,
+    Parcel,
+    Picture,
+    ProjectPicture,
+    SlotPicture,
+    WaitingPicture,
+)
+from bulletin_magic.commands.panel import describe_pool, panel
+from bulletin_magic.connection.session_events import Finished, Pictured, Waiting, Where
+from bulletin_magic.output.notes import describe_waiting, dim, ordinal
+from bulletin_magic.output.receipts import Receipts, advise, describe_receipts, line, receipt_of
+from bulletin_magic.running.outcome import RemoteError, describe_stayed, error_to_raise
+
+WHERE = Where(lease=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
+
+
+def waiting(
+    position: int = 2, wait_ms: int | None = 240_000, gpus: int = 1, reason: str = "", slot_word: str = "GPU"
+) -> Waiting:
+    return Waiting(position=position, reason=reason, wait_ms=wait_ms, in_quota=True, gpus=gpus, slot_word=slot_word)
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            waiting(reason="The only GPU is busy; 1 request is before yours."),
+            "⏳ Waiting for a GPU: 2nd in line, at most about 4 min. The only GPU is busy; 1 request is before yours.",
+        ),
+        (waiting(1, None, 2), "⏳ Waiting for 2 GPUs: 1st in line."),
+        (waiting(1, None, reason="all are busy"), "⏳ Waiting for a GPU: 1st in line. All are busy."),
+        (waiting(11, None, slot_word="CPU slot"), "⏳ Waiting for a CPU slot: 11th in line."),
+        (waiting(1, 999), "⏳ Waiting for a GPU: 1st in line."),
+        (waiting(0, None), "⏳ Getting a GPU ready."),
+    ],
+)
+def test_the_queue_line_says_what_where_how_long_and_why(told: Waiting, line: str) -> None:
+    assert describe_waiting(told) == line
+
+
+def test_places_in_line_are_counted_as_people_count() -> None:
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 22, 103, 112)] == (
+        ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "103rd", "112th"]
+    )
+
+
+def test_a_note_cannot_smuggle_markup_into_the_notebook() -> None:
+    bundle = dim("<script>x</script>", role="status")
+    assert bundle["text/plain"] == "<script>x</script>"
+    assert "<script>" not in bundle["text/html"]
+    assert 'role="status"' in bundle["text/html"]
+
+
+def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: str = "returned") -> Finished:
+    usage = CellUsage(outcome=outcome, ran_ms=ran_ms, held_ms=ran_ms, peak_memory_bytes=peak)
+    return Finished(
+        ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=ran_ms, usage=usage),  # type: ignore[arg-type]
+        parts=(),
+        where=WHERE,
+        waited_ms=waited_ms,
+        sent_bytes=12_000_000,
+        returned_bytes=1_200_000,
+    )
+
+
+def shown(done: Finished) -> list[str]:
+    return Receipts().take(receipt_of(done, 4))
+
+
+def test_a_receipt_says_what_a_cell_cost() -> None:
+    cost = "ran 4.2 s on GPU-0 of node1 · waited 3.0 s · sent 12 MB · returned 1.2 MB"
+    assert shown(finished(4_200, 3_000)) == [cost]
+    assert shown(finished(4_200, 3_000, peak=3_100_000_000)) == [f"{cost} · peak 3.1 GB"]
+    assert len(shown(finished(5, 1_500))) == 1
+    used = structs.replace(receipt_of(finished(4_200), 4), mean_utilization=0.42)
+    assert line(used).endswith(" · GPU 42% busy")
+    borrowed = structs.replace(finished(4_200), where=structs.replace(WHERE, is_in_quota=False))
+    assert shown(borrowed)[0].endswith(" · borrowed")
+
+
+def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
+    plain = structs.replace(
+        finished(4_200, 300),
+        sent_bytes=3_860,
+        returned_bytes=220,
+        where=structs.replace(WHERE, slots=("CPU slot",), slot_word="CPU slot"),
+    )
+    assert shown(plain) == ["ran 4.2 s on a CPU slot of node1"]
+
+
+def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
+    receipts = Receipts()
+    assert receipts.take(receipt_of(finished(2_000, 1_000, peak=5), 4)) == []
+    (row, total) = describe_receipts(receipts.last(5))["text/plain"].splitlines()[1::2]
+    assert " ".join(row.split()) == "[4] returned 2.0 s 1.0 s 12 MB 1.2 MB 5 B GPU-0 of node1"
+    assert total == "1 cell: ran 2.0 s and waited 1.0 s in all."
+    assert "No cell" in describe_receipts(receipts.last(0))["text/plain"]
+
+
+def test_the_blocks_of_a_cell_are_one_in_the_list() -> None:
+    receipts = Receipts()
+    receipts.take(receipt_of(finished(100), 2))
+    for ran_ms, peak, busy in ((1_000, 9, 0.2), (3_000, 5, 0.6), (1, None, None)):
+        receipts.take(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
+    first, second = receipts.last(2)
+    assert (first.number, first.blocks) == (2, 1)
+    assert (second.number, second.blocks, second.waited_ms, second.sent_bytes) == (3, 3, 60, 36_000_000)
+    assert line(second) == (
+        "3 blocks · ran 4.0 s on GPU-0 of node1 · sent 36 MB · returned 3.6 MB · peak 9 B · GPU 50% busy"
+    )
+    listed = describe_receipts([first, second])["text/plain"].splitlines()
+    assert " ".join(listed[2].split()).startswith("[3] 3 blocks returned 4.0 s 60 ms 36 MB")
+    assert listed[-1].startswith("2 cells: ran 4.1 s")
+
+
+SIZES = (10 * 10**9, 20 * 10**9, 80 * 10**9)
+
+
+@pytest.mark.parametrize(
+    ("ran_ms", "peak", "busy", "outcome", "words"),
+    [
+        (60_000, 3 * 10**9, 0.9, "returned", "used 3 GB of the GPU's 80 GB: a GPU or slice of 10 GB would do"),
+        (60_000, 9 * 10**9, 0.9, "returned", "slice of 20 GB"),  # libraries need room beside it
+        (60_000, 70 * 10**9, 0.9, "returned", None),
+        (60_000, 3 * 10**9, 0.03, "returned", "idle 97% of the time"),
+        (60_000, None, None, "returned", None),
+        (9_000, 3 * 10**9, 0.03, "returned", None),  # too short to tell
+        (60_000, 3 * 10**9, 0.03, "raised", None),
+    ],
+)
+def test_advice_is_given_where_there_is_some(
+    ran_ms: int, peak: int | None, busy: float | None, outcome: str, words: str | None
+) -> None:
+    where = structs.replace(WHERE, memory_bytes=80 * 10**9, sizes=SIZES)
+    receipt = receipt_of(structs.replace(finished(ran_ms, peak=peak, outcome=outcome), where=where), 1)
+    advice = [text for _, text in advise(structs.replace(receipt, mean_utilization=busy))]
+    assert len(advice) == (words is not None)
+    assert words is None or words in advice[0]
+
+
+def test_the_same_advice_is_given_once() -> None:
+    receipts, receipt = Receipts(), structs.replace(receipt_of(finished(60_000), 1), mean_utilization=0.0)
+    assert [len(receipts.take(receipt)) for _ in range(3)] == [2, 1, 1]
+
+
+def test_the_pool_is_described_in_a_few_lines() -> None:
+    slot = SlotPicture(
+        node="node1", slot=SlotId("GPU-0"), name="H100", state="busy", user=UserName("ada"), memory_bytes=80 * 10**9
+    )
+    line = WaitingPicture(
+        position=1, user=UserName("bob"), qos="batch", gpus=2, reason="All are busy.", waited_ms=5_000, wait_ms=60_000
+    )
+    picture = Picture(slots=(slot,), waiting=(line,), recent=(), counters={}, uptime_ms=7_200_000, slot_word="GPU")
+    assert describe_pool(Pictured(picture=picture, where=WHERE), "of this hub").splitlines() == [
+        "The pool of this hub: 1 GPU (1 busy), up 2 h.",
+        "This notebook holds GPU-0 of node1.",
+        "  node1 H100, 80 GB: busy, ada",
+        "Waiting: 1.",
+        "  1st: bob, 2 GPUs, batch, waited 5.0 s, at most 60 s more. All are busy.",
+    ]
+
+
+def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
+    project = ProjectPicture(project=ProjectId("ml"), used_milli=2_500, guaranteed_milli=2_000, limit_milli=4_000)
+    picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
+    where = structs.replace(WHERE, is_in_quota=False)
+    last = [receipt_of(finished(4_200), 7)]
+    shown = panel(Pictured(picture=picture, where=where), "of <this> hub", "--gpus 1", last)
+    assert shown["text/plain"].splitlines() == [
+        "The pool of <this> hub: 0 GPUs (none yet), up 1 ms.",
+        "This notebook holds GPU-0 of node1, borrowed: it goes back when its owner needs it.",
+        "Every cell runs on the pool with --gpus 1; %gpu off ends this.",
+        "Your project 'ml' uses 2.5, has 2 GPUs guaranteed and may use 4.",
+        "Last cells:",
+        "  [7] ran 4.2 s on GPU-0 of node1 · sent 12 MB · returned 1.2 MB",
+    ]
+    assert "&lt;this&gt;" in shown["text/html"]
+    assert "<this>" not in shown["text/html"]
+
+
+def test_the_panel_says_when_class_hours_are() -> None:
+    project = ProjectPicture(
+        project=ProjectId("cs101"), used_milli=0, guaranteed_milli=0, class_hours="class hours begin at 10:00, in 3 h"
+    )
+    picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
+    shown = panel(Pictured(picture=picture, where=None), "of this hub", None, [])
+    assert shown["text/plain"].splitlines()[-1] == (
+        "Your project 'cs101' uses 0, has nothing guaranteed; class hours begin at 10:00, in 3 h."
+    )
+
+
+def test_a_column_of_memory_is_there_where_a_slot_has_some() -> None:
+    none = SlotPicture(node="node1", slot=SlotId("s"), name="CPU slot", state="idle", user=None, memory_bytes=0)
+
+    def shown(*slots: SlotPicture) -> str:
+        picture = Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
+        return panel(Pictured(picture=picture, where=None), "of this hub", None, [])["text/html"]
+
+    assert "memory" not in shown(none)
+    assert "80 GB</td>" in shown(none, structs.replace(none, memory_bytes=80 * 10**9))
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+TEXT = ErrorText(name="MyError", value="no", traceback=("line 1", "line 2"))
+
+
+class MyError(Exception):
+    pass
+
+
+class Closed(Exception):
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(name)
+
+
+def raised(text: ErrorText | None = TEXT, outcome: str = "raised") -> Finished:
+    return Finished(
+        ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=1, error=text),  # type: ignore[arg-type]
+        parts=(),
+        where=WHERE,
+        waited_ms=0,
+        sent_bytes=0,
+        returned_bytes=0,
+    )
+
+
+def test_an_exception_that_travelled_is_raised_itself_with_its_own_traceback() -> None:
+    error = MyError("no")
+    assert error_to_raise(raised(), error) is error
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("travelled", [None, Closed("no"), "not an exception"])
+def test_an_exception_that_did_not_travel_keeps_its_name_and_message(travelled: object) -> None:
+    error = error_to_raise(raised(), travelled)
+    assert isinstance(error, RemoteError)
+    assert (type(error).__name__, str(error)) == ("MyError", "no")
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+def test_an_interrupt_is_a_keyboard_interrupt_even_if_none_travelled() -> None:
+    error = error_to_raise(raised(outcome="interrupted"), None)
+    assert type(error) is KeyboardInterrupt
+    assert error._render_traceback_() == ["line 1", "line 2"]  # type: ignore[attr-defined]
+
+
+def test_a_syntax_error_is_shown_without_our_frames() -> None:
+    error = error_to_raise(raised(ErrorText(name="SyntaxError", value="x", traceback=("t",))), SyntaxError("x"))
+    assert not isinstance(error, SyntaxError)
+    assert type(error).__name__ == "SyntaxError"
+
+
+def test_what_stayed_behind_is_told_honestly() -> None:
+    assert describe_stayed("gen", "generator") == (
+        "gen is a generator, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
+    )
+    assert "is an _io" not in describe_stayed("f", "_io.TextIOWrapper")

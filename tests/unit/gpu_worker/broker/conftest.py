@@ -1,0 +1,78 @@
+"""Databases of both kinds for the ledger's tests."""
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.broker.ledger import Ledger
+from tests.unit.gpu_worker.broker.desk import Desk
+from tests.unit.gpu_worker.broker.postgres import Server, programs_or_skip
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A server that all tests share; each has its own database on it."""
+    with Server(programs_or_skip()) as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Server]:
+    """A server that a test may kill. It keeps what it said it keeps."""
+    with Server(programs_or_skip(), is_durable=True) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    server: Server = request.getfixturevalue("postgres")
+    return server.make_database(f"ledger_{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger without rows, to be copied: tables are made once."""
+    path = tmp_path_factory.mktemp("template") / "ledger.db"
+    Ledger.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Server) -> str:
+    """The same on the server."""
+    Ledger.open(postgres.make_database("template_ledger")).close()
+    return "template_ledger"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A ledger of each kind, without rows."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "ledger.db")
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    template = request.getfixturevalue("postgres_template")
+    server: Server = request.getfixturevalue("postgres")
+    return server.make_database(f"ledger_{next(_numbers)}", template)
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    """A ledger in it."""
+    with Ledger.open(url) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A broker's parts with a ledger in SQLite."""
+    shutil.copy(sqlite_template, tmp_path / "ledger.db")
+    with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
+        yield Desk(ledger)

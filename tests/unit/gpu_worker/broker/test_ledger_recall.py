@@ -1,0 +1,115 @@
+"""A scheduler that was told of the past by the ledger decides as the one that lived through it."""
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.broker import recall
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.metering import Stretch
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Project, QoS, Settings
+from tests.unit.gpu_worker.broker.test_ledger import record
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+NOW_MS = 20_000 * DAY_MS + 10 * HOUR_MS
+ML, BIO = ProjectId("ml"), ProjectId("bio")
+HALF = QoS(name="half", priority=1, walltime_ms=HOUR_MS, queued_per_user=9, usage_percent=50)
+
+
+def cell(name: str, ended_at_ms: int, hours: int, **changes: object) -> object:
+    held_ms = hours * HOUR_MS
+    times = {"started_at_ms": ended_at_ms - held_ms, "ended_at_ms": ended_at_ms, "held_ms": held_ms, "ran_ms": held_ms}
+    return record(name, slots=("gpu-0",), **times, **changes)
+
+
+def told(ledger: Ledger, *projects: Project) -> Scheduler:
+    settings = Settings(qos=(*DEFAULT_QOS, HALF), projects=projects)
+    scheduler = Scheduler(settings)
+    for event, at_ms in recall.past(ledger, settings, ledger.past_credits(), NOW_MS):
+        assert scheduler.step(event, at_ms) == []
+    return scheduler
+
+
+def used(scheduler: Scheduler, project: ProjectId) -> int:
+    """In thousandths of a GPU-hour, as it counts now."""
+    accounts = scheduler.state.accounts
+    return accounts.of(project).history.at(NOW_MS - (accounts.began_ms or 0)) // HOUR_MS
+
+
+def test_past_use_counts_for_half_after_a_week_and_as_its_qos_says(ledger: Ledger) -> None:
+    cells = [
+        cell("c1", NOW_MS - 7 * DAY_MS, 8),
+        cell("c2", NOW_MS - HOUR_MS, 2, qos="half", project="bio"),
+        cell("c3", NOW_MS - HOUR_MS, 4, outcome="reclaimed", refunded_ms=3 * HOUR_MS, project="bio", user="bob"),
+        cell("c4", NOW_MS - 60 * DAY_MS, 100, project="old"),
+    ]
+    ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
+    scheduler = told(ledger)
+    assert abs(used(scheduler, ML) - 4_000) < 40  # by whole hours
+    assert abs(used(scheduler, BIO) - 2_000) < 20
+    assert used(scheduler, ProjectId("old")) == 0
+    users = scheduler.state.accounts.of(BIO).users
+    assert users[UserName("ann")].history.amount == users[UserName("bob")].history.amount > 0
+
+
+def test_cpu_slots_count_where_the_pool_has_no_gpu(ledger: Ledger) -> None:
+    ledger.record([cell("c1", NOW_MS - HOUR_MS, 2, kind="cpu")], at_ms=0)  # type: ignore[list-item]
+    assert used(told(ledger), ML) > 1_900
+    ledger.record([cell("c2", NOW_MS - HOUR_MS, 2, project="bio")], at_ms=0)  # type: ignore[list-item]
+    assert used(told(ledger), ML) == 0
+
+
+def test_a_budget_has_what_was_spent_in_its_period_inside_the_project_too(ledger: Ledger) -> None:
+    midnight_ms = NOW_MS - 10 * HOUR_MS
+    cells = [
+        cell("c1", midnight_ms + HOUR_MS, 2),  # half of it was yesterday
+        cell("c2", midnight_ms + 2 * HOUR_MS, 1, project="bio"),
+        cell("c3", midnight_ms - HOUR_MS, 5),
+        cell("c4", midnight_ms + 3 * HOUR_MS, 1, outcome="reclaimed", refunded_ms=HOUR_MS),
+        cell(
+            "c5", midnight_ms + HOUR_MS, 8, outcome="reclaimed", refunded_ms=8 * HOUR_MS
+        ),  # this day pays back its own
+        cell("c6", midnight_ms + 2 * HOUR_MS, 4, refunded_ms=HOUR_MS),  # of what is in this day a quarter, too
+    ]
+    ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
+    day, week = Budget(10 * HOUR_MS, "day"), Budget(100 * HOUR_MS, "week")
+    scheduler = told(
+        ledger, Project(id=ML, budget=day), Project(id=BIO, parent=ML), Project(id=ProjectId("x"), budget=week)
+    )
+    accounts = scheduler.state.accounts
+    assert accounts.of(ML).left(NOW_MS) == 1000 * 13 * HOUR_MS // 2
+    assert accounts.of(ProjectId("x")).left(NOW_MS) == 1000 * 100 * HOUR_MS
+
+
+def test_what_comes_to_light_late_is_cut_at_the_period_for_budgets_only() -> None:
+    day = Project(id=ML, budget=Budget(HOUR_MS, "day"))
+    accounts = Accounts([day, Project(id=BIO, parent=ML)], [HALF])
+    midnight_ms = 20_000 * DAY_MS
+    late = Stretch(BIO, UserName("ann"), "half", 2000, midnight_ms - 700, midnight_ms + 300)
+    event = recall.unseen([late, late], accounts, midnight_ms + 400)
+    assert [use.amount for use in event.uses] == [1_000_000, 1_000_000]
+    assert event.spent == {ML: 2 * 600_000}
+
+
+def test_a_refund_is_cut_at_the_period_for_budgets_only_and_counts_as_its_qos_did() -> None:
+    accounts = Accounts([Project(id=ML, budget=Budget(HOUR_MS, "day")), Project(id=BIO, parent=ML)], [HALF])
+    midnight_ms = 20_000 * DAY_MS
+    lost = Stretch(BIO, UserName("ann"), "half", 2000, midnight_ms - 700, midnight_ms + 300)
+    event = recall.refunded([lost], accounts, midnight_ms + 400)
+    assert event == ev.UseRefunded((ev.PastUse(BIO, UserName("ann"), 1_000_000),), {ML: 600_000})
+
+
+def test_who_used_more_before_the_restart_comes_later(ledger: Ledger) -> None:
+    ledger.record([cell("c1", NOW_MS - HOUR_MS, 1, user="ann", project="ml")], at_ms=0)  # type: ignore[list-item]
+    scheduler = told(ledger)
+    slot = ev.Slot(SlotId("gpu-0"), "gpu", "model", 1)
+    scheduler.step(ev.AgentJoined(AgentId("a"), "a", (slot,)), NOW_MS)
+    for name in ("eve", "ann", "bob"):
+        asked = ev.RequestSubmitted(
+            RequestId(name), LeaseId(name), SessionId(name), UserName(name), ML, "interactive", 1
+        )
+        scheduler.step(asked, NOW_MS)
+    scheduler.step(ev.CellStarted(LeaseId("eve"), CellId("c")), NOW_MS)
+    (granted,) = scheduler.step(ev.LeaseEnded(LeaseId("eve")), NOW_MS + 1)
+    assert granted.lease == "bob"  # type: ignore[union-attr]
