@@ -9,20 +9,20 @@ __all__ = ["gpu", "load_ipython_extension", "unload_ipython_extension"]
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics. Nothing is connected or started before the first %%gpu."""
-    from bulletin_magic.commands.gpu_object import Work
+    from bulletin_magic.commands.gpu_object import NotebookOffload
     from bulletin_magic.commands.magics import BulletinMagics
 
     magics = BulletinMagics(shell)
     shell.register_magics(magics)
     shell.magics_manager.register_alias("GPU", "gpu", "cell")
-    Work(shell, magics).serve()
+    NotebookOffload(shell, magics).serve()
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Give the session back and take the magics away."""
-    from bulletin_magic.commands.gpu_object import Work
+    from bulletin_magic.commands.gpu_object import NotebookOffload
 
-    Work.stop(shell)
+    NotebookOffload.stop(shell)
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
         magics.leave()

@@ -11,7 +11,7 @@ from bulletin_magic.running.outcome import RemoteTraceback
 _GONE = "The frames of that cell are gone with the process it ran in. Run it again, then %debug."
 
 
-class Debugging:
+class DebugMagic:
     """Stands before the shell's own debugger."""
 
     def __init__(self, shell: InteractiveShell, open_there: Callable[[], bool]) -> None:

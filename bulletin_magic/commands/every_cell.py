@@ -20,7 +20,7 @@ _LONE = frozenset({"%%gpu", "%%GPU", "%%remote"})
 _MEANWHILE = "Meanwhile, `%gpu off` runs cells here, and `%gpu on --fallback cpu` those that the pool does not run."
 
 
-class Mode:
+class EveryCellMode:
     """Where the cells of a notebook run that do not say it themselves. IPython calls it with each cell's tree."""
 
     def __init__(self, shell: InteractiveShell) -> None:

@@ -15,33 +15,35 @@ from bulletin import offload, state
 from bulletin.errors import CannotSend
 from bulletin.offload import Gpu, Outcome, gpu
 from bulletin.state.names import CALL, OUTCOME
-from bulletin_magic.commands.options import wish_of
+from bulletin_magic.commands.options import resources_from_kwargs
 from bulletin_magic.connection.availability import may_be
-from bulletin_magic.connection.session_events import Wish
+from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.running.blocks import outline
 from bulletin_magic.running.outcome import RemoteTraceback
-from bulletin_magic.running.sweeps import Task
+from bulletin_magic.running.sweeps import SweepTask
 
 _HERE = "`with gpu:` in a module runs here, without a GPU. Put it into a cell, or @gpu above the function that has it."
 _OURS = ("bulletin.", "bulletin_magic.")
 _ARGUMENT = re.compile(r"args\[\d+\]|kwargs\['\w+'\]")
 
 
-class Runner(Protocol):
+class OffloadRunner(Protocol):
     """What runs cells of ours."""
 
-    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+    def call(self, source: str, resources: ResourceSpec, check: Callable[[state.Captured], None]) -> None:
         """Run a line of source as a cell. `check` may raise because of what would stay behind."""
 
-    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+    def run_sweep(
+        self, tasks: Sequence[SweepTask], resources: ResourceSpec, label: str, parallel: int | None
+    ) -> list[Outcome]:
         """Run tasks on places of their own; what came of each, in order."""
 
 
-class Work:
+class NotebookOffload:
     """Takes the work of this notebook, and rewrites its cells so that blocks can be taken."""
 
-    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
+    def __init__(self, shell: InteractiveShell, runner: OffloadRunner) -> None:
         self._shell, self._runner = shell, runner
         self._has_said = self._may_be = False
         self._pid = os.getpid()
@@ -50,7 +52,7 @@ class Work:
         """Begin. The notebook has `gpu`, unless it has such a name."""
         self.stop(self._shell)
         shell: Any = self._shell
-        self._shell.ast_transformers.append(_Rewriter(self._shell))
+        self._shell.ast_transformers.append(_GpuBlockTransformer(self._shell))
         if "gpu" not in self._shell.user_ns:
             shell.push({"gpu": gpu}, interactive=False)
         offload.serve(self)
@@ -58,7 +60,7 @@ class Work:
     @staticmethod
     def stop(shell: InteractiveShell) -> None:
         """Take nothing any more."""
-        shell.ast_transformers[:] = [one for one in shell.ast_transformers if not isinstance(one, _Rewriter)]
+        shell.ast_transformers[:] = [one for one in shell.ast_transformers if not isinstance(one, _GpuBlockTransformer)]
         offload.serve(None)
 
     @property
@@ -69,7 +71,7 @@ class Work:
 
     def check(self, options: Mapping[str, object]) -> None:
         """Raise BadOption if these are not options of %%gpu."""
-        wish_of(options)
+        resources_from_kwargs(options)
 
     def run(self, work: Callable[[], object], options: Mapping[str, object], *, is_block: bool) -> object:
         """Run it on the pool, as a cell that calls it; its result. See `offload.Taker`."""
@@ -86,7 +88,7 @@ class Work:
 
         namespace[CALL] = work
         try:
-            self._runner.call(f"{OUTCOME} = {waits}{CALL}()", wish_of(options), check)
+            self._runner.call(f"{OUTCOME} = {waits}{CALL}()", resources_from_kwargs(options), check)
             return namespace.get(OUTCOME)
         except BaseException as error:
             failed: Any = error
@@ -106,10 +108,10 @@ class Work:
         parallel: int | None,
     ) -> list[Outcome]:
         """Run it for each item; see `offload.Taker`."""
-        wish = wish_of({"qos": "batch", **options})
+        resources = resources_from_kwargs({"qos": "batch", **options})
         source = f"{OUTCOME} = {CALL}()"
-        tasks = [Task(source, {CALL: _bound(function, item)}, OUTCOME) for item in items]
-        return self._runner.spread(tasks, wish, "gpu.map", parallel)
+        tasks = [SweepTask(source, {CALL: _bound(function, item)}, OUTCOME) for item in items]
+        return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)
 
     def ran_here(self) -> None:
         """Say once that a block was not taken."""
@@ -162,7 +164,7 @@ def _way_here(at: TracebackType | None) -> list[TracebackType]:
     return way
 
 
-class _Rewriter(ast.NodeTransformer):
+class _GpuBlockTransformer(ast.NodeTransformer):
     """What IPython calls with each cell's tree."""
 
     def __init__(self, shell: InteractiveShell) -> None:

@@ -17,25 +17,26 @@ from bulletin.errors import BadOption
 from bulletin.offload import Outcome, is_off
 from bulletin.state import modules
 from bulletin_magic.commands import completion
-from bulletin_magic.commands.debug_magic import Debugging
-from bulletin_magic.commands.every_cell import Mode
+from bulletin_magic.commands.debug_magic import DebugMagic
+from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.gpu_line import GpuLine
-from bulletin_magic.commands.off_mode import OFF, RanHere, each_here
-from bulletin_magic.commands.options import Options, parse
-from bulletin_magic.connection.session_events import Pictured, Wish
-from bulletin_magic.output.late_output import Echoes
-from bulletin_magic.output.missed_output import Returning
+from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell, each_here
+from bulletin_magic.commands.options import CellOptions, parse
+from bulletin_magic.connection.deliveries import PoolStatus
+from bulletin_magic.connection.resource_spec import ResourceSpec
+from bulletin_magic.output.late_output import LateOutput
+from bulletin_magic.output.missed_output import MissedOutputNotifier
 from bulletin_magic.output.notes import show_note
-from bulletin_magic.output.output_history import Shown
-from bulletin_magic.output.receipts import Receipt, Receipts
-from bulletin_magic.output.widget_comms import Comms
-from bulletin_magic.running.background import Background, Backgrounds
+from bulletin_magic.output.output_history import OutputHistory
+from bulletin_magic.output.receipts import Receipt, ReceiptList
+from bulletin_magic.output.widget_comms import WidgetComms
+from bulletin_magic.running.background import BackgroundCell, BackgroundCells
 from bulletin_magic.running.fallback import NEVER_BEGAN, describe_fallback, run_here
-from bulletin_magic.running.foreground import Foreground
-from bulletin_magic.running.kernel_activity import Activity
-from bulletin_magic.running.kernel_shutdown import Ending
-from bulletin_magic.running.pool_client import Pool
-from bulletin_magic.running.sweeps import Spread, Task, names_of
+from bulletin_magic.running.foreground import ForegroundRunner
+from bulletin_magic.running.kernel_activity import KernelActivity
+from bulletin_magic.running.kernel_shutdown import KernelShutdown
+from bulletin_magic.running.pool_client import PoolClient
+from bulletin_magic.running.sweeps import Sweep, SweepTask, names_of
 
 _HELP = frozenset({"--help", "-h"})
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
@@ -92,14 +93,16 @@ class BulletinMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell)
         self._shell = shell
-        self._every_cell, self._receipts = Mode(shell), Receipts()
-        self._comms = Comms(shell, self._bring)
-        self._shown = Shown(shell, lambda: self.keep_shown_mb * 1_000_000)
-        self._returning = Returning(shell, self._shown)
-        echoes = Echoes(shell, self._comms, self._shown.take_late)
-        self._ending = Ending(shell, self)
-        self._pool = Pool(shell, self._comms, echoes, self._ending, lambda: Activity(shell, self.activity_every_s))
-        self._foreground = Foreground(
+        self._every_cell, self._receipts = EveryCellMode(shell), ReceiptList()
+        self._comms = WidgetComms(shell, self._bring)
+        self._shown = OutputHistory(shell, lambda: self.keep_shown_mb * 1_000_000)
+        self._returning = MissedOutputNotifier(shell, self._shown)
+        echoes = LateOutput(shell, self._comms, self._shown.take_late)
+        self._ending = KernelShutdown(shell, self)
+        self._pool = PoolClient(
+            shell, self._comms, echoes, self._ending, lambda: KernelActivity(shell, self.activity_every_s)
+        )
+        self._foreground = ForegroundRunner(
             shell,
             self._pool,
             echoes,
@@ -108,7 +111,7 @@ class BulletinMagics(Magics):
             take_receipt=self._take_receipt,
             shown=self._shown,
         )
-        self._backgrounds = Backgrounds(shell, self._pool.connect_apart, self._comms, self._shown)
+        self._backgrounds = BackgroundCells(shell, self._pool.connect_apart, self._comms, self._shown)
         self._line = GpuLine(
             shell,
             self._pool,
@@ -119,7 +122,7 @@ class BulletinMagics(Magics):
             self._shown,
             self._comms,
         )
-        self._debugging = Debugging(shell, self._foreground.debug)
+        self._debugging = DebugMagic(shell, self._foreground.debug)
         self._debugging.serve()
         self._every_cell.serve()
         self._ending.serve(self._detach)
@@ -132,7 +135,7 @@ class BulletinMagics(Magics):
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
-    def cell(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
+    def cell(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run this cell on a GPU of the pool, as if it ran here.
 
         The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
@@ -170,13 +173,13 @@ class BulletinMagics(Magics):
         """
         return self._run(line, cell, "%%gpu")
 
-    def _run(self, line: str, cell: str, magic: str) -> Background | RanHere | list[object] | None:
+    def _run(self, line: str, cell: str, magic: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run a cell with a line of options; `magic` is what the user wrote before them."""
         if line.strip() in _HELP:
             print(inspect.cleandoc(BulletinMagics.cell.__doc__ or ""))  # noqa: T201 - asked for
             return None
         options = parse(line)
-        wish = options.wish
+        resources = options.resources
         if not cell.strip():
             show_note(self._shell, "The cell is empty: nothing was run.")
             return None
@@ -184,18 +187,18 @@ class BulletinMagics(Magics):
             show_note(self._shell, OFF)
             return None
         if options.is_plan:
-            self._line.plan(cell, wish)
+            self._line.plan(cell, resources)
             return None
         if is_off() and not options.each:
             return self._run_off(cell, options)
         if options.is_background:
-            started = self._backgrounds.start(cell, options.name, wish)
+            started = self._backgrounds.start(cell, options.name, resources)
             return None if options.name else started
         if options.each:
-            return self._each(cell, options.each, wish, magic)
+            return self._each(cell, options.each, resources, magic)
         with self._foreground.alone():
             try:
-                ran = self._foreground.run(cell, wish, max_wait_ms=options.max_wait_ms)
+                ran = self._foreground.run(cell, resources, max_wait_ms=options.max_wait_ms)
             except NEVER_BEGAN as error:
                 if not options.fallback:
                     raise self._every_cell.advise(error, cell) from None
@@ -207,18 +210,18 @@ class BulletinMagics(Magics):
         run_here(self._shell, cell, lines_above=0 if self._every_cell.sends(cell) else 1)
         return None
 
-    def _run_off(self, cell: str, options: Options) -> RanHere | None:
+    def _run_off(self, cell: str, options: CellOptions) -> LocalBackgroundCell | None:
         """Run the cell here, for Bulletin is off."""
         if not options.is_background:
             run_here(self._shell, cell, lines_above=1)
             return None
-        ran = RanHere(options.name, cell, self._shell)
+        ran = LocalBackgroundCell(options.name, cell, self._shell)
         if options.name is None:
             return ran
         self._shell.user_ns[options.name] = ran
         return None
 
-    def _each(self, cell: str, name: str, wish: Wish, magic: str) -> list[object]:
+    def _each(self, cell: str, name: str, resources: ResourceSpec, magic: str) -> list[object]:
         """Run the cell for each element of a variable: its last line's values, and errors in their places."""
         if name not in self._shell.user_ns:
             raise BadOption(f"The option --each of %%gpu: there is no variable {name!r}.")
@@ -226,9 +229,9 @@ class BulletinMagics(Magics):
             elements = list(self._shell.user_ns[name])
         except TypeError:
             raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
-        tasks = [Task(cell, names_of(element), None) for element in elements]
-        words = f"{magic} --each {name}"
-        outcomes = each_here(tasks, self._shell) if is_off() else self.spread(tasks, wish, words, None)
+        tasks = [SweepTask(cell, names_of(element), None) for element in elements]
+        label = f"{magic} --each {name}"
+        outcomes = each_here(tasks, self._shell) if is_off() else self.run_sweep(tasks, resources, label, None)
         failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
         if failed:
             number, first = failed[0]
@@ -237,23 +240,25 @@ class BulletinMagics(Magics):
             show_note(self._shell, f"{text}: {said}. The errors stand in their places.")
         return [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
 
-    def spread(self, tasks: Sequence[Task], wish: Wish, words: str, parallel: int | None) -> list[Outcome]:
+    def run_sweep(
+        self, tasks: Sequence[SweepTask], resources: ResourceSpec, label: str, parallel: int | None
+    ) -> list[Outcome]:
         """Run tasks on places of their own; what came of each, in order."""
         if not tasks:
             return []
         if parallel is None:
             looked = self._pool.look()
-            parallel = len(looked.picture.slots) if isinstance(looked, Pictured) else 1
-        activity = Activity(self._shell, self.activity_every_s)
-        spread = Spread(self._shell, self._pool.connect_apart, wish, words, activity, self._shown)
-        return spread.run(tasks, max(1, parallel))
+            parallel = len(looked.picture.slots) if isinstance(looked, PoolStatus) else 1
+        activity = KernelActivity(self._shell, self.activity_every_s)
+        sweep = Sweep(self._shell, self._pool.connect_apart, resources, label, activity, self._shown)
+        return sweep.run(tasks, max(1, parallel))
 
-    def call(self, source: str, wish: Wish, check: Callable[[state.Captured], None]) -> None:
+    def call(self, source: str, resources: ResourceSpec, check: Callable[[state.Captured], None]) -> None:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
 
         `check` may raise because of what would stay behind.
         """
-        self._foreground.call(source, wish, check)
+        self._foreground.call(source, resources, check)
 
     @line_magic("gpu")  # type: ignore[arg-type]  # see above
     def line(self, line: str) -> None:
@@ -282,7 +287,7 @@ class BulletinMagics(Magics):
             self._line.run(line)
 
     @cell_magic("remote")  # type: ignore[arg-type]  # see above
-    def remote(self, line: str, cell: str) -> Background | RanHere | list[object] | None:
+    def remote(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run this cell on the pool without a GPU: `%%gpu --gpus 0`. It takes the other options of %%gpu."""
         if re.search(r"(^|\s)--gpus\b", line):
             raise BadOption("%%remote asks for no GPU. To have some, start the cell with %%gpu.")

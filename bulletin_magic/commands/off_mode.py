@@ -11,14 +11,14 @@ from bulletin.offload import Outcome, is_off
 from bulletin_magic.commands.options import parse
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.running.fallback import value_here
-from bulletin_magic.running.sweeps import Task
+from bulletin_magic.running.sweeps import SweepTask
 
 OFF = "Bulletin is off in this notebook (BULLETIN=off): all its cells run here."
 _MAGICS = frozenset({"%%gpu", "%%GPU", "%%remote"})
 _ABSENT = object()
 
 
-class RanHere:
+class LocalBackgroundCell:
     """A background cell that ran in the notebook at once: what `%%gpu --background` leaves, with its end known."""
 
     def __init__(self, name: str | None, cell: str, shell: InteractiveShell) -> None:
@@ -66,7 +66,7 @@ class RanHere:
         return self.status
 
 
-def each_here(tasks: Sequence[Task], shell: InteractiveShell) -> list[Outcome]:
+def each_here(tasks: Sequence[SweepTask], shell: InteractiveShell) -> list[Outcome]:
     """Run tasks of `--each` one after the other; the names that they bind are theirs alone."""
     outcomes = []
     for task in tasks:

@@ -10,7 +10,7 @@ from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
 from bulletin.units import parse_duration_ms, parse_size
 from bulletin.wire.messages import TEXT_LIMIT
-from bulletin_magic.connection.session_events import Wish
+from bulletin_magic.connection.resource_spec import ResourceSpec
 
 _DIGITS = 4
 _MOST_BYTES = 2**50
@@ -93,7 +93,7 @@ def _name(text: str) -> str:
     return text
 
 
-#: Options of the cell's way, which no lease depends on: as above, with fields of `Options`.
+#: Options of the cell's way, which no lease depends on: as above, with fields of `CellOptions`.
 WAYS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--max-wait": ("max_wait_ms", _wait),
     "--fallback": ("fallback", _cpu),
@@ -105,10 +105,10 @@ FLAGS = {"--plan": "shows what would be sent, and runs nothing"}
 BACKGROUND = "--background"
 
 
-class Options(NamedTuple):
+class CellOptions(NamedTuple):
     """What an option line asks for."""
 
-    wish: Wish
+    resources: ResourceSpec
     #: Only say what would be sent.
     is_plan: bool = False
     #: For how long the cell may stand in the queue; None is for ever.
@@ -123,7 +123,7 @@ class Options(NamedTuple):
     name: str | None = None
 
 
-def parse(line: str) -> Options:
+def parse(line: str) -> CellOptions:
     """What an option line such as `--gpus 2 --time "30 min"` asks for.
 
     Raises
@@ -168,7 +168,7 @@ def parse(line: str) -> Options:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
     if is_background or "each" in ways:
         fields.setdefault("qos", "batch")
-    return Options(Wish(**fields), is_plan="--plan" in flags, is_background=is_background, **ways)
+    return CellOptions(ResourceSpec(**fields), is_plan="--plan" in flags, is_background=is_background, **ways)
 
 
 def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
@@ -178,7 +178,7 @@ def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
         raise BadOption(f"The option {name} of %%gpu: {_sentence(str(error))}") from None
 
 
-def wish_of(options: Mapping[str, object]) -> Wish:
+def resources_from_kwargs(options: Mapping[str, object]) -> ResourceSpec:
     """What options say as Python writes them: `gpu(gpus=2, time="1 h")`.
 
     Raises
@@ -192,7 +192,7 @@ def wish_of(options: Mapping[str, object]) -> Wish:
             raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, for whole cells.")
     return parse(
         " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
-    ).wish
+    ).resources
 
 
 def _not_an_option(name: str, before: tuple[str, str] | None) -> str:

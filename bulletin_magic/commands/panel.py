@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bulletin.units import show_duration, show_size
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
-from bulletin_magic.connection.session_events import Pictured
+from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count, ordinal
 from bulletin_magic.output.receipts import Receipt, describe_place, line
@@ -17,7 +17,7 @@ _WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
 
 
 def panel(
-    pictured: Pictured, place: str, mode: str | None, receipts: Sequence[Receipt], meanwhile: Sequence[str] = ()
+    pictured: PoolStatus, place: str, mode: str | None, receipts: Sequence[Receipt], meanwhile: Sequence[str] = ()
 ) -> dict[str, str]:
     """The panel as a bundle of MIME types.
 
@@ -30,28 +30,28 @@ def panel(
     return {"text/plain": "\n".join(text), "text/html": _html(pictured, [*_about(pictured, place), *own], last)}
 
 
-def describe_pool(pictured: Pictured, place: str) -> str:
+def describe_pool(pictured: PoolStatus, place: str) -> str:
     """A few lines of text about the pool and the lease."""
     return "\n".join([*_about(pictured, place), *_listed(pictured)])
 
 
-def _about(pictured: Pictured, place: str) -> Iterator[str]:
+def _about(pictured: PoolStatus, place: str) -> Iterator[str]:
     picture = pictured.picture
     states = Counter(slot.state for slot in picture.slots)
     counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
     total = f"{len(picture.slots)} {picture.slot_word}{'' if len(picture.slots) == 1 else 's'}"
-    held = describe_place(pictured.where) if pictured.where else f"no {picture.slot_word}"
+    held = describe_place(pictured.lease) if pictured.lease else f"no {picture.slot_word}"
     yield f"The pool {place}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
     yield f"This notebook holds {held}{_quota_of(pictured)}."
 
 
-def _quota_of(pictured: Pictured) -> str:
-    if pictured.where is None or pictured.where.is_in_quota is None:
+def _quota_of(pictured: PoolStatus) -> str:
+    if pictured.lease is None or pictured.lease.is_in_quota is None:
         return ""
-    return ", in quota" if pictured.where.is_in_quota else ", borrowed: it goes back when its owner needs it"
+    return ", in quota" if pictured.lease.is_in_quota else ", borrowed: it goes back when its owner needs it"
 
 
-def _own(pictured: Pictured, mode: str | None) -> Iterator[str]:
+def _own(pictured: PoolStatus, mode: str | None) -> Iterator[str]:
     if mode is not None:
         yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
     project = pictured.picture.project
@@ -68,7 +68,7 @@ def _project(project: ProjectPicture, slot_word: str) -> str:
     return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}{hours}."
 
 
-def _listed(pictured: Pictured) -> Iterator[str]:
+def _listed(pictured: PoolStatus) -> Iterator[str]:
     picture = pictured.picture
     yield from (f"  {_slot(slot)}" for slot in picture.slots)
     if picture.waiting:
@@ -89,7 +89,7 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
     return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
 
 
-def _html(pictured: Pictured, sentences: Sequence[str], last: Sequence[str]) -> str:
+def _html(pictured: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> str:
     picture = pictured.picture
     slots = [
         (slot.node, slot.name, slot.state, slot.user or "", show_size(slot.memory_bytes) if slot.memory_bytes else "")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from bulletin.state.plan import Fate, Plan, Row
 from bulletin.units import show_size
 from bulletin.wire.messages import Picture
-from bulletin_magic.connection.session_events import Where, Wish
+from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count
 from bulletin_magic.output.receipts import describe_place
@@ -53,15 +53,15 @@ def _sentences(plan: Plan) -> Iterator[str]:
         yield f"None of your variables would be sent, only {rest}."
 
 
-def describe_wait(picture: Picture, where: Where | None, wish: Wish) -> str:
-    """Whether the cell would run at once, as far as a picture of the pool shows. `where` is what it would run on."""
-    if where is not None:
-        return f"This notebook holds {describe_place(where)}: the cell would run there at once."
-    word, wanted = picture.slot_word, max(1, wish.gpus)
+def describe_wait(picture: Picture, lease: LeaseInfo | None, resources: ResourceSpec) -> str:
+    """Whether the cell would run at once, as far as a picture of the pool shows. `lease` is what it would run on."""
+    if lease is not None:
+        return f"This notebook holds {describe_place(lease)}: the cell would run there at once."
+    word, wanted = picture.slot_word, max(1, resources.gpus)
     if picture.waiting:
         waiting = len(picture.waiting)
         return f"1 cell waits for a {word}." if waiting == 1 else f"{waiting} cells wait for a {word}."
-    if wish.gpu_type or wish.gpu_memory_bytes or wish.cpus or wish.memory_bytes:
+    if resources.gpu_type or resources.gpu_memory_bytes or resources.cpus or resources.memory_bytes:
         return "Nobody waits. Whether what the cell asks for beside its GPUs is free shows when it is run."
     needed = f"{count(wanted, word)} {'is' if wanted == 1 else 'are'}"
     free = Counter(slot.node for slot in picture.slots if slot.state == "free")

@@ -12,7 +12,7 @@ from bulletin.state.names import OUTCOME
 from bulletin.state.report import path_to
 from bulletin.units import show_size
 from bulletin_magic.commands.push_and_reset import are, listed
-from bulletin_magic.connection.session_events import Finished
+from bulletin_magic.connection.deliveries import CellFinished
 
 _REASONS = "__import__('bulletin.state.stays', fromlist=['reasons']).reasons"
 #: What pickle says of a type, and our reducers of a value.
@@ -54,7 +54,7 @@ def describe_here(names: Sequence[str]) -> str:
     return f"{listed(names)} {are(names)} in the notebook already."
 
 
-def describe_pulled(names: Sequence[str], stayed: Sequence[Stayed], finished: Finished) -> list[str]:
+def describe_pulled(names: Sequence[str], stayed: Sequence[Stayed], finished: CellFinished) -> list[str]:
     """What came of it: a line for what is here now, and one for each variable that is not, with why."""
     kept = {one.name: one for one in reversed(stayed)}
     here, lines = [name for name in names if name not in kept], []

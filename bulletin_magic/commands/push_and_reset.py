@@ -8,7 +8,7 @@ from bulletin.errors import BadOption, CannotSend
 from bulletin.state.holdings import Holdings, Home
 from bulletin.state.names import is_users
 from bulletin.units import show_size
-from bulletin_magic.connection.session_events import Finished
+from bulletin_magic.connection.deliveries import CellFinished
 
 
 def variables(line: str, verb: str, namespace: Mapping[str, object]) -> list[str]:
@@ -39,7 +39,7 @@ def refuse_stayed(names: Sequence[str]) -> Callable[[state.Captured], None]:
     return check
 
 
-def describe_pushed(names: Sequence[str], finished: Finished) -> str:
+def describe_pushed(names: Sequence[str], finished: CellFinished) -> str:
     """What came of it, in a line."""
     return f"{listed(names)} {are(names)} on the pool now; {show_size(finished.sent_bytes)} were sent."
 

@@ -2,7 +2,7 @@
 
 from bulletin.state.holdings import Holding, Holdings, Home
 from bulletin.units import show_size
-from bulletin_magic.connection.session_events import Where
+from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output import text_table
 from bulletin_magic.output.receipts import describe_place
 
@@ -11,13 +11,13 @@ _FIGURES = {2}
 _SAID = {Home.BOTH: "in the notebook and on the pool", Home.THERE: "only on the pool, for %%gpu cells to use"}
 
 
-def describe_holdings(held: Holdings, where: Where | None, doubt: str) -> dict[str, str]:
+def describe_holdings(held: Holdings, lease: LeaseInfo | None, doubt: str) -> dict[str, str]:
     """A table and sentences, as a bundle of MIME types. `doubt` says why it may not be so any more; empty if it is."""
     shown = [value for value in held.values if value.home is not Home.GONE]
     gone = [value for value in held.values if value.home is Home.GONE]
     below = []
     if shown or held.nameless:
-        place = describe_place(where) if where is not None else "the pool"
+        place = describe_place(lease) if lease is not None else "the pool"
         arrays = f": {show_size(held.array_bytes)} of arrays in all" if held.array_bytes else ""
         below.append(f"{place[0].upper()}{place[1:]} has these as the last %%gpu cell left them{arrays}.")
     else:

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.connection.cell_run import Trip, printed
+from bulletin_magic.connection.cell_run import CellRun, printed
+from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
-    Action,
     AgentConnected,
     ConnectAgent,
     DropAgent,
-    Overhear,
-    ToAgent,
-    Where,
-    Wish,
+    SendToAgent,
+    SessionAction,
+    ShowLateOutput,
 )
 
 IDLE_PING_MS = 10_000
@@ -30,10 +29,10 @@ ECHO_MS = 1_000
 class AgentSide:
     """The conversation with an agent, about one lease at most. Without one, what it is asked to say is not said."""
 
-    def __init__(self, act: Callable[[Action], None]) -> None:
+    def __init__(self, act: Callable[[SessionAction], None]) -> None:
         self._act = act
         self._lease: say.Granted | None = None
-        self._wish = Wish()
+        self._resources = ResourceSpec()
         #: The shared memory between this kernel and the executor, where they are on one host.
         self.rings = AgentConnected()
         self._is_connected = False
@@ -58,13 +57,13 @@ class AgentSide:
         """Whether this is the lease that is held."""
         return self._lease is not None and self._lease.lease == lease
 
-    def where(self, slot_word: str) -> Where | None:
+    def lease_info(self, slot_word: str) -> LeaseInfo | None:
         """The lease for people."""
         lease = self._lease
         if lease is None:
             return None
-        return Where(
-            lease=lease.lease,
+        return LeaseInfo(
+            lease_id=lease.lease,
             node=lease.node,
             slots=lease.slots,
             slot_word=slot_word,
@@ -73,32 +72,32 @@ class AgentSide:
             sizes=lease.sizes,
         )
 
-    def fits(self, wish: Wish) -> bool:
+    def fits(self, resources: ResourceSpec) -> bool:
         """Whether the lease is one that this wish would get."""
         # A walltime too: the lease's holds for each of its cells, and would stop one too early or too late.
-        return self._lease is not None and wish.is_like(self._wish)
+        return self._lease is not None and resources.is_like(self._resources)
 
     # --- the life of the lease
 
-    def take(self, lease: say.Granted, wish: Wish, now_ms: int) -> None:
+    def take(self, lease: say.Granted, resources: ResourceSpec, now_ms: int) -> None:
         """The lease is ours: connect to its agent."""
-        self._lease, self._wish, self._late_seen = lease, wish, 0
+        self._lease, self._resources, self._late_seen = lease, resources, 0
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
 
-    def connected(self, connected: AgentConnected, trip: Trip | None, now_ms: int) -> None:
+    def connected(self, connected: AgentConnected, run: CellRun | None, now_ms: int) -> None:
         """There is a socket: show the ticket."""
         if self._lease is not None and not self._is_connected:
             self.rings, self._is_connected = connected, True
-            self.attach(trip, now_ms)
+            self.attach(run, now_ms)
 
-    def attach(self, trip: Trip | None, now_ms: int) -> None:
+    def attach(self, run: CellRun | None, now_ms: int) -> None:
         """Show the ticket. After a broken link also: which cell is ours, and what of it arrived."""
         if self._lease is None or not self._is_connected:
             return
         self.is_attached, self._attach_ms = False, now_ms
-        shipped = trip if trip is not None and (trip.is_shipped or trip.asked.joins) else None
+        shipped = run if run is not None and (run.is_shipped or run.asked.joins) else None
         attach = say.Attach(
             protocol=say.PROTOCOL,
             lease=self._lease.lease,
@@ -122,13 +121,13 @@ class AgentSide:
         """A cell that has ended goes on to print."""
         if self._lease is not None and output.seq > self._late_seen:
             self._late_seen = output.seq
-            self._act(Overhear(output.cell, printed(output, blobs)))
+            self._act(ShowLateOutput(output.cell, printed(output, blobs)))
         self.say(say.Seen(cell=output.cell, seq=self._late_seen, late=True))
 
-    def forgotten(self, trip: Trip | None, now_ms: int) -> None:
+    def forgotten(self, run: CellRun | None, now_ms: int) -> None:
         """The connection broke and came back, and the agent does not know it: show the ticket again."""
         if self.is_attached or now_ms - self._attach_ms >= ECHO_MS:
-            self.attach(trip, now_ms)
+            self.attach(run, now_ms)
 
     def leave(self, *, keeps_cell: bool = False) -> None:
         """Give the lease back, if there is one, or leave it to the cell that runs there."""
@@ -145,7 +144,7 @@ class AgentSide:
     def say(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
         """Send a message, where there is a connection."""
         if self._is_connected:
-            self._act(ToAgent(message, blobs))
+            self._act(SendToAgent(message, blobs))
 
     # --- time
 
@@ -167,11 +166,11 @@ class AgentSide:
             self.rest(now_ms)
             self.say(say.Ping())
 
-    def pulse(self, trip: Trip, now_ms: int) -> None:
+    def pulse(self, run: CellRun, now_ms: int) -> None:
         """Ask whether it is there. Once a second while a cell is under way."""
         self.say(say.Ping())
         if not self.is_attached and now_ms - self._attach_ms >= REPEAT_MS:
-            self.attach(trip, now_ms)
+            self.attach(run, now_ms)
 
     def is_silent(self, now_ms: int) -> bool:
         """Whether an agent that should have answered has not."""

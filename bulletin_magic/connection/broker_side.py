@@ -12,7 +12,8 @@ from bulletin.errors import (
     Refused as RefusedError,
 )
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import Action, Deliver, Failed, ToBroker, Waiting
+from bulletin_magic.connection.deliveries import QueuePosition, RequestFailed
+from bulletin_magic.connection.session_events import Deliver, SendToBroker, SessionAction
 
 #: What an unanswered Unknown may still be the answer to.
 ECHO_MS = 1_000
@@ -24,10 +25,10 @@ GREET_AGAIN_MS = 1_500
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-News = say.Granted | say.Revoked | say.Refused | say.Picture | say.Found | BulletinError
+BrokerNews = say.Granted | say.Revoked | say.Refused | say.Picture | say.Found | BulletinError
 
 
-class Standing(Enum):
+class BrokerStanding(Enum):
     """How well the broker knows us. GREETING: a Hello is on its way."""
 
     STRANGE, GREETING, KNOWN = range(3)
@@ -37,12 +38,12 @@ class BrokerSide:
     """The conversation with the broker: at most one request and one look at the pool at a time."""
 
     def __init__(
-        self, hello: say.Hello, place: str, act: Callable[[Action], None], note: Callable[[str], None]
+        self, hello: say.Hello, place: str, act: Callable[[SessionAction], None], note: Callable[[str], None]
     ) -> None:
         """`place` says to the user where the broker should be; `note` says each sentence once in a cell."""
         self._hello, self._place, self._act, self._note = hello, place, act, note
         self.slot_word = "GPU"
-        self._standing, self._was_welcome = Standing.STRANGE, False
+        self._standing, self._was_welcome = BrokerStanding.STRANGE, False
         self._hello_ms = self._heard_ms = 0
         self._request: say.Submit | say.Join | None = None
         #: When the request was sent, or the broker spoke of it last.
@@ -73,31 +74,31 @@ class BrokerSide:
     def ask(self, request: say.Submit | say.Join, now_ms: int) -> None:
         """Ask for a lease until it is granted or refused; greet first where we are not known."""
         self._request, self._request_ms = request, now_ms
-        if self._standing is Standing.KNOWN:
+        if self._standing is BrokerStanding.KNOWN:
             self._say(request)
             return
         if not self._was_welcome:
             self._greet_by_ms = now_ms + (GREET_AGAIN_MS if self._was_given_up else GREET_MS)
-        if self._standing is Standing.STRANGE:
+        if self._standing is BrokerStanding.STRANGE:
             self._greet(now_ms)
 
     def withdraw(self) -> None:
         """The request, if there is one, is no longer wanted."""
-        if self._request is not None and self._standing is Standing.KNOWN:
+        if self._request is not None and self._standing is BrokerStanding.KNOWN:
             self._say(say.Withdraw(request=self._request.request))
         self._forget_request()
 
     def look(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
         """Ask for a picture of the pool, or for the cells that it has."""
         self._look_by_ms, self._question = now_ms + LOOK_MS, question or say.Look()
-        if self._standing is Standing.KNOWN:
+        if self._standing is BrokerStanding.KNOWN:
             self._say(self._question)
-        elif self._standing is Standing.STRANGE:
+        elif self._standing is BrokerStanding.STRANGE:
             self._greet(now_ms)
 
     # --- what the broker says
 
-    def hear(self, message: say.ToKernel, now_ms: int) -> News | None:
+    def hear(self, message: say.ToKernel, now_ms: int) -> BrokerNews | None:
         """Take a message in; what concerns the cell or the lease is returned."""
         self._heard_ms, self._was_given_up = now_ms, False
         news = self._understand(message, now_ms)
@@ -108,7 +109,7 @@ class BrokerSide:
         """The broker is broken or of another version."""
         return self._refuse(MalformedMessage(problem))
 
-    def _understand(self, message: say.ToKernel, now_ms: int) -> News | None:
+    def _understand(self, message: say.ToKernel, now_ms: int) -> BrokerNews | None:
         match message:
             case say.Welcome():
                 self._welcome(message, now_ms)
@@ -145,8 +146,8 @@ class BrokerSide:
         return None
 
     def _welcome(self, welcome: say.Welcome, now_ms: int) -> None:
-        was_known = self._standing is Standing.KNOWN
-        self._standing, self._was_welcome, self.slot_word = Standing.KNOWN, True, welcome.slot_word
+        was_known = self._standing is BrokerStanding.KNOWN
+        self._standing, self._was_welcome, self.slot_word = BrokerStanding.KNOWN, True, welcome.slot_word
         self._greet_by_ms = None
         if was_known:
             return  # the answer to an earlier Hello that was said again
@@ -161,14 +162,14 @@ class BrokerSide:
             self._note(f"The pool's broker was restarted; your cell {what}.")
 
     def _forgotten(self, now_ms: int) -> None:
-        if self._standing is Standing.GREETING and now_ms - self._hello_ms < ECHO_MS:
+        if self._standing is BrokerStanding.GREETING and now_ms - self._hello_ms < ECHO_MS:
             return  # an answer to what was sent before the Hello
-        if self._standing is Standing.KNOWN and self._is_cell_under_way and self._was_heard_in_cell:
+        if self._standing is BrokerStanding.KNOWN and self._is_cell_under_way and self._was_heard_in_cell:
             self._was_restarted = True
         self._greet(now_ms)
 
     def _refused(self, refused: say.Refused) -> BulletinError | None:
-        self._standing = Standing.STRANGE
+        self._standing = BrokerStanding.STRANGE
         if self._is_cell_under_way and self._request is None:
             self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")
         is_about_us = refused.code == NotAllowedError.code
@@ -178,14 +179,14 @@ class BrokerSide:
         """There is no talking with this broker: neither a request nor a picture will come of it."""
         if self._look_by_ms is not None:
             self._look_by_ms = None
-            self._act(Deliver(Failed(error)))
+            self._act(Deliver(RequestFailed(error)))
         if self._request is None:
             return None
         self._forget_request()
         return error
 
     def _tell_queue(self, request: say.Submit, queued: say.Queued) -> None:
-        waiting = Waiting(
+        waiting = QueuePosition(
             position=queued.position,
             reason=queued.reason,
             wait_ms=queued.wait_ms,
@@ -201,21 +202,21 @@ class BrokerSide:
         """What has waited too long for an answer. An error is for the cell that asked."""
         if self._look_by_ms is not None and self._look_by_ms <= now_ms:
             self._look_by_ms = None
-            self._act(Deliver(Failed(self._no_answer())))
+            self._act(Deliver(RequestFailed(self._no_answer())))
         if self._greet_by_ms is not None and self._greet_by_ms <= now_ms:
-            self._standing, self._was_given_up = Standing.STRANGE, True
+            self._standing, self._was_given_up = BrokerStanding.STRANGE, True
             self._forget_request()
             return self._no_answer()
         return None
 
     def pulse(self, now_ms: int) -> None:
         """Ask whether it is there. Once a second while a cell is under way."""
-        if self._standing is Standing.KNOWN:
+        if self._standing is BrokerStanding.KNOWN:
             self._say(say.Ping())
             if self._request is not None and now_ms - self._request_ms >= REPEAT_MS:
                 self._request_ms = now_ms
                 self._say(self._request)
-        elif self._standing is Standing.STRANGE or now_ms - self._hello_ms >= REPEAT_MS:
+        elif self._standing is BrokerStanding.STRANGE or now_ms - self._hello_ms >= REPEAT_MS:
             self._greet(now_ms)
         if now_ms - self._heard_ms >= SILENT_MS and self._was_welcome:
             what = "waits until it does" if self._request is not None else "goes on"
@@ -230,7 +231,7 @@ class BrokerSide:
         self._request = self._greet_by_ms = None
 
     def _greet(self, now_ms: int) -> None:
-        self._standing, self._hello_ms = Standing.GREETING, now_ms
+        self._standing, self._hello_ms = BrokerStanding.GREETING, now_ms
         self._say(self._hello)
 
     def _no_answer(self) -> NoPool:
@@ -239,4 +240,4 @@ class BrokerSide:
         )
 
     def _say(self, message: say.FromKernel) -> None:
-        self._act(ToBroker(message))
+        self._act(SendToBroker(message))

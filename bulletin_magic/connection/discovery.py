@@ -13,7 +13,7 @@ from bulletin.wire.keys import Connection, read_private
 from bulletin_magic.connection import own_pool
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PoolAddress(msgspec.Struct, frozen=True, kw_only=True):
     """A pool, and how to say which one it is."""
 
     connection: Connection
@@ -23,10 +23,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     is_own: bool = False
 
 
-def from_file(path: Path) -> Place:
+def from_file(path: Path) -> PoolAddress:
     """The pool of a connection file. Raises NoPool if there is no such file or it cannot be used."""
     try:
-        return Place(connection=read_private(path, Connection), words=f"of {path}")
+        return PoolAddress(connection=read_private(path, Connection), words=f"of {path}")
     except OSError as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         raise NoPool(
@@ -36,7 +36,7 @@ def from_file(path: Path) -> Place:
         raise NoPool(str(error), "`%gpu connect PATH` names another file.") from None
 
 
-def find(environ: Mapping[str, str], say: Callable[[str], None]) -> Place:
+def find(environ: Mapping[str, str], say: Callable[[str], None]) -> PoolAddress:
     """The pool that this kernel should use; a pool of the user's own is started if there is no other.
 
     Raises
@@ -52,10 +52,12 @@ def find(environ: Mapping[str, str], say: Callable[[str], None]) -> Place:
         )
     if address and public_key:
         token = environ.get("JUPYTERHUB_API_TOKEN", "")
-        return Place(connection=Connection(address=address, public_key=public_key, token=token), words="of this hub")
+        return PoolAddress(
+            connection=Connection(address=address, public_key=public_key, token=token), words="of this hub"
+        )
     if file := environ.get("BULLETIN_CONNECTION_FILE", ""):
         return from_file(Path(file).expanduser())
-    return Place(connection=own_pool.ensure(environ, say), words="of your own", is_own=True)
+    return PoolAddress(connection=own_pool.ensure(environ, say), words="of your own", is_own=True)
 
 
 def kernel_id(connection_file: str | None) -> KernelId:

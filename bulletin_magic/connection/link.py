@@ -19,31 +19,30 @@ from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection
 from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, ToKernel
 from bulletin_magic.connection import shared_memory
-from bulletin_magic.connection.session_client import Session
+from bulletin_magic.connection.deliveries import Delivery, OutputMessage
+from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
-    Action,
     AgentSaid,
-    Answered,
     BrokerSaid,
-    CellAsked,
-    CellsAsked,
+    CellListAsked,
+    CellSubmitted,
     ConnectAgent,
     Deliver,
-    Delivery,
     DropAgent,
-    Event,
-    Garbled,
-    LeaveAsked,
-    Overhear,
-    PictureAsked,
-    Printed,
+    MessageGarbled,
+    PoolStatusAsked,
+    QuestionAnswered,
+    ReleaseAsked,
+    SendToAgent,
+    SendToBroker,
+    SessionAction,
+    SessionEvent,
+    ShowLateOutput,
     StopPressed,
     Tick,
-    ToAgent,
-    ToBroker,
 )
 
-Question = CellAsked | PictureAsked | CellsAsked | LeaveAsked
+ClientRequest = CellSubmitted | PoolStatusAsked | CellListAsked | ReleaseAsked
 
 #: How long a closed socket may go on sending.
 _LINGER_MS = 400
@@ -56,7 +55,7 @@ _WAITING_LIMIT = 16 * 2**20
 _FULL_POLL_MS = 20
 
 
-class Deliveries:
+class DeliveryQueue:
     """What an asker reads: deliveries up to a closing one, or the error that broke the link."""
 
     def __init__(self) -> None:
@@ -86,7 +85,7 @@ class Deliveries:
 
 
 def _size(delivery: Delivery | BaseException) -> int:
-    return len(delivery.content) + 200 if isinstance(delivery, Printed) else 0
+    return len(delivery.content) + 200 if isinstance(delivery, OutputMessage) else 0
 
 
 def _now_ms() -> int:
@@ -97,15 +96,15 @@ class Link:
     """A kernel's connection to a pool. Made by the main thread, which asks and tells; all else is in the thread."""
 
     def __init__(
-        self, connection: Connection, kernel: KernelId, place: str, overhear: Callable[[Overhear], None]
+        self, connection: Connection, kernel: KernelId, place: str, overhear: Callable[[ShowLateOutput], None]
     ) -> None:
         """`overhear` shows what cells print that have ended; it is called in the link's thread."""
         self._overhear = overhear
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
-        self._session = Session(hello, place)
-        self._inbox: queue.SimpleQueue[tuple[Event, Deliveries | None]] = queue.SimpleQueue()
-        self._outbox = Deliveries()
+        self._session = SessionClient(hello, place)
+        self._inbox: queue.SimpleQueue[tuple[SessionEvent, DeliveryQueue | None]] = queue.SimpleQueue()
+        self._outbox = DeliveryQueue()
         self._is_closing = False
         self._pid = os.getpid()
         self._bell, self._bell_rope = socket.socketpair()
@@ -134,26 +133,26 @@ class Link:
     @property
     def is_settled(self) -> bool:
         """Whether a session is held and the broker was there a moment ago. A hint: both may be over by now."""
-        return self._session.where is not None and self._hears_broker
+        return self._session.lease is not None and self._hears_broker
 
     @property
-    def lease(self) -> LeaseId | None:
+    def lease_id(self) -> LeaseId | None:
         """The lease that is held. A hint, as above."""
-        where = self._session.where
-        return where.lease if where is not None else None
+        lease = self._session.lease
+        return lease.lease_id if lease is not None else None
 
-    def ask(self, question: Question) -> Deliveries:
+    def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.
 
         Raises NoPool in a process that was forked from the notebook's.
         """
         if self._pid != os.getpid():
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
-        deliveries = Deliveries()
-        self._post(question, deliveries)
+        deliveries = DeliveryQueue()
+        self._post(request, deliveries)
         return deliveries
 
-    def tell(self, event: StopPressed | Answered | LeaveAsked) -> None:
+    def tell(self, event: StopPressed | QuestionAnswered | ReleaseAsked) -> None:
         """Tell something within a conversation. Safe in a signal handler."""
         if self._pid == os.getpid():
             self._post(event, None)
@@ -163,10 +162,10 @@ class Link:
         if self._pid != os.getpid() or not self._thread.is_alive():
             return
         self._is_closing = True
-        self._post(LeaveAsked(keeps_cell=keeps_cell), Deliveries())
+        self._post(ReleaseAsked(keeps_cell=keeps_cell), DeliveryQueue())
         self._thread.join(patience_s)
 
-    def _post(self, event: Event, outbox: Deliveries | None) -> None:
+    def _post(self, event: SessionEvent, outbox: DeliveryQueue | None) -> None:
         self._inbox.put((event, outbox))
         with contextlib.suppress(OSError):  # it rings already, or nobody is there to hear it
             self._bell_rope.send(b"!")
@@ -226,7 +225,7 @@ class Link:
             try:
                 message, _ = self._from_broker.unpack(frames)
             except MalformedMessage as error:
-                self._take(Garbled("broker", error.problem))
+                self._take(MessageGarbled("broker", error.problem))
             else:
                 self._take(BrokerSaid(message))
 
@@ -241,22 +240,22 @@ class Link:
             try:
                 message, blobs = self._from_agent.unpack([frame.buffer for frame in frames])
             except MalformedMessage as error:
-                self._take(Garbled("agent", error.problem))
+                self._take(MessageGarbled("agent", error.problem))
             else:
                 self._take(AgentSaid(message, tuple(blobs)))
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: SessionEvent) -> None:
         """One fact, its actions, and what comes of them. Ends: only ConnectAgent has a consequence, and only one."""
         for action in self._session.step(event, _now_ms()):
             consequence = self._perform(action)
             if consequence is not None:
                 self._take(consequence)
 
-    def _perform(self, action: Action) -> Event | None:
+    def _perform(self, action: SessionAction) -> SessionEvent | None:
         match action:
-            case ToBroker(message=message):
+            case SendToBroker(message=message):
                 self._broker.send_multipart(pack(message))
-            case ToAgent(message=to_agent, blobs=blobs):
+            case SendToAgent(message=to_agent, blobs=blobs):
                 if self._agent is not None:
                     self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
             case ConnectAgent(agent=agent, ticket=ticket):
@@ -269,7 +268,7 @@ class Link:
                 return shared_memory.enter(agent, ticket)
             case DropAgent():
                 self._drop_agent()
-            case Overhear():
+            case ShowLateOutput():
                 self._overhear(action)
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from bulletin_magic.output import widget_models
-from bulletin_magic.output.widget_models import Models
+from bulletin_magic.output.widget_models import WidgetModels
 
 #: What has a place in a notebook; what widgets say is kept apart.
 KINDS = frozenset({"stream", "display_data", "update_display_data", "clear_output", "execute_result", "error"})
@@ -16,10 +16,10 @@ _PIECE = 32 * 1024
 _PIECES = 64
 _ESCAPE = "\x1b"
 
-Message = Mapping[str, Any]
+JupyterMessage = Mapping[str, Any]
 
 
-class _Text:
+class _StreamText:
     """Printed text of one stream. A line that was overwritten takes no more room than it does on a screen."""
 
     def __init__(self, name: str) -> None:
@@ -54,23 +54,23 @@ class _Text:
         self._line.append(text)
         self.size += _size(text)
 
-    def message(self) -> tuple[str, Message]:
+    def message(self) -> tuple[str, JupyterMessage]:
         """All of it as one message."""
         return "stream", {"name": self.name, "text": "".join((*self._done, *self._line))}
 
 
-class _Thing:
+class _RichOutput:
     """A picture, a value, an error; or a change of one that another cell shows."""
 
-    def __init__(self, kind: str, message: Message, size: int) -> None:
+    def __init__(self, kind: str, message: JupyterMessage, size: int) -> None:
         self.kind, self.content, self.size = kind, message, size + _EACH
 
-    def message(self) -> tuple[str, Message]:
+    def message(self) -> tuple[str, JupyterMessage]:
         """As it came, or as it was changed to."""
         return self.kind, self.content
 
 
-class Showing:
+class CellOutputs:
     """One cell's outputs. All times are in milliseconds of one clock."""
 
     def __init__(self, number: int, line: str, page: str, began_ms: int) -> None:
@@ -87,17 +87,17 @@ class Showing:
         self.is_gone = False
         #: How much had to go, because it was more than is kept.
         self.gone_bytes = 0
-        self._kept: deque[_Text | _Thing] = deque()
-        self._displays: dict[str, _Thing] = {}
+        self._kept: deque[_StreamText | _RichOutput] = deque()
+        self._displays: dict[str, _RichOutput] = {}
         self._clears_next = False
-        self._models = Models()
+        self._models = WidgetModels()
 
     @property
     def size_bytes(self) -> int:
         """How much is kept."""
         return self._entries_bytes + self._models.size_bytes
 
-    def take(self, kind: str, message: Message, size: int, now_ms: int) -> None:
+    def take(self, kind: str, message: JupyterMessage, size: int, now_ms: int) -> None:
         """Keep a message that was shown; `size` is that of its content, in bytes."""
         if kind in widget_models.KINDS:
             self._models.take(kind, message, size)
@@ -116,11 +116,11 @@ class Showing:
         else:
             self._add(kind, message, size)
 
-    def messages(self) -> Iterator[tuple[str, Message]]:
+    def messages(self) -> Iterator[tuple[str, JupyterMessage]]:
         """All that is kept, in order: kinds and contents."""
         return (one.message() for one in tuple(self._kept))
 
-    def widgets(self) -> Iterator[Message]:
+    def widgets(self) -> Iterator[JupyterMessage]:
         """What opens the comms of its widgets on a page that does not know them, as they are now."""
         return self._models.messages()
 
@@ -137,22 +137,22 @@ class Showing:
 
     def _print(self, name: str, text: str) -> None:
         last = self._kept[-1] if self._kept else None
-        if not isinstance(last, _Text) or last.name != name or last.is_full:
-            last = _Text(name)
+        if not isinstance(last, _StreamText) or last.name != name or last.is_full:
+            last = _StreamText(name)
             self._kept.append(last)
             self._entries_bytes += last.size
         before = last.size
         last.add(text)
         self._entries_bytes += last.size - before
 
-    def _add(self, kind: str, message: Message, size: int) -> None:
+    def _add(self, kind: str, message: JupyterMessage, size: int) -> None:
         name = message.get("transient", {}).get("display_id") or ""
         shown = self._displays.get(name)
         if kind == "update_display_data" and shown is not None:
             self._entries_bytes += size + _EACH - shown.size
             shown.content, shown.size = message, size + _EACH
             return
-        thing = _Thing(kind, message, size)
+        thing = _RichOutput(kind, message, size)
         if name:
             self._displays[name] = thing
         self._kept.append(thing)

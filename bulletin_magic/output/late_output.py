@@ -9,9 +9,9 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.ids import CellId
-from bulletin_magic.connection.session_events import Overhear
-from bulletin_magic.output.notes import is_notebook
-from bulletin_magic.output.widget_comms import Comms
+from bulletin_magic.connection.session_events import ShowLateOutput
+from bulletin_magic.output.frontend import is_notebook
+from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.output.widget_models import KINDS
 
 #: Of so many cells it is known where in the notebook they are.
@@ -19,11 +19,11 @@ _KEPT = 1024
 _SHOWN = frozenset({"stream", "display_data", "update_display_data", "clear_output", "error"})
 
 
-class Echoes:
+class LateOutput:
     """Knows the requests that cells came with. `show` may be called in any thread."""
 
     def __init__(
-        self, shell: InteractiveShell, comms: Comms, keep: Callable[[CellId, str, dict[str, Any], int], None]
+        self, shell: InteractiveShell, comms: WidgetComms, keep: Callable[[CellId, str, dict[str, Any], int], None]
     ) -> None:
         """`keep` gets all that is shown: the cell, and as `outputs.Keep`."""
         self._shell, self._comms, self._keep = shell, comms, keep
@@ -37,7 +37,7 @@ class Echoes:
             if len(self._requests) > _KEPT:
                 self._requests.popitem(last=False)
 
-    def show(self, heard: Overhear) -> None:
+    def show(self, heard: ShowLateOutput) -> None:
         """Show it where the cell is; in a terminal, where everything is."""
         kind, message = heard.printed.type, json.loads(heard.printed.content)
         buffers = heard.printed.buffers

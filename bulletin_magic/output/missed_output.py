@@ -7,21 +7,22 @@ from typing import Any
 
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
-from bulletin_magic.output.cell_outputs import Showing
-from bulletin_magic.output.notes import page_id, show_note
-from bulletin_magic.output.output_history import Shown, list_numbers
-from bulletin_magic.output.page_tracker import Pages
+from bulletin_magic.output.cell_outputs import CellOutputs
+from bulletin_magic.output.frontend import page_id
+from bulletin_magic.output.notes import show_note
+from bulletin_magic.output.output_history import OutputHistory, list_numbers
+from bulletin_magic.output.page_tracker import PageTracker
 
 #: What each page asks the kernel first; where no cell runs, its server as well, on the control channel too.
 _HELLO = "kernel_info_request"
 Handler = Callable[..., Any]
 
 
-class Returning:
+class MissedOutputNotifier:
     """Hears pages come, and tells each what it has missed."""
 
-    def __init__(self, shell: InteractiveShell, shown: Shown) -> None:
-        self._shell, self._shown, self._pages = shell, shown, Pages()
+    def __init__(self, shell: InteractiveShell, shown: OutputHistory) -> None:
+        self._shell, self._shown, self._pages = shell, shown, PageTracker()
         self._kernel: Any = getattr(shell, "kernel", None)
         #: The kernel's handlers of each channel that was changed: its own, and ours.
         self._changed: list[tuple[dict[str, Any], Handler, Handler]] = []
@@ -88,7 +89,7 @@ def _said_ms(header: Mapping[str, Any]) -> int | None:
     return round(said.timestamp() * 1000) if isinstance(said, datetime) else None
 
 
-def describe_missed(cells: Sequence[Showing], what: str) -> str:
+def describe_missed(cells: Sequence[CellOutputs], what: str) -> str:
     """The line that says so."""
     text = list_numbers(cells)
     first = cells[0].number

@@ -4,12 +4,12 @@ import html
 import sys
 import time
 import uuid
-from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.units import show_duration
-from bulletin_magic.connection.session_events import Waiting
+from bulletin_magic.connection.deliveries import QueuePosition
+from bulletin_magic.output.frontend import cell_text, is_notebook
 
 #: A wait shorter than this shows nothing: a line that flickers says less than none.
 _PATIENCE_S = 0.3
@@ -35,7 +35,7 @@ def count(number: int, word: str) -> str:
     return f"a {word}" if number <= 1 else f"{number} {word}s"
 
 
-def describe_waiting(waiting: Waiting) -> str:
+def describe_waiting(waiting: QueuePosition) -> str:
     """The queue line: what is waited for, where in line, how long at most, and why."""
     reason = as_sentence(waiting.reason)
     what = count(waiting.gpus, waiting.slot_word)
@@ -57,33 +57,6 @@ def dim(text: str, role: str = "note") -> dict[str, str]:
         "text/plain": text,
         "text/html": f'<div role="{role}" style="{style}">{html.escape(text)}</div>',
     }
-
-
-def is_notebook(shell: InteractiveShell) -> bool:
-    """Whether outputs go to a front end that shows MIME bundles; else it is a terminal."""
-    return getattr(shell, "kernel", None) is not None
-
-
-def cell_text(shell: InteractiveShell) -> str:
-    """The notebook's cell that runs, as the user wrote it; empty in a terminal."""
-    kernel: Any = getattr(shell, "kernel", None)
-    request = kernel.get_parent() if kernel is not None else None
-    code = (request or {}).get("content", {}).get("code", "")
-    return code if isinstance(code, str) else ""
-
-
-def message_id(shell: InteractiveShell) -> str:
-    """The front end's message that the kernel is busy with; empty in a terminal."""
-    kernel: Any = getattr(shell, "kernel", None)
-    request = kernel.get_parent() if kernel is not None else None
-    return str((request or {}).get("header", {}).get("msg_id", ""))
-
-
-def page_id(shell: InteractiveShell) -> str:
-    """The page (or another client) whose request the kernel is busy with; empty in a terminal."""
-    kernel: Any = getattr(shell, "kernel", None)
-    request = kernel.get_parent() if kernel is not None else None
-    return str((request or {}).get("header", {}).get("session", ""))
 
 
 def show_note(shell: InteractiveShell, text: str) -> None:

@@ -10,8 +10,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from bulletin.ids import CellId
 from bulletin.units import show_duration, show_size
 from bulletin.wire.messages import ErrorText
-from bulletin_magic.output.cell_outputs import Message, Showing
-from bulletin_magic.output.notes import cell_text, dim, message_id, page_id
+from bulletin_magic.output.cell_outputs import CellOutputs, JupyterMessage
+from bulletin_magic.output.frontend import cell_text, message_id, page_id
+from bulletin_magic.output.notes import dim
 from bulletin_magic.output.output_writer import cell_number
 
 #: One cell may have so much of all that is kept.
@@ -27,27 +28,27 @@ def _now_ms() -> int:
     return time.monotonic_ns() // 1_000_000
 
 
-class Shown:
+class OutputHistory:
     """The last cells of this kernel on the pool. Any thread may say what one shows."""
 
     def __init__(self, shell: InteractiveShell, limit: Callable[[], int], now_ms: Callable[[], int] = _now_ms) -> None:
         """`limit` says how many bytes are kept in all."""
         self._shell, self._limit, self.now_ms = shell, limit, now_ms
-        self._kept: deque[Showing] = deque()  # oldest first
-        self._by_id: OrderedDict[CellId, Showing] = OrderedDict()
+        self._kept: deque[CellOutputs] = deque()  # oldest first
+        self._by_id: OrderedDict[CellId, CellOutputs] = OrderedDict()
         self._bytes = 0
         self._request = ""
         self.lock = threading.RLock()
         #: Those that no page is known to have seen to their end.
-        self.unseen: dict[Showing, None] = {}
+        self.unseen: dict[CellOutputs, None] = {}
 
-    def begin(self, cell: CellId | None = None) -> Showing:
+    def begin(self, cell: CellId | None = None) -> CellOutputs:
         """A cell is sent, or a block of the notebook's cell that runs: what it shows belongs to that one."""
         request = message_id(self._shell)
         with self.lock:
             last = self._kept[-1] if self._kept else None
             if last is None or not request or request != self._request:
-                last = Showing(
+                last = CellOutputs(
                     cell_number(self._shell), first_words(cell_text(self._shell)), page_id(self._shell), self.now_ms()
                 )
                 self._kept.append(last)
@@ -59,7 +60,7 @@ class Shown:
                     self._by_id.popitem(last=False)
         return last
 
-    def take(self, cell: Showing, kind: str, message: Message, size: int) -> None:
+    def take(self, cell: CellOutputs, kind: str, message: JupyterMessage, size: int) -> None:
         """A cell shows something: a Jupyter message, and the size of its content in bytes."""
         limit = self._limit()
         with self.lock:
@@ -77,43 +78,43 @@ class Shown:
                     break
                 self._forget(oldest)
 
-    def note(self, cell: Showing, text: str) -> None:
+    def note(self, cell: CellOutputs, text: str) -> None:
         """Bulletin says something of a cell."""
         self.take(cell, "display_data", {"data": dim(text), "metadata": {}}, len(text))
 
-    def fail(self, cell: Showing, error: ErrorText) -> None:
+    def fail(self, cell: CellOutputs, error: ErrorText) -> None:
         """A cell has raised something, and the notebook shows it."""
         content = {"ename": error.name, "evalue": error.value, "traceback": list(error.traceback)}
         self.take(cell, "error", content, sum(map(len, error.traceback)))
 
-    def take_late(self, name: CellId, kind: str, message: Message, size: int) -> None:
+    def take_late(self, name: CellId, kind: str, message: JupyterMessage, size: int) -> None:
         """A cell that has ended goes on to print."""
         with self.lock:
             cell = self.of(name)
             if cell is not None:
                 self.take(cell, kind, message, size)
 
-    def settle(self, is_settled: Callable[[Showing], bool]) -> None:
+    def settle(self, is_settled: Callable[[CellOutputs], bool]) -> None:
         """Forget which have been seen to their end."""
         self.unseen = {cell: None for cell in self.unseen if not is_settled(cell)}
 
-    def move(self, cell: Showing, page: str) -> None:
+    def move(self, cell: CellOutputs, page: str) -> None:
         """All of it is shown on this page, and what comes is, too."""
         with self.lock:
             cell.page, cell.seen_ms = page, self.now_ms()
             cell.told.clear()
 
-    def end(self, cell: Showing) -> None:
+    def end(self, cell: CellOutputs) -> None:
         """It has ended."""
         with self.lock:
             cell.ended_ms = self.now_ms()
 
-    def of(self, cell: CellId) -> Showing | None:
+    def of(self, cell: CellId) -> CellOutputs | None:
         """The cell of this id; None where it is another notebook's, or is not kept."""
         found = self._by_id.get(CellId(cell.partition("-")[0]))  # one that was run again has a number
         return None if found is None or found.is_gone else found
 
-    def find(self, number: int) -> Showing | None:
+    def find(self, number: int) -> CellOutputs | None:
         """The last cell of this number that has shown something, or may."""
         with self.lock:
             return next((one for one in reversed(self._kept) if one.number == number and _is_of_interest(one)), None)
@@ -130,7 +131,7 @@ class Shown:
             )
         return lines
 
-    def _forget(self, cell: Showing) -> None:
+    def _forget(self, cell: CellOutputs) -> None:
         self._kept.remove(cell)
         cell.is_gone = True
         self._bytes -= cell.size_bytes + _EACH
@@ -144,7 +145,7 @@ def first_words(source: str) -> str:
     return next((line for line in said if not line.startswith("%%")), said[0] if said else "")[:80]
 
 
-def describe_anew(cell: Showing, now_ms: int, *, goes_on: bool) -> str:
+def describe_anew(cell: CellOutputs, now_ms: int, *, goes_on: bool) -> str:
     """The line above what a cell showed, when it is shown once more."""
     if goes_on:
         text = f"All that cell [{cell.number}] has shown so far; what it shows from now on appears here, too."
@@ -155,11 +156,11 @@ def describe_anew(cell: Showing, now_ms: int, *, goes_on: bool) -> str:
     return f"{text} The first {show_size(cell.gone_bytes)} of it are not kept." if cell.gone_bytes else text
 
 
-def _is_of_interest(cell: Showing) -> bool:
+def _is_of_interest(cell: CellOutputs) -> bool:
     return cell.last_ms is not None or cell.ended_ms is None
 
 
-def _describe(cell: Showing, now_ms: int) -> str:
+def _describe(cell: CellOutputs, now_ms: int) -> str:
     if cell.ended_ms is None:
         state = f"running, began {show_duration(now_ms - cell.began_ms)} ago"
     else:
@@ -168,7 +169,7 @@ def _describe(cell: Showing, now_ms: int) -> str:
     return f"[{cell.number}]  {cell.line}  ({state}{missed})"
 
 
-def list_numbers(cells: Iterable[Showing]) -> str:
+def list_numbers(cells: Iterable[CellOutputs]) -> str:
     """Their numbers for people: "cell [3]", "cells [3], [4] and [5]"."""
     *first, last = (f"[{cell.number}]" for cell in cells)
     return f"cells {', '.join(first)} and {last}" if first else f"cell {last}"

@@ -8,31 +8,31 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin_magic.output.notes import is_notebook
-from bulletin_magic.output.widget_comms import Bring, Comms
+from bulletin_magic.output.frontend import is_notebook
+from bulletin_magic.output.widget_comms import ViewMessageHandler, WidgetComms
 from bulletin_magic.output.widget_models import KINDS
 
 #: Gets the kind of a message, its content, and the size of that in bytes.
-Keep = Callable[[str, Mapping[str, Any], int], None]
+OutputRecorder = Callable[[str, Mapping[str, Any], int], None]
 
 
-class Outputs:
+class OutputWriter:
     """Replays Jupyter messages through the shell's own hooks, so that %%capture and redirection see them."""
 
     def __init__(
         self,
         shell: InteractiveShell,
-        comms: Comms | None = None,
+        comms: WidgetComms | None = None,
         *,
-        bring: Bring | None = None,
+        bring: ViewMessageHandler | None = None,
         is_numbered: bool = True,
-        keep: Keep | None = None,
+        keep: OutputRecorder | None = None,
     ) -> None:
         """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none.
 
         `keep` gets all that is shown.
         """
-        self._shell, self._comms, self._bring = shell, comms or Comms(shell), bring
+        self._shell, self._comms, self._bring = shell, comms or WidgetComms(shell), bring
         self._is_numbered, self._keep = is_numbered, keep
         self._is_dirty = False
 

@@ -6,7 +6,7 @@ A page that is opened anew is another session of Jupyter's protocol, and no page
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bulletin_magic.output.cell_outputs import Showing
+from bulletin_magic.output.cell_outputs import CellOutputs
 
 #: Of a cell that was so short, it is not worth asking whether it was seen to its end.
 _LONG_MS = 2_000
@@ -17,18 +17,18 @@ _SAME_MS = 1_000
 _WAITED_MS = 500
 
 
-class _Heard(NamedTuple):
+class _FirstContact(NamedTuple):
     """The first that the kernel heard of a page; None: it was said just then."""
 
     heard_ms: int
     said_ms: int | None
 
 
-class Pages:
+class PageTracker:
     """Judges by what pages say to the kernel. Times are in milliseconds of one clock, but where it says otherwise."""
 
     def __init__(self) -> None:
-        self._heard: dict[str, _Heard] = {}
+        self._heard: dict[str, _FirstContact] = {}
         self._behind_ms: dict[str, int] = {}
 
     def came(self, page: str, now_ms: int, said_ms: int | None = None) -> None:
@@ -36,9 +36,9 @@ class Pages:
         known = self._heard.get(page)
         is_better = known is not None and said_ms is None and now_ms - known.heard_ms < _SAME_MS
         if known is None or is_better:
-            self._heard[page] = _Heard(now_ms, said_ms)
+            self._heard[page] = _FirstContact(now_ms, said_ms)
 
-    def _has_waited(self, page: str, cell: Showing) -> bool:
+    def _has_waited(self, page: str, cell: CellOutputs) -> bool:
         """Whether the first words of a page waited for the end of a cell."""
         heard_ms, said_ms = self._heard[page]
         is_last = said_ms is not None and cell.ended_ms is not None
@@ -50,7 +50,7 @@ class Pages:
         behind_ms = self._behind_ms.get(page)
         return heard_ms if said_ms is None or behind_ms is None else min(heard_ms, said_ms + behind_ms)
 
-    def asked(self, page: str, said_ms: int | None, now_ms: int, cells: Iterable[Showing]) -> None:
+    def asked(self, page: str, said_ms: int | None, now_ms: int, cells: Iterable[CellOutputs]) -> None:
         """The kernel begins with what a page has asked for at `said_ms` of the page's own clock.
 
         It may have been queued behind a cell, and the page be gone. That what took least to arrive took no time tells
@@ -66,7 +66,7 @@ class Pages:
             if cell.page == page and cell.ended_ms is not None and cell.ended_ms <= sent_ms:
                 cell.seen_ms = max(cell.seen_ms, sent_ms)
 
-    def missed(self, page: str, cells: Iterable[Showing]) -> tuple[list[Showing], list[Showing]]:
+    def missed(self, page: str, cells: Iterable[CellOutputs]) -> tuple[list[CellOutputs], list[CellOutputs]]:
         """The cells of other pages of which this one, which came after they had begun, misses something; each once.
 
         First those of which that is certain, since they went on when it was there; then those that may have shown more
@@ -90,7 +90,7 @@ class Pages:
             cell.told.add(page)
         return certain, possible
 
-    def is_settled(self, cell: Showing) -> bool:
+    def is_settled(self, cell: CellOutputs) -> bool:
         """Whether there is nothing more to be said of a cell, unless it shows more."""
         if cell.ended_ms is None or cell.last_ms is None:
             return False

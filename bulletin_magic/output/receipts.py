@@ -3,10 +3,11 @@
 from collections import deque
 from collections.abc import Iterator
 
-from msgspec import structs
+import msgspec
 
 from bulletin.units import show_duration, show_size
-from bulletin_magic.connection.session_events import Fact, Finished, Where
+from bulletin_magic.connection.deliveries import CellFinished
+from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count
 
@@ -22,19 +23,19 @@ _HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy
 _FIGURES = {2, 3, 4, 5, 6, 7}
 
 
-def describe_place(where: Where) -> str:
+def describe_place(lease: LeaseInfo) -> str:
     """The slots for people: "GPU-0 of node1", "a CPU slot of node1", "2 GPUs of node1"."""
-    is_named = len(where.slots) == 1 and where.slots[0] != where.slot_word
-    slots = where.slots[0] if is_named else count(len(where.slots), where.slot_word)
-    return f"{slots} of {where.node}"
+    is_named = len(lease.slots) == 1 and lease.slots[0] != lease.slot_word
+    slots = lease.slots[0] if is_named else count(len(lease.slots), lease.slot_word)
+    return f"{slots} of {lease.node}"
 
 
-class Receipt(Fact, frozen=True, kw_only=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell cost. Durations in milliseconds, sizes in bytes; None is not known."""
 
     number: int  #: of the cell, as its prompt shows it
     outcome: str
-    where: Where
+    lease: LeaseInfo
     ran_ms: int
     waited_ms: int
     sent_bytes: int
@@ -49,7 +50,7 @@ class Receipt(Fact, frozen=True, kw_only=True):
         return self.ran_ms > _LONG_MS or self.waited_ms > _LONG_WAIT_MS
 
 
-class Receipts:
+class ReceiptList:
     """The last cells of a notebook on the pool, and what they were advised of."""
 
     def __init__(self) -> None:
@@ -74,13 +75,13 @@ class Receipts:
         return list(self._kept)[-number:] if number else []
 
 
-def receipt_of(finished: Finished, number: int) -> Receipt:
+def receipt_of(finished: CellFinished, number: int) -> Receipt:
     """What the end of a cell says of its cost; by the agent's figures where it gives them."""
     usage = finished.ended.usage
     return Receipt(
         number=number,
         outcome=finished.ended.outcome,
-        where=finished.where,
+        lease=finished.lease,
         ran_ms=usage.ran_ms if usage else finished.ended.ran_ms,
         waited_ms=finished.waited_ms,
         sent_bytes=finished.sent_bytes,
@@ -95,7 +96,7 @@ def _together(before: Receipt, block: Receipt) -> Receipt:
     peaks = [one.peak_memory_bytes for one in (before, block) if one.peak_memory_bytes is not None]
     busy = [(one.mean_utilization, one.ran_ms) for one in (before, block) if one.mean_utilization is not None]
     busy_ms = sum(ran_ms for _, ran_ms in busy)
-    return structs.replace(
+    return msgspec.structs.replace(
         block,
         ran_ms=before.ran_ms + block.ran_ms,
         waited_ms=before.waited_ms + block.waited_ms,
@@ -110,7 +111,7 @@ def _together(before: Receipt, block: Receipt) -> Receipt:
 def line(receipt: Receipt) -> str:
     """The figures that are worth their words."""
     blocks = [f"{receipt.blocks} blocks"] if receipt.blocks > 1 else []
-    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.where)}"]
+    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.lease)}"]
     if receipt.waited_ms > _LONG_WAIT_MS:
         facts.append(f"waited {show_duration(receipt.waited_ms)}")
     if receipt.sent_bytes >= _LARGE_BYTES:
@@ -121,23 +122,23 @@ def line(receipt: Receipt) -> str:
         facts.append(f"peak {show_size(receipt.peak_memory_bytes)}")
     if receipt.mean_utilization is not None:
         facts.append(f"GPU {_percent(receipt.mean_utilization)} busy")
-    if receipt.where.is_in_quota is not None:
-        facts.append("in quota" if receipt.where.is_in_quota else "borrowed")
+    if receipt.lease.is_in_quota is not None:
+        facts.append("in quota" if receipt.lease.is_in_quota else "borrowed")
     return " · ".join(facts)
 
 
 def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
     """What would serve the person better next time: what it is about, and a sentence."""
-    where, peak, busy = receipt.where, receipt.peak_memory_bytes, receipt.mean_utilization
+    lease, peak, busy = receipt.lease, receipt.peak_memory_bytes, receipt.mean_utilization
     if receipt.ran_ms < _TELLING_MS or receipt.outcome != "returned":
         return
     if busy is not None and busy < _IDLE:
         idle = _percent(1 - busy)
         yield "idle", f"The GPU was idle {idle} of the time: the cell would run as well without one, and not wait."
-    elif peak is not None and len(where.slots) == 1:
-        fitting = [size for size in where.sizes if _ROOM * peak <= size < where.memory_bytes]
+    elif peak is not None and len(lease.slots) == 1:
+        fitting = [size for size in lease.sizes if _ROOM * peak <= size < lease.memory_bytes]
         if fitting:
-            used = f"The cell used {show_size(peak)} of the GPU's {show_size(where.memory_bytes)}"
+            used = f"The cell used {show_size(peak)} of the GPU's {show_size(lease.memory_bytes)}"
             yield "memory", f"{used}: a GPU or slice of {show_size(min(fitting))} would do, and may be free sooner."
 
 
@@ -159,7 +160,7 @@ def _row(receipt: Receipt) -> tuple[str, ...]:
         show_size(receipt.returned_bytes),
         "" if peak is None else show_size(peak),
         "" if busy is None else _percent(busy),
-        describe_place(receipt.where),
+        describe_place(receipt.lease),
     )
 
 

@@ -13,16 +13,16 @@ from IPython.core.interactiveshell import InteractiveShell
 from bulletin.state.reducers.widgets import make_comm
 
 #: Brings a message of a front end to the executor. False where the notebook's own is to hear it, now and from now on.
-Bring = Callable[[Mapping[str, Any]], bool]
+ViewMessageHandler = Callable[[Mapping[str, Any]], bool]
 
 
-class Comms:
+class WidgetComms:
     """Those that the executor of now has opened, and those of cells in the background."""
 
-    def __init__(self, shell: InteractiveShell, bring: Bring | None = None) -> None:
+    def __init__(self, shell: InteractiveShell, bring: ViewMessageHandler | None = None) -> None:
         """Without `bring` their views are heard by what has come to the notebook, and by nobody on the pool."""
         self._shell, self._bring = shell, bring
-        self._theirs: dict[str, Bring] = {}
+        self._theirs: dict[str, ViewMessageHandler] = {}
         self._before: dict[str, Callable[..., Any]] = {}
 
     def say(
@@ -31,7 +31,7 @@ class Comms:
         message: Mapping[str, Any],
         buffers: tuple[bytes, ...],
         request: Any = None,
-        bring: Bring | None = None,
+        bring: ViewMessageHandler | None = None,
     ) -> None:
         """Say to the front end what a comm of the executor says, on this request or that of now.
 

@@ -8,7 +8,7 @@ KINDS = frozenset({"comm_open", "comm_msg", "comm_close"})
 _EACH = 256
 
 
-class _Model:
+class _WidgetModel:
     """The message that opened a widget's comm, with its state as it was last."""
 
     def __init__(self, message: Mapping[str, Any], size: int) -> None:
@@ -44,11 +44,11 @@ class _Model:
         return {**self._message, "content": content, "buffers": tuple(self._buffers.values())}
 
 
-class Models:
+class WidgetModels:
     """Those that a cell has opened and not closed."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Model] = {}
+        self._open: dict[str, _WidgetModel] = {}
         self.size_bytes = 0
 
     def take(self, kind: str, message: Mapping[str, Any], size: int) -> None:
@@ -57,7 +57,7 @@ class Models:
         model = self._open.get(name)
         self.size_bytes -= model.size if model is not None else 0
         if kind == "comm_open":
-            self._open[name] = model = _Model(message, size)
+            self._open[name] = model = _WidgetModel(message, size)
         elif kind == "comm_close":
             model = None
             self._open.pop(name, None)

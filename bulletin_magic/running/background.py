@@ -12,18 +12,21 @@ from bulletin import state
 from bulletin.errors import CannotReturn
 from bulletin.ids import CellId, RequestId
 from bulletin.units import show_duration
+from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.connection.link import Link
-from bulletin_magic.connection.session_events import CellAsked, Finished, Wish
-from bulletin_magic.output.cell_outputs import Message, Showing
-from bulletin_magic.output.notes import message_id, show_note
-from bulletin_magic.output.output_history import Shown
+from bulletin_magic.connection.resource_spec import ResourceSpec
+from bulletin_magic.connection.session_events import CellSubmitted
+from bulletin_magic.output.cell_outputs import CellOutputs, JupyterMessage
+from bulletin_magic.output.frontend import message_id
+from bulletin_magic.output.notes import show_note
+from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
-from bulletin_magic.output.widget_comms import Comms
-from bulletin_magic.running.background_runner import Answer, Apart, LiveLine
+from bulletin_magic.output.widget_comms import WidgetComms
+from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
 
 
-class Background:
+class BackgroundCell:
     """A cell of this notebook that runs on the pool meanwhile.
 
     Its variables come into the notebook before the next cell that is run after it has ended, or with `result()`. What
@@ -37,13 +40,13 @@ class Background:
         number: int,
         link: Link,
         shell: InteractiveShell,
-        comms: Comms,
-        shown: Shown,
+        comms: WidgetComms,
+        shown: OutputHistory,
     ) -> None:
         self._name = name or f"background {number}"
         self._is_named = name is not None
         self._shell, self._line = shell, LiveLine(shell)
-        self._apart = Apart(
+        self._apart = BackgroundRunner(
             self._name, link, shell, self._say, self._take, comms=comms, bring=self._bring, keep=self._keep
         )
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that began it
@@ -52,7 +55,7 @@ class Background:
         self._sent: state.Captured | None = None
         self._meanwhile: state.Meanwhile | None = None
         self._text = f"{self._name}: on its way"
-        self._answer: Answer | None = None
+        self._answer: RunAnswer | None = None
         self._is_over = threading.Event()
         self._has_landed, self._landing = False, threading.RLock()
         self._vars: dict[str, Any] = {}
@@ -105,7 +108,7 @@ class Background:
 
     # --- what the notebook does
 
-    def start(self, asked: CellAsked, sent: state.Captured, meanwhile: state.Meanwhile) -> None:
+    def start(self, asked: CellSubmitted, sent: state.Captured, meanwhile: state.Meanwhile) -> None:
         """Send it."""
         self._sent, self._meanwhile = sent, meanwhile
         self._apart.ask(asked)
@@ -120,7 +123,7 @@ class Background:
                 again = f" {self._name}.result() raises it." if self._is_named else ""
                 show_note(self._shell, f"{self._name} failed: {_said(self._error)}.{again}")
 
-    def shows(self, showing: Showing) -> bool:
+    def shows(self, showing: CellOutputs) -> bool:
         """Whether this is what the cell shows, and more of it may come."""
         return showing is self._showing and not self.done()
 
@@ -161,10 +164,10 @@ class Background:
         self._text = f"{self._name}: {text}"
         self._line.say(self._text)
 
-    def _take(self, _: Apart, answer: Answer) -> None:
+    def _take(self, _: BackgroundRunner, answer: RunAnswer) -> None:
         """In the other thread: it has ended."""
         self._answer = answer
-        if isinstance(answer, Finished):
+        if isinstance(answer, CellFinished):
             ran = f"ran {show_duration(answer.ended.ran_ms)}{self._apart.at}"
             error = answer.ended.error
             if answer.ended.outcome == "returned":
@@ -179,7 +182,7 @@ class Background:
         self._shown.note(self._showing, self._text)
         self._shown.end(self._showing)
 
-    def _keep(self, kind: str, message: Message, size: int) -> None:
+    def _keep(self, kind: str, message: JupyterMessage, size: int) -> None:
         self._shown.take(self._showing, kind, message, size)
 
     def _land(self) -> None:
@@ -193,7 +196,7 @@ class Background:
         if isinstance(answer, BaseException):
             self._error = answer
             return
-        assert isinstance(answer, Finished), "it was for any lease"
+        assert isinstance(answer, CellFinished), "it was for any lease"
         if not answer.parts:
             self._error = error_to_raise(answer, None)
             return
@@ -219,39 +222,41 @@ class Background:
         """What the notebook had changed meanwhile."""
         listed = ", ".join(changed[:-1]) + (" and " if changed[:-1] else "") + changed[-1]
         was, stays = ("was", "stays") if len(changed) == 1 else ("were", "stay")
-        where = f"{self._name}.vars[{changed[0]!r}]" if self._is_named else "the .vars of what that cell returned"
+        location = f"{self._name}.vars[{changed[0]!r}]" if self._is_named else "the .vars of what that cell returned"
         return (
             f"{listed} {was} changed in the notebook while {self._name} ran, and {stays} as the notebook has it. "
-            f"What {self._name} made of it is in {where}."
+            f"What {self._name} made of it is in {location}."
         )
 
 
-class Backgrounds:
+class BackgroundCells:
     """All background cells of a notebook."""
 
-    def __init__(self, shell: InteractiveShell, connect: Callable[[str], Link], comms: Comms, shown: Shown) -> None:
+    def __init__(
+        self, shell: InteractiveShell, connect: Callable[[str], Link], comms: WidgetComms, shown: OutputHistory
+    ) -> None:
         """`connect` opens a link of its own to the pool, under this name."""
         self._shell, self._connect, self._comms, self._shown = shell, connect, comms, shown
-        self._cells: list[Background] = []
+        self._cells: list[BackgroundCell] = []
         self._number = 0
         shell.events.register("pre_run_cell", lambda _: self.land())
 
-    def start(self, source: str, name: str | None, wish: Wish) -> Background:
+    def start(self, source: str, name: str | None, resources: ResourceSpec) -> BackgroundCell:
         """Send a cell with the variables as they are now; raises as a cell does that cannot be sent."""
         namespace = self._shell.user_ns
         captured = state.capture(namespace, state.needs(source, namespace), table=state.Table())
         self._number += 1
         link = self._connect(f"background-{self._number}")
         name_of_cell = CellId(token_hex(16))
-        cell = Background(name_of_cell, name, self._number, link, self._shell, self._comms, self._shown)
+        cell = BackgroundCell(name_of_cell, name, self._number, link, self._shell, self._comms, self._shown)
         meanwhile = state.depart(namespace, captured)
-        asked = CellAsked(
+        asked = CellSubmitted(
             cell=name_of_cell,
             request=RequestId(token_hex(16)),
             source=source,
             number=cell_number(self._shell),
             parts=tuple(captured.parts),
-            wish=wish,
+            resources=resources,
             message=message_id(self._shell),
         )
         cell.start(asked, captured, meanwhile)
@@ -265,7 +270,7 @@ class Backgrounds:
         """A line about each that has not ended."""
         return [cell.status for cell in self._cells if not cell.done()]
 
-    def that_shows(self, showing: Showing) -> Background | None:
+    def that_shows(self, showing: CellOutputs) -> BackgroundCell | None:
         """The cell that shows this, if it has not ended."""
         return next((cell for cell in self._cells if cell.shows(showing)), None)
 

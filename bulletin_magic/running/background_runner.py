@@ -13,37 +13,36 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.errors import BulletinError, CellLost
 from bulletin.units import show_duration
-from bulletin_magic.connection.link import Deliveries, Link
-from bulletin_magic.connection.session_events import (
-    Began,
-    CellAsked,
-    CellsFound,
-    Failed,
-    Finished,
-    LeaveAsked,
-    Left,
-    Moved,
-    Note,
-    Pictured,
-    Printed,
-    Question,
-    StopPressed,
-    Waiting,
-    Where,
+from bulletin_magic.connection.deliveries import (
+    CellFinished,
+    CellList,
+    CellSent,
+    LeaseChanged,
+    LeaseReleased,
+    OutputMessage,
+    PoolStatus,
+    QuestionAsked,
+    QueuePosition,
+    RequestFailed,
+    UserNote,
 )
-from bulletin_magic.output.notes import describe_waiting, dim, is_notebook, show_note
-from bulletin_magic.output.output_writer import Keep, Outputs
+from bulletin_magic.connection.link import DeliveryQueue, Link
+from bulletin_magic.connection.resource_spec import LeaseInfo
+from bulletin_magic.connection.session_events import CellSubmitted, ReleaseAsked, StopPressed
+from bulletin_magic.output.frontend import is_notebook
+from bulletin_magic.output.notes import describe_waiting, dim, show_note
+from bulletin_magic.output.output_writer import OutputRecorder, OutputWriter
 from bulletin_magic.output.receipts import describe_place
-from bulletin_magic.output.widget_comms import Bring, Comms
+from bulletin_magic.output.widget_comms import ViewMessageHandler, WidgetComms
 
 #: How often it says anew where the cell is, and for how long it has run: at first, and later. A server that ends idle
 #: kernels counts what they say, and the kernel looks idle.
 _OFTEN_S, _SELDOM_S, _YOUNG_S = 1.0, 10.0, 60.0
 #: Moved: the lease that it was for is gone, and its parts are of no use to another.
-Answer = Finished | Moved | BaseException
+RunAnswer = CellFinished | LeaseChanged | BaseException
 
 
-class Apart(threading.Thread):
+class BackgroundRunner(threading.Thread):
     """Runs cells one after the other; what they show appears under the cell in which it was made.
 
     `say` is told where the cell is, in words; `answer` gets what came of it. Both are called in this thread. The value
@@ -56,12 +55,12 @@ class Apart(threading.Thread):
         link: Link,
         shell: InteractiveShell,
         say: Callable[[str], None],
-        answer: Callable[["Apart", Answer], None],
+        answer: Callable[["BackgroundRunner", RunAnswer], None],
         *,
         shows_values: bool = True,
-        comms: Comms | None = None,
-        bring: Bring | None = None,
-        keep: Keep | None = None,
+        comms: WidgetComms | None = None,
+        bring: ViewMessageHandler | None = None,
+        keep: OutputRecorder | None = None,
     ) -> None:
         """`comms` and `bring` are for the widgets of its cells; without them nobody hears what their views say.
 
@@ -69,12 +68,12 @@ class Apart(threading.Thread):
         """
         super().__init__(name=f"bulletin-{name}", daemon=True)
         self.called = name
-        self.where: Where | None = None
+        self.lease: LeaseInfo | None = None
         self._link, self._shell, self._say, self._answer = link, shell, say, answer
         self._shows_values = shows_values
-        self._inbox: queue.SimpleQueue[CellAsked | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[CellSubmitted | None] = queue.SimpleQueue()
         # The notebook counts on: no `Out[n]` is it.
-        self._outputs = Outputs(shell, comms, bring=bring, is_numbered=False, keep=keep)
+        self._outputs = OutputWriter(shell, comms, bring=bring, is_numbered=False, keep=keep)
         self._said = "on its way"
         self._place = contextvars.copy_context()  # in which outputs belong to the cell that runs now
         self._turn = threading.Lock()  # of what shows something there
@@ -83,7 +82,7 @@ class Apart(threading.Thread):
 
     # --- any thread
 
-    def ask(self, asked: CellAsked) -> None:
+    def ask(self, asked: CellSubmitted) -> None:
         """Run this cell next."""
         self._inbox.put(asked)
 
@@ -95,7 +94,7 @@ class Apart(threading.Thread):
     def detach(self) -> None:
         """The kernel ends, and what runs goes on."""
         if os.getpid() == self._pid:
-            self._link.tell(LeaveAsked(keeps_cell=True))
+            self._link.tell(ReleaseAsked(keeps_cell=True))
 
     def close(self) -> None:
         """End after the cell that runs."""
@@ -116,7 +115,7 @@ class Apart(threading.Thread):
     @property
     def at(self) -> str:
         """Where the cell runs, as the end of a sentence."""
-        return f" on {describe_place(self.where)}" if self.where is not None else ""
+        return f" on {describe_place(self.lease)}" if self.lease is not None else ""
 
     # --- the thread
 
@@ -133,40 +132,40 @@ class Apart(threading.Thread):
         with self._turn:
             self._place.run(show, *arguments)
 
-    def _listen(self, deliveries: Deliveries) -> Answer:
+    def _listen(self, deliveries: DeliveryQueue) -> RunAnswer:
         refusal: BulletinError | None = None
         while True:
             delivery = self._next(deliveries)
             match delivery:
-                case Printed(type="execute_result") if not self._shows_values:
+                case OutputMessage(type="execute_result") if not self._shows_values:
                     pass
-                case Printed(type=kind, content=content, buffers=buffers):
+                case OutputMessage(type=kind, content=content, buffers=buffers):
                     self._show(self._print, kind, content, buffers)
-                case Waiting():
+                case QueuePosition():
                     self._said = describe_waiting(delivery)
                     self._show(self._say, self._said)
-                case Began(where=where):
-                    self.where, self._began_s = where, time.monotonic()
+                case CellSent(lease=lease):
+                    self.lease, self._began_s = lease, time.monotonic()
                     self._show(self._say, f"▶ running{self.at}")
-                case Note(text=text):
+                case UserNote(text=text):
                     self._show(show_note, self._shell, f"{self.called}: {text}")
-                case Question(prompt=prompt):
+                case QuestionAsked(prompt=prompt):
                     refusal = CellLost(
                         f"A cell in the background cannot ask: {prompt.strip()!r} has nobody to answer it."
                     )
                     self._link.tell(StopPressed())
-                case Finished() | Moved():
+                case CellFinished() | LeaseChanged():
                     return refusal or delivery
-                case Failed(error=error):
+                case RequestFailed(error=error):
                     return refusal or error
                 case BaseException():
                     return delivery
-                case Pictured() | CellsFound() | Left():
+                case PoolStatus() | CellList() | LeaseReleased():
                     raise AssertionError(f"{type(delivery).__name__} answers something else")
                 case _:
                     assert_never(delivery)
 
-    def _next(self, deliveries: Deliveries) -> Any:
+    def _next(self, deliveries: DeliveryQueue) -> Any:
         while True:
             is_young = time.monotonic() - self._began_s < _YOUNG_S
             try:
@@ -174,7 +173,7 @@ class Apart(threading.Thread):
             except queue.Empty:
                 since_s = int(time.monotonic() - self._began_s)
                 running = f"▶ running for {show_duration(since_s * 1000)}{self.at}"
-                self._show(self._say, self._said if self.where is None else running)
+                self._show(self._say, self._said if self.lease is None else running)
 
     def _print(self, kind: str, content: bytes, buffers: tuple[bytes, ...]) -> None:
         self._outputs.show(kind, content, buffers)

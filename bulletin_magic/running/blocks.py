@@ -37,15 +37,15 @@ def outline(tree: ast.Module, names: Collection[str], modules: Collection[str] =
     """
     if not any(isinstance(node, ast.With | ast.AsyncWith) for node in ast.walk(tree)):
         return tree
-    known = _Names(tree, names, modules)
-    changed: ast.Module = _Outliner(known).visit(tree)
+    known = _GpuNames(tree, names, modules)
+    changed: ast.Module = _BlockRewriter(known).visit(tree)
     return ast.fix_missing_locations(changed)
 
 
 _FIRST_LINE = ast.Pass(lineno=1, col_offset=0, end_lineno=1, end_col_offset=0)
 
 
-class _Names:
+class _GpuNames:
     """Which expressions mean `gpu`."""
 
     def __init__(self, tree: ast.Module, names: Collection[str], modules: Collection[str]) -> None:
@@ -74,10 +74,10 @@ class _Names:
         return False
 
 
-class _Outliner(ast.NodeTransformer):
+class _BlockRewriter(ast.NodeTransformer):
     """Goes down with the scopes it is in, and rewrites blocks on the way up."""
 
-    def __init__(self, names: _Names) -> None:
+    def __init__(self, names: _GpuNames) -> None:
         self._names = names
         self._scopes: list[ast.AST] = []
 
@@ -158,7 +158,7 @@ def _refusal(body: Sequence[ast.stmt], scope: ast.AST | None) -> tuple[str, str]
 def _block(body: Sequence[ast.stmt], scope: ast.AST | None) -> ast.stmt:
     """The function that the body becomes."""
     first = _first_argument(scope)
-    statements: list[ast.stmt] = [_Leaving(first).visit(deepcopy(statement)) for statement in body]
+    statements: list[ast.stmt] = [_ExitRewriter(first).visit(deepcopy(statement)) for statement in body]
     declared = _declared(body)
     names = sorted(_bound(statements) - declared - {_LENDER, _BLOCK})
     outside = _declared(scope.body, ast.Global) if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else set()
@@ -188,7 +188,7 @@ def _afterwards(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 _WAYS: dict[type[ast.stmt], str] = {ast.Break: "break", ast.Continue: "continue"}
 
 
-class _Leaving(ast.NodeTransformer):
+class _ExitRewriter(ast.NodeTransformer):
     """The body as a function has it: leaving it is told by what it returns, and `super()` names its object."""
 
     def __init__(self, first: str | None) -> None:
@@ -308,9 +308,9 @@ def _told(word: str, value: ast.expr) -> ast.Return:
     return ast.Return(ast.Tuple([ast.Constant(word), value], ast.Load()))
 
 
-def _locate(tree: ast.AST, where: ast.stmt) -> None:
+def _locate(tree: ast.AST, origin: ast.stmt) -> None:
     """Give what has no place of its own the place of the `with` line."""
     for node in ast.walk(tree):
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = where.lineno  # type: ignore[attr-defined]
-            node.col_offset = node.end_col_offset = where.col_offset  # type: ignore[attr-defined]
+            node.lineno = node.end_lineno = origin.lineno  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = origin.col_offset  # type: ignore[attr-defined]

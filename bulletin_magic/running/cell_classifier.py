@@ -25,10 +25,10 @@ _INSTALLS = re.compile(
 _LEAVING = frozenset({"exit", "quit"})
 
 #: Whether the notebook has a magic: its kind ("line" or "cell") and its name.
-Knows = Callable[[str, str], bool]
+HasMagic = Callable[[str, str], bool]
 
 
-class _Magic(NamedTuple):
+class _MagicCall(NamedTuple):
     """A call that IPython has made of a magic, or of a line that begins with `!`."""
 
     kind: str
@@ -36,7 +36,7 @@ class _Magic(NamedTuple):
     text: str
 
 
-def computes(tree: ast.Module, knows: Knows) -> bool:
+def computes(tree: ast.Module, knows: HasMagic) -> bool:
     """Whether a cell of this tree is one for the pool.
 
     `knows` says which magics the notebook has: one that it has not may be one that an earlier cell brought to the pool.
@@ -47,7 +47,7 @@ def computes(tree: ast.Module, knows: Knows) -> bool:
     return any(_statement_computes(statement, knows) for statement in tree.body)
 
 
-def _statement_computes(statement: ast.stmt, knows: Knows) -> bool:
+def _statement_computes(statement: ast.stmt, knows: HasMagic) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=[])) if name in _LEAVING:
             return False
@@ -57,19 +57,19 @@ def _statement_computes(statement: ast.stmt, knows: Knows) -> bool:
     return True
 
 
-def _magic_computes(magic: _Magic, knows: Knows) -> bool:
+def _magic_computes(magic: _MagicCall, knows: HasMagic) -> bool:
     if magic.name in {"system", "!", "sx"} and _INSTALLS.match(magic.text):
         return False
     return magic.name in _COMPUTING or not knows(magic.kind, magic.name)
 
 
-def _magics(tree: ast.AST) -> Iterator[_Magic]:
+def _magics(tree: ast.AST) -> Iterator[_MagicCall]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (magic := _magic(node)) is not None:
             yield magic
 
 
-def _magic(value: ast.expr) -> _Magic | None:
+def _magic(value: ast.expr) -> _MagicCall | None:
     match value:
         case ast.Call(
             func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method),
@@ -78,9 +78,9 @@ def _magic(value: ast.expr) -> _Magic | None:
             words = [one.value for one in given if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             match method, words:
                 case "run_line_magic", [name, *rest]:
-                    return _Magic("line", name, " ".join(rest))
+                    return _MagicCall("line", name, " ".join(rest))
                 case "run_cell_magic", [name, line, body]:
-                    return _Magic("cell", name, f"{line}\n{body}")
+                    return _MagicCall("cell", name, f"{line}\n{body}")
                 case "system" | "getoutput", [command]:
-                    return _Magic("line", "system", command)
+                    return _MagicCall("line", "system", command)
     return None

@@ -11,31 +11,29 @@ from typing import Any, Protocol, Self, assert_never
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin_magic.connection.link import Deliveries, Link, Question as Asked
-from bulletin_magic.connection.session_events import (
-    Answered,
-    Began,
-    CellsFound,
+from bulletin_magic.connection.deliveries import (
+    CellFinished,
+    CellList,
+    CellSent,
     Delivery,
-    Failed,
-    Finished,
-    LeaveAsked,
-    Left,
-    Moved,
-    Note,
-    Pictured,
-    Printed,
-    Question,
-    StopPressed,
-    Waiting,
-    Where,
+    LeaseChanged,
+    LeaseReleased,
+    OutputMessage,
+    PoolStatus,
+    QuestionAsked,
+    QueuePosition,
+    RequestFailed,
+    UserNote,
 )
+from bulletin_magic.connection.link import ClientRequest, DeliveryQueue, Link
+from bulletin_magic.connection.resource_spec import LeaseInfo
+from bulletin_magic.connection.session_events import QuestionAnswered, ReleaseAsked, StopPressed
 from bulletin_magic.output.notes import StatusLine, describe_waiting, dim, show_note
-from bulletin_magic.output.output_writer import Outputs
-from bulletin_magic.output.widget_comms import Comms
-from bulletin_magic.running.kernel_activity import Activity
+from bulletin_magic.output.output_writer import OutputWriter
+from bulletin_magic.output.widget_comms import WidgetComms
+from bulletin_magic.running.kernel_activity import KernelActivity
 
-_Answer = Finished | Moved | Pictured | CellsFound | Left
+_ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased
 #: After so many presses the main thread leaves at once, whatever the link says.
 _PATIENCE_PRESSES = 4
 
@@ -77,10 +75,10 @@ class StopButton:
         self._link.tell(StopPressed())
 
 
-class Watcher(Protocol):
+class RunWatcher(Protocol):
     """Learns what becomes of a cell, whatever the conversation ends with."""
 
-    def began(self, where: Where) -> None:
+    def began(self, lease: LeaseInfo) -> None:
         """It has been sent there, for the first time or again."""
 
     def keep(self, kind: str, message: Mapping[str, Any], size: int) -> None:
@@ -95,18 +93,18 @@ class Conversation:
         link: Link,
         shell: InteractiveShell,
         line: StatusLine,
-        comms: Comms,
-        activity: Activity,
+        comms: WidgetComms,
+        activity: KernelActivity,
         button: StopButton,
-        watcher: Watcher | None = None,
+        watcher: RunWatcher | None = None,
     ) -> None:
         self._link, self._shell, self._line, self._activity = link, shell, line, activity
-        self._outputs = Outputs(shell, comms, keep=watcher.keep if watcher is not None else None)
+        self._outputs = OutputWriter(shell, comms, keep=watcher.keep if watcher is not None else None)
         self._button, self._watcher = button, watcher
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
-    def hold(self, asked: Asked) -> _Answer:
+    def hold(self, request: ClientRequest) -> _ConversationAnswer:
         """Ask, and show what comes until the answer is there.
 
         Raises
@@ -116,21 +114,21 @@ class Conversation:
         """
         is_over = False
         with self._button:
-            deliveries = self._link.ask(asked)
+            deliveries = self._link.ask(request)
             try:
                 while True:
                     delivery = self._next(deliveries)
-                    is_over = isinstance(delivery, _Answer | Failed | BaseException)
+                    is_over = isinstance(delivery, _ConversationAnswer | RequestFailed | BaseException)
                     answer = self._take(delivery)
                     if answer is not None:
                         return answer
             finally:
                 if not is_over:  # this thread was torn away: nobody waits for the cell any more
-                    self._link.tell(LeaveAsked())
+                    self._link.tell(ReleaseAsked())
                 self._line.clear()
                 self._outputs.flush()
 
-    def _next(self, deliveries: Deliveries) -> Delivery | BaseException:
+    def _next(self, deliveries: DeliveryQueue) -> Delivery | BaseException:
         if deliveries.empty():
             self._outputs.flush()
         while True:
@@ -142,26 +140,26 @@ class Conversation:
                     self._line.show_now()
                 self._activity.tell()
 
-    def _take(self, delivery: Delivery | BaseException) -> _Answer | None:
+    def _take(self, delivery: Delivery | BaseException) -> _ConversationAnswer | None:
         match delivery:
-            case Printed(type=kind, content=content, buffers=buffers):
+            case OutputMessage(type=kind, content=content, buffers=buffers):
                 self._outputs.show(kind, content, buffers)
-            case Waiting():
+            case QueuePosition():
                 self._line.say(describe_waiting(delivery))
-            case Began(where=where):
+            case CellSent(lease=lease):
                 self._line.clear()
                 if self._watcher is not None:
-                    self._watcher.began(where)
-            case Note(text=text):
+                    self._watcher.began(lease)
+            case UserNote(text=text):
                 show_note(self._shell, text)
                 if self._watcher is not None:
                     self._watcher.keep("display_data", {"data": dim(text), "metadata": {}}, len(text))
-            case Question():
+            case QuestionAsked():
                 self._outputs.flush()
                 self._answer(delivery)
-            case Finished() | Moved() | Pictured() | CellsFound() | Left():
+            case CellFinished() | LeaseChanged() | PoolStatus() | CellList() | LeaseReleased():
                 return delivery
-            case Failed(error=error):
+            case RequestFailed(error=error):
                 raise error
             case BaseException():
                 raise RuntimeError("the link to the pool broke; this is a bug of Bulletin") from delivery
@@ -169,11 +167,11 @@ class Conversation:
                 assert_never(delivery)
         return None
 
-    def _answer(self, question: Question) -> None:
+    def _answer(self, question: QuestionAsked) -> None:
         try:
             self._button.is_asking = True
             ask = getpass.getpass if question.password else input
-            self._link.tell(Answered(ask(question.prompt)))
+            self._link.tell(QuestionAnswered(ask(question.prompt)))
         except KeyboardInterrupt:
             self._link.tell(StopPressed())
         except Exception as error:  # noqa: BLE001 - whatever the front end has against it, the cell must not wait for ever

@@ -10,7 +10,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 
-class Activity:
+class KernelActivity:
     """The kernel's word that it is busy, said again after so long."""
 
     def __init__(self, shell: InteractiveShell, every_s: float) -> None:

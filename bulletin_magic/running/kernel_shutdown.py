@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import InteractiveShell
 
 
-class Settings(Protocol):
+class ShutdownSettings(Protocol):
     """What the user wants: "detach" lets cells go on, "cancel" ends them."""
 
     on_restart: str
@@ -14,10 +14,10 @@ class Settings(Protocol):
     stop_after_s: float
 
 
-class Ending:
+class KernelShutdown:
     """Looks at how the kernel is asked to end. Jupyter presses stop first, and asks a few milliseconds later."""
 
-    def __init__(self, shell: InteractiveShell, settings: Settings) -> None:
+    def __init__(self, shell: InteractiveShell, settings: ShutdownSettings) -> None:
         self._kernel: Any = getattr(shell, "kernel", None)
         self._settings = settings
         self._before: Any = None

@@ -9,7 +9,7 @@ from bulletin import state
 from bulletin.errors import WalltimeReached, name_kind
 from bulletin.units import show_duration
 from bulletin.wire.messages import ErrorText
-from bulletin_magic.connection.session_events import Finished
+from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_writer import remember_result
 from bulletin_magic.running.shared_state import SharedState
@@ -37,7 +37,7 @@ class RemoteError(Exception):
         return self.value
 
 
-def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: InteractiveShell) -> None:
+def land(finished: CellFinished, sent: state.Captured, shared: SharedState, shell: InteractiveShell) -> None:
     """Bring the cell's state into the notebook, all of it or nothing, then raise what the cell raised.
 
     Raises
@@ -50,7 +50,7 @@ def land(finished: Finished, sent: state.Captured, shared: SharedState, shell: I
     if not finished.parts:
         shared.forget()
         raise error_to_raise(finished, None)
-    applied = shared.apply(finished.parts, shell.user_ns, sent, finished.where.lease)
+    applied = shared.apply(finished.parts, shell.user_ns, sent, finished.lease.lease_id)
     remember_result(shell, applied.extra.get("result"))
     show_stayed(applied.stayed, shell)
     usage = finished.ended.usage
@@ -74,7 +74,7 @@ def describe_stayed(path: str, kind: str) -> str:
     )
 
 
-def error_to_raise(finished: Finished, travelled: object) -> BaseException:
+def error_to_raise(finished: CellFinished, travelled: object) -> BaseException:
     """The exception itself where it travelled, else one of the same name; shown with the cell's own traceback."""
     text = finished.ended.error
     if isinstance(travelled, SystemExit):

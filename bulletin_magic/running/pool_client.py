@@ -9,24 +9,21 @@ from IPython.core.interactiveshell import InteractiveShell
 from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic.connection import availability, discovery
-from bulletin_magic.connection.link import Link
-from bulletin_magic.connection.session_events import (
-    CellAsked,
-    CellsAsked,
-    CellsFound,
-    Finished,
-    LeaveAsked,
-    Left,
-    Moved,
-    PictureAsked,
-    Pictured,
+from bulletin_magic.connection.deliveries import (
+    CellFinished,
+    CellList,
+    LeaseChanged,
+    LeaseReleased,
+    PoolStatus,
 )
-from bulletin_magic.output.late_output import Echoes
+from bulletin_magic.connection.link import Link
+from bulletin_magic.connection.session_events import CellListAsked, CellSubmitted, PoolStatusAsked, ReleaseAsked
+from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.notes import StatusLine
-from bulletin_magic.output.widget_comms import Comms
-from bulletin_magic.running.conversation import Conversation, StopButton, Watcher
-from bulletin_magic.running.kernel_activity import Activity
-from bulletin_magic.running.kernel_shutdown import Ending
+from bulletin_magic.output.widget_comms import WidgetComms
+from bulletin_magic.running.conversation import Conversation, RunWatcher, StopButton
+from bulletin_magic.running.kernel_activity import KernelActivity
+from bulletin_magic.running.kernel_shutdown import KernelShutdown
 
 UNDER_WAY = (
     "Another %%gpu cell of this notebook is under way.",
@@ -34,20 +31,20 @@ UNDER_WAY = (
 )
 
 
-class Pool:
+class PoolClient:
     """The pool of this notebook, and the link on which its cells go there. Nothing is connected before it is needed."""
 
     def __init__(
         self,
         shell: InteractiveShell,
-        comms: Comms,
-        echoes: Echoes,
-        ending: Ending,
-        make_activity: Callable[[], Activity],
+        comms: WidgetComms,
+        echoes: LateOutput,
+        ending: KernelShutdown,
+        make_activity: Callable[[], KernelActivity],
     ) -> None:
         self._shell, self._comms, self._echoes, self._make_activity = shell, comms, echoes, make_activity
         self._ending = ending
-        self._place: discovery.Place | None = None
+        self._place: discovery.PoolAddress | None = None
         self._link: Link | None = None
         self._is_busy, self._pid = False, os.getpid()
         file = getattr(getattr(getattr(shell, "kernel", None), "parent", None), "connection_file", None)
@@ -68,9 +65,9 @@ class Pool:
         """Whether there is a link that can be used."""
         return self._link is not None and self._link.is_usable
 
-    def has(self, lease: LeaseId | None) -> bool:
+    def holds_lease(self, lease_id: LeaseId | None) -> bool:
         """Whether the link holds this lease."""
-        return lease is not None and self._link is not None and self._link.lease == lease
+        return lease_id is not None and self._link is not None and self._link.lease_id == lease_id
 
     def move(self, file: Path) -> str:
         """Use the pool of a connection file from now on; its words. Raises NoPool for a file that is none."""
@@ -88,7 +85,7 @@ class Pool:
     def detach(self) -> None:
         """The kernel ends: let a cell that runs go on for another one, and give everything else back."""
         if self._link is not None and self.is_own:
-            self._link.tell(LeaveAsked(keeps_cell=True))
+            self._link.tell(ReleaseAsked(keeps_cell=True))
 
     def check_free(self) -> None:
         """Raise NoPool where this process, or this moment, is not one for the pool."""
@@ -98,15 +95,15 @@ class Pool:
             raise NoPool(*UNDER_WAY)
 
     def converse(
-        self, asked: CellAsked | PictureAsked | CellsAsked | LeaveAsked, watcher: Watcher | None = None
-    ) -> tuple[Finished | Moved | Pictured | CellsFound | Left, Exception | None]:
+        self, asked: CellSubmitted | PoolStatusAsked | CellListAsked | ReleaseAsked, watcher: RunWatcher | None = None
+    ) -> tuple[CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased, Exception | None]:
         """Ask, show all that comes until the answer, and give it; with what input() raised. Raises BulletinError.
 
         `watcher` learns what becomes of a cell.
         """
         self.check_free()
         self._is_busy = True
-        line = StatusLine(self._shell, is_whole=isinstance(asked, CellAsked) and asked.is_whole)
+        line = StatusLine(self._shell, is_whole=isinstance(asked, CellSubmitted) and asked.is_whole)
         conversation = None
         try:
             activity = self._make_activity()
@@ -122,17 +119,17 @@ class Pool:
             line.clear()
             self._is_busy = False
 
-    def look(self) -> Pictured | str | None:
+    def look(self) -> PoolStatus | str | None:
         """The pool as it is; a sentence where it cannot be asked; None where it would have to be started first."""
         may_start = self._place is None or self._place.is_own
         is_settled = self._link is not None and self._link.is_usable and self._link.is_settled
         if may_start and not is_settled and not availability.starts_none(os.environ):
             return None
         try:
-            answer, _ = self.converse(PictureAsked())
+            answer, _ = self.converse(PoolStatusAsked())
         except BulletinError as error:
             return error.problem if isinstance(error, NoPool) else str(error)
-        assert isinstance(answer, Pictured)
+        assert isinstance(answer, PoolStatus)
         return answer
 
     def connect_apart(self, name: str) -> Link:

@@ -14,12 +14,12 @@ class SharedState:
 
     def __init__(self) -> None:
         self._table = state.Table()
-        self._lease: LeaseId | None = None
+        self._lease_id: LeaseId | None = None
 
     @property
-    def lease(self) -> LeaseId | None:
+    def lease_id(self) -> LeaseId | None:
         """Whose executor has what `capture` leaves out; None while it leaves out nothing."""
-        return self._lease
+        return self._lease_id
 
     def capture(self, namespace: dict[str, Any], plan: state.Needs) -> state.Captured:
         """What a cell needs and the executor does not have. Raises CannotSend."""
@@ -31,22 +31,22 @@ class SharedState:
 
     def holdings(self, namespace: dict[str, Any], *, is_kept: bool) -> Holdings:
         """What the executor holds of the notebook: nothing, where it is not there any more."""
-        return holdings(namespace, self._table if is_kept and self._lease is not None else state.Table())
+        return holdings(namespace, self._table if is_kept and self._lease_id is not None else state.Table())
 
     def apply(
-        self, parts: tuple[Blob, ...], namespace: dict[str, Any], sent: state.Captured, lease: LeaseId
+        self, parts: tuple[Blob, ...], namespace: dict[str, Any], sent: state.Captured, lease_id: LeaseId
     ) -> state.Applied:
         """Take in what the executor of a lease has changed. Raises CannotReturn; then nothing is shared any more."""
-        self._lease = None
+        self._lease_id = None
         try:
             applied = state.apply(parts, namespace, sent=sent)
         except BaseException:  # a stop, too: the executor is a step ahead
             self._table.clear()
             raise
-        self._lease = lease
+        self._lease_id = lease_id
         return applied
 
     def forget(self) -> None:
         """Nothing is shared any more: the executor is gone, or has lost count."""
         self._table.clear()
-        self._lease = None
+        self._lease_id = None

@@ -12,12 +12,14 @@ from bulletin import state
 from bulletin.errors import BulletinError, CannotReturn, CellLost, Refused
 from bulletin.ids import CellId, RequestId
 from bulletin.offload import Outcome
+from bulletin_magic.connection.deliveries import CellFinished, LeaseChanged
 from bulletin_magic.connection.link import Link
-from bulletin_magic.connection.session_events import CellAsked, Finished, Moved, Wish
-from bulletin_magic.output.output_history import Shown
+from bulletin_magic.connection.resource_spec import ResourceSpec
+from bulletin_magic.connection.session_events import CellSubmitted
+from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
-from bulletin_magic.running.background_runner import Answer, Apart, LiveLine
-from bulletin_magic.running.kernel_activity import Activity
+from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
+from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
 
 #: A place that is lost takes this many elements with it before the element is to blame.
@@ -25,7 +27,7 @@ _TRIES = 2
 _BAR = 20
 
 
-class Task:
+class SweepTask:
     """One element: the source that is run for it, with names that stand for it alone."""
 
     def __init__(self, source: str, names: Mapping[str, object], result: str | None) -> None:
@@ -35,10 +37,10 @@ class Task:
 
 
 #: An element's number, what it was sent with, and the notebook as it was then.
-Sent = tuple[int, state.Captured, state.Meanwhile]
+SentTask = tuple[int, state.Captured, state.Meanwhile]
 
 
-class Spread:
+class Sweep:
     """Runs tasks on places of their own; the notebook's variables stay as they are.
 
     Everything is in the thread that calls `run`, but for the listening to the places.
@@ -48,19 +50,25 @@ class Spread:
         self,
         shell: InteractiveShell,
         connect: Callable[[str], Link],
-        wish: Wish,
-        words: str,
-        activity: Activity,
-        shown: Shown,
+        resources: ResourceSpec,
+        label: str,
+        activity: KernelActivity,
+        shown: OutputHistory,
     ) -> None:
-        self._shell, self._connect, self._wish, self._words, self._activity = shell, connect, wish, words, activity
-        self._answers: queue.SimpleQueue[tuple[Apart, Answer]] = queue.SimpleQueue()
+        self._shell, self._connect, self._resources, self._label, self._activity = (
+            shell,
+            connect,
+            resources,
+            label,
+            activity,
+        )
+        self._answers: queue.SimpleQueue[tuple[BackgroundRunner, RunAnswer]] = queue.SimpleQueue()
         self._line = LiveLine(shell)
         self._waits = self._said = ""
         self._shown, self._showing = shown, shown.begin()
-        self._tables: dict[Apart, state.Table] = {}
+        self._tables: dict[BackgroundRunner, state.Table] = {}
 
-    def run(self, tasks: Sequence[Task], parallel: int) -> list[Outcome]:
+    def run(self, tasks: Sequence[SweepTask], parallel: int) -> list[Outcome]:
         """What came of each task, in their order.
 
         Raises
@@ -74,7 +82,7 @@ class Spread:
         """
         outcomes: list[Outcome | None] = [None] * len(tasks)
         waiting = deque(range(len(tasks)))
-        under_way: dict[Apart, Sent] = {}
+        under_way: dict[BackgroundRunner, SentTask] = {}
         try:
             for number in range(min(parallel, len(tasks))):
                 place = self._open(number)
@@ -104,16 +112,16 @@ class Spread:
             self._shown.end(self._showing)
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _next(self) -> tuple[Apart, Answer]:
+    def _next(self) -> tuple[BackgroundRunner, RunAnswer]:
         while True:
             try:
                 return self._answers.get(timeout=self._activity.due_in_s)
             except queue.Empty:
                 self._activity.tell()
 
-    def _open(self, number: int) -> Apart:
-        place = Apart(
-            f"{self._words} {number + 1}",
+    def _open(self, number: int) -> BackgroundRunner:
+        place = BackgroundRunner(
+            f"{self._label} {number + 1}",
             self._connect(f"spread-{token_hex(4)}"),
             self._shell,
             self._hear,
@@ -129,7 +137,7 @@ class Spread:
         """Where a place is; only the wait for one is said."""
         self._waits = text if text.startswith("⏳") else ""
 
-    def _send(self, place: Apart, tasks: Sequence[Task], waiting: deque[int]) -> Sent:
+    def _send(self, place: BackgroundRunner, tasks: Sequence[SweepTask], waiting: deque[int]) -> SentTask:
         number = waiting.popleft()
         task = tasks[number]
         task.tries += 1
@@ -146,24 +154,24 @@ class Spread:
                 del namespace[name]
             namespace.update(hidden)
         place.ask(
-            CellAsked(
+            CellSubmitted(
                 cell=CellId(token_hex(16)),
                 request=RequestId(token_hex(16)),
                 source=task.source,
                 number=cell_number(self._shell),
                 parts=tuple(captured.parts),
-                lease=None if is_first or place.where is None else place.where.lease,
-                wish=self._wish,
+                lease_id=None if is_first or place.lease is None else place.lease.lease_id,
+                resources=self._resources,
                 is_call=task.result is not None,
             )
         )
         return number, captured, meanwhile
 
     @staticmethod
-    def _is_again(answer: Answer, task: Task, *, others: bool) -> bool:
+    def _is_again(answer: RunAnswer, task: SweepTask, *, others: bool) -> bool:
         """Whether the element is to be run once more, because of its place."""
         match answer:
-            case Moved():
+            case LeaseChanged():
                 return True
             case Refused():  # the line takes no more of this user: those that have a place go on
                 return others
@@ -171,8 +179,8 @@ class Spread:
                 return task.tries < _TRIES
         return False
 
-    def _outcome(self, task: Task, answer: Answer, sent: state.Captured, meanwhile: state.Meanwhile) -> Outcome:
-        if not isinstance(answer, Finished):
+    def _outcome(self, task: SweepTask, answer: RunAnswer, sent: state.Captured, meanwhile: state.Meanwhile) -> Outcome:
+        if not isinstance(answer, CellFinished):
             if isinstance(answer, BulletinError):
                 return Outcome(error=answer)
             assert isinstance(answer, BaseException), "a move is tried again"
@@ -197,7 +205,7 @@ class Spread:
         if failed := sum(outcome.error is not None for outcome in ended):
             facts.append(f"{failed} failed")
         waits = f" {self._waits}" if self._waits and not ended else ""
-        self._said = f"{self._words} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
+        self._said = f"{self._label} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
         self._line.say(self._said)
 
 

@@ -4,40 +4,42 @@ import pytest
 
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
-from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS, Options, parse
-from bulletin_magic.connection.session_events import Wish
+from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS, CellOptions, parse
+from bulletin_magic.connection.resource_spec import ResourceSpec
 
 
 @pytest.mark.parametrize(
-    ("line", "wish"),
+    ("line", "resources"),
     [
-        ("", Wish()),
-        ("  # just a comment", Wish()),
-        ("--gpus 2", Wish(gpus=2)),
-        ("--gpus=0", Wish(gpus=0)),
-        ("--memory 20G --gpu-memory 20gib", Wish(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
-        ("--memory 20GB --gpu-memory 20Gi", Wish(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
-        ("--gpu-type A100 --gpu-memory '40 GB'", Wish(gpu_type="A100", gpu_memory_bytes=40 * 10**9)),
+        ("", ResourceSpec()),
+        ("  # just a comment", ResourceSpec()),
+        ("--gpus 2", ResourceSpec(gpus=2)),
+        ("--gpus=0", ResourceSpec(gpus=0)),
+        ("--memory 20G --gpu-memory 20gib", ResourceSpec(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
+        ("--memory 20GB --gpu-memory 20Gi", ResourceSpec(memory_bytes=20 * 10**9, gpu_memory_bytes=20 * 2**30)),
+        ("--gpu-type A100 --gpu-memory '40 GB'", ResourceSpec(gpu_type="A100", gpu_memory_bytes=40 * 10**9)),
         (
             "--gpu-type 'MIG 1g.10gb' --cpus 4 --memory=8GiB",
-            Wish(gpu_type="MIG 1g.10gb", cpus=4, memory_bytes=8 * 2**30),
+            ResourceSpec(gpu_type="MIG 1g.10gb", cpus=4, memory_bytes=8 * 2**30),
         ),
-        ('--time "30 min"', Wish(walltime_ms=1_800_000)),
-        ("--time='2 h' --qos batch", Wish(walltime_ms=7_200_000, qos="batch")),
-        ("--project ml --environment torch", Wish(project=ProjectId("ml"), environment=EnvironmentId("torch"))),
-        ('--label "a = b" --gpus 1', Wish(label="a = b")),
+        ('--time "30 min"', ResourceSpec(walltime_ms=1_800_000)),
+        ("--time='2 h' --qos batch", ResourceSpec(walltime_ms=7_200_000, qos="batch")),
+        ("--project ml --environment torch", ResourceSpec(project=ProjectId("ml"), environment=EnvironmentId("torch"))),
+        ('--label "a = b" --gpus 1', ResourceSpec(label="a = b")),
     ],
 )
-def test_options_become_a_wish(line: str, wish: Wish) -> None:
-    assert parse(line) == Options(wish)
+def test_options_become_a_resource_spec(line: str, resources: ResourceSpec) -> None:
+    assert parse(line) == CellOptions(resources)
 
 
 def test_how_long_to_wait_and_what_then_is_no_matter_of_the_lease() -> None:
-    assert parse("--max-wait '2 min' --fallback cpu") == Options(Wish(), max_wait_ms=120_000, fallback="cpu")
+    assert parse("--max-wait '2 min' --fallback cpu") == CellOptions(
+        ResourceSpec(), max_wait_ms=120_000, fallback="cpu"
+    )
 
 
 def test_a_plan_is_asked_for_beside_other_options() -> None:
-    assert parse("--gpus 2 --plan") == Options(Wish(gpus=2), is_plan=True)
+    assert parse("--gpus 2 --plan") == CellOptions(ResourceSpec(gpus=2), is_plan=True)
 
 
 @pytest.mark.parametrize(

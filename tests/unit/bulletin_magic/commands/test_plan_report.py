@@ -10,9 +10,9 @@ from bulletin.state.plan import Fate, Plan, Row
 from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
 from bulletin_magic.commands.plan_report import describe_plan, describe_wait
 from bulletin_magic.commands.vars_report import describe_holdings
-from bulletin_magic.connection.session_events import Where, Wish
+from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 
-WHERE = Where(lease=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
+LEASE_INFO = LeaseInfo(lease_id=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
 ROWS = (
     Row("data", "array", Fate.SENT, 8_000_000, 1_048_700, "Only the parts that changed."),
     Row("names", "list", Fate.THERE, 120),
@@ -86,8 +86,8 @@ def test_the_wait_is_told_from_the_picture(
     slots: tuple[SlotPicture, ...], gpus: int, waiting: int, sentence: str
 ) -> None:
     picture = Picture(slots=slots, waiting=(WAITING,) * waiting, recent=(), counters={}, uptime_ms=1, slot_word="GPU")
-    assert describe_wait(picture, None, Wish(gpus=gpus)) == sentence
-    assert describe_wait(picture, WHERE, Wish(gpus=gpus)) == (
+    assert describe_wait(picture, None, ResourceSpec(gpus=gpus)) == sentence
+    assert describe_wait(picture, LEASE_INFO, ResourceSpec(gpus=gpus)) == (
         "This notebook holds GPU-0 of node1: the cell would run there at once."
     )
 
@@ -98,7 +98,7 @@ def test_what_is_on_the_pool_is_a_table_with_the_lease_below() -> None:
         Holding("box[1]", "generator", Home.THERE),
         Holding("old", "generator", Home.GONE),
     )
-    text = describe_holdings(Holdings(values, 8_000_000, 2, ("mine",)), WHERE, "")["text/plain"]
+    text = describe_holdings(Holdings(values, 8_000_000, 2, ("mine",)), LEASE_INFO, "")["text/plain"]
     assert text.splitlines() == [
         "name    kind       arrays  where",
         "data    array        8 MB  in the notebook and on the pool",

@@ -3,24 +3,22 @@
 from bulletin.ids import CellId, KernelId, LeaseId, RequestId, SessionId, UserName
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.connection.session_client import Session
+from bulletin_magic.connection.deliveries import Delivery, RequestFailed, UserNote
+from bulletin_magic.connection.resource_spec import ResourceSpec
+from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
-    Action,
     AgentConnected,
     AgentSaid,
     BrokerSaid,
-    CellAsked,
+    CellSubmitted,
     ConnectAgent,
     Deliver,
-    Delivery,
     DropAgent,
-    Event,
-    Failed,
-    Note,
+    SendToAgent,
+    SendToBroker,
+    SessionAction,
+    SessionEvent,
     Tick,
-    ToAgent,
-    ToBroker,
-    Wish,
 )
 
 HELLO = say.Hello(protocol=say.PROTOCOL, version="1", token="t", kernel=KernelId("k"))
@@ -32,14 +30,14 @@ SMALL: tuple[Blob, ...] = (b"stream", b"buffer")
 LARGE: tuple[Blob, ...] = (b"stream", bytes(24 * 2**20))
 
 
-def cell(name: str = "c1", parts: tuple[Blob, ...] = SMALL, wish: Wish | None = None) -> CellAsked:
-    return CellAsked(
+def cell(name: str = "c1", parts: tuple[Blob, ...] = SMALL, resources: ResourceSpec | None = None) -> CellSubmitted:
+    return CellSubmitted(
         cell=CellId(name),
         request=RequestId(f"r-{name}"),
         source="1",
         number=7,
         parts=parts,
-        wish=wish or Wish(),
+        resources=resources or ResourceSpec(),
     )
 
 
@@ -70,17 +68,17 @@ def attach(cell: CellId | None = CELL, seen: int = 0) -> say.Attach:
 
 
 def failure(stage: "Stage") -> Exception:
-    (failed,) = [told for told in stage.delivered() if isinstance(told, Failed)]
+    (failed,) = [told for told in stage.delivered() if isinstance(told, RequestFailed)]
     return failed.error
 
 
 class Stage:
     def __init__(self) -> None:
-        self.session = Session(HELLO, "of the test")
+        self.session = SessionClient(HELLO, "of the test")
         self.now_ms = 0
-        self.actions: list[Action] = []
+        self.actions: list[SessionAction] = []
 
-    def do(self, event: Event) -> None:
+    def do(self, event: SessionEvent) -> None:
         self.actions += self.session.step(event, self.now_ms)
 
     def broker(self, message: say.ToKernel) -> None:
@@ -98,18 +96,18 @@ class Stage:
         self.now_ms = until_ms
         self.do(Tick())
 
-    def seen(self) -> list[Action]:
+    def seen(self) -> list[SessionAction]:
         actions, self.actions = self.actions, []
         return actions
 
     def said_to_broker(self) -> list[say.FromKernel]:
-        said = [action.message for action in self.actions if isinstance(action, ToBroker)]
-        self.actions = [action for action in self.actions if not isinstance(action, ToBroker)]
+        said = [action.message for action in self.actions if isinstance(action, SendToBroker)]
+        self.actions = [action for action in self.actions if not isinstance(action, SendToBroker)]
         return said
 
     def said_to_agent(self) -> list[say.KernelToAgent]:
-        said = [action.message for action in self.actions if isinstance(action, ToAgent)]
-        self.actions = [action for action in self.actions if not isinstance(action, ToAgent)]
+        said = [action.message for action in self.actions if isinstance(action, SendToAgent)]
+        self.actions = [action for action in self.actions if not isinstance(action, SendToAgent)]
         return said
 
     def delivered(self) -> list[Delivery]:
@@ -118,7 +116,7 @@ class Stage:
         return told
 
     def notes(self) -> list[str]:
-        return [delivery.text for delivery in self.delivered() if isinstance(delivery, Note)]
+        return [delivery.text for delivery in self.delivered() if isinstance(delivery, UserNote)]
 
     def has_dropped(self) -> bool:
         return any(isinstance(action, DropAgent) for action in self.seen())
@@ -128,7 +126,7 @@ class Stage:
     def welcome(self) -> None:
         self.broker(say.Welcome(user=UserName("ada"), version="1"))
 
-    def queue(self, asked: CellAsked | None = None) -> None:
+    def queue(self, asked: CellSubmitted | None = None) -> None:
         self.do(asked or cell())
         self.welcome()
 
@@ -137,7 +135,7 @@ class Stage:
         assert ConnectAgent(ADDRESS, "ticket") in self.actions
         self.do(AgentConnected())
 
-    def start(self, asked: CellAsked | None = None) -> None:
+    def start(self, asked: CellSubmitted | None = None) -> None:
         """A cell that runs, or whose state is on its way."""
         self.queue(asked)
         self.grant()

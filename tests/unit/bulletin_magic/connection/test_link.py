@@ -13,8 +13,9 @@ from bulletin.wire.blobs import RING, make_ring
 from bulletin.wire.keys import Connection, make_keys
 from bulletin.wire.messages import AgentAddress
 from bulletin_magic.connection import shared_memory
+from bulletin_magic.connection.deliveries import LeaseReleased, RequestFailed
 from bulletin_magic.connection.link import Link
-from bulletin_magic.connection.session_events import AgentConnected, Failed, LeaveAsked, Left, StopPressed
+from bulletin_magic.connection.session_events import AgentConnected, ReleaseAsked, StopPressed
 
 from .stage import cell
 
@@ -35,7 +36,7 @@ def test_a_cell_that_waits_for_nobody_can_be_stopped(lonely_link: Link) -> None:
     deliveries = lonely_link.ask(cell())
     lonely_link.tell(StopPressed())
     told = deliveries.get(timeout=60)
-    assert isinstance(told, Failed)
+    assert isinstance(told, RequestFailed)
     assert isinstance(told.error, CellStopped)
     lonely_link.close()
     assert not lonely_link.is_usable
@@ -48,7 +49,7 @@ def test_a_bug_in_the_thread_reaches_whoever_waits(lonely_link: Link) -> None:
 
 
 def test_leaving_without_a_session_is_answered(lonely_link: Link) -> None:
-    assert lonely_link.ask(LeaveAsked()).get(timeout=60) == Left(None)
+    assert lonely_link.ask(ReleaseAsked()).get(timeout=60) == LeaseReleased(None)
     lonely_link.close()
     lonely_link.close()
 

@@ -8,29 +8,30 @@ from bulletin.errors import IllegalMove, NoPool
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import CHUNK, WINDOW
-from bulletin_magic.connection.cell_run import Phase
+from bulletin_magic.connection.cell_run import CellPhase
+from bulletin_magic.connection.deliveries import (
+    CellFinished,
+    CellSent,
+    LeaseReleased,
+    OutputMessage,
+    PoolStatus,
+    QuestionAsked,
+    QueuePosition,
+)
+from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
-    Answered,
-    Began,
-    Finished,
-    LeaveAsked,
-    Left,
-    Overhear,
-    PictureAsked,
-    Pictured,
-    Printed,
-    Question,
+    PoolStatusAsked,
+    QuestionAnswered,
+    ReleaseAsked,
+    SendToAgent,
+    ShowLateOutput,
     Tick,
-    ToAgent,
-    Waiting,
-    Where,
-    Wish,
 )
 
 from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, cell, ended, failure, granted, submit
 
-WHERE = Where(lease=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
+LEASE_INFO = LeaseInfo(lease_id=LEASE, node="node1", slots=("GPU-0",), slot_word="GPU")
 PICTURE = say.Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
 
 
@@ -45,18 +46,20 @@ def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
     stage.now_ms = 400
     stage.agent(say.Attached(lease=LEASE))
     run = say.Run(cell=CELL, source="1", number=7, parcel=say.Parcel(sizes=(6, 6)))
-    assert ToAgent(run, SMALL) in stage.actions
-    assert stage.delivered() == [Began(WHERE)]
+    assert SendToAgent(run, SMALL) in stage.actions
+    assert stage.delivered() == [CellSent(LEASE_INFO)]
     stage.finish()
     assert stage.delivered() == [
-        Finished(ended=ended(), parts=(bytearray(b"abc"),), where=WHERE, waited_ms=400, sent_bytes=12, returned_bytes=3)
+        CellFinished(
+            ended=ended(), parts=(bytearray(b"abc"),), lease=LEASE_INFO, waited_ms=400, sent_bytes=12, returned_bytes=3
+        )
     ]
     assert stage.session.phase is None
 
 
-def test_the_wish_of_the_cell_goes_into_the_request() -> None:
+def test_the_resources_of_the_cell_goes_into_the_request() -> None:
     stage = Stage()
-    stage.queue(cell(wish=Wish(gpus=2, qos="batch", walltime_ms=5, label="x")))
+    stage.queue(cell(resources=ResourceSpec(gpus=2, qos="batch", walltime_ms=5, label="x")))
     request = say.Submit(request=RequestId("r-c1"), gpus=2, qos="batch", walltime_ms=5, label="x")
     assert stage.said_to_broker()[-1] == request
 
@@ -66,7 +69,9 @@ def test_where_the_cell_stands_in_the_queue_is_told() -> None:
     stage.queue()
     stage.broker(say.Queued(request=RequestId("r-c1"), position=2, reason="Busy.", wait_ms=9))
     stage.broker(say.Queued(request=RequestId("another"), position=1, reason="Late."))
-    assert stage.delivered() == [Waiting(position=2, reason="Busy.", wait_ms=9, in_quota=True, gpus=1, slot_word="GPU")]
+    assert stage.delivered() == [
+        QueuePosition(position=2, reason="Busy.", wait_ms=9, in_quota=True, gpus=1, slot_word="GPU")
+    ]
 
 
 def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
@@ -77,11 +82,13 @@ def test_a_hot_session_runs_the_next_cell_without_the_broker() -> None:
     assert [type(message) for message in stage.said_to_agent()] == [say.Run]
 
 
-@pytest.mark.parametrize("wish", [Wish(gpus=2), Wish(qos="batch"), Wish(walltime_ms=1_000)])
-def test_a_hot_session_that_does_not_fit_the_wish_is_given_back(wish: Wish) -> None:
+@pytest.mark.parametrize(
+    "resources", [ResourceSpec(gpus=2), ResourceSpec(qos="batch"), ResourceSpec(walltime_ms=1_000)]
+)
+def test_a_hot_session_that_does_not_fit_the_request_is_given_back(resources: ResourceSpec) -> None:
     stage = Stage()
     stage.hot()
-    stage.do(cell("c2", wish=wish))
+    stage.do(cell("c2", resources=resources))
     assert stage.said_to_agent() == [say.Leave()]
     assert [type(message) for message in stage.said_to_broker()] == [say.Submit]
     assert stage.has_dropped()
@@ -99,7 +106,7 @@ def test_a_hot_session_that_is_gone_is_replaced_unseen() -> None:
     stage.agent(say.Attached(lease=LeaseId("l2")))
     assert [type(message) for message in stage.said_to_agent()] == [say.Attach, say.Run]
     stage.finish("c2")
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_session_that_ends_while_idle_is_forgotten() -> None:
@@ -119,26 +126,26 @@ def test_a_large_parcel_follows_in_chunks_as_they_are_taken() -> None:
     stage.agent(say.Attached(lease=LEASE))
     said = stage.said_to_agent()
     assert [type(message) for message in said] == [say.Run] + [say.Chunk] * WINDOW
-    assert stage.session.phase is Phase.SHIPPING
+    assert stage.session.phase is CellPhase.SHIPPING
     chunks = WINDOW
-    while stage.session.phase is Phase.SHIPPING:
+    while stage.session.phase is CellPhase.SHIPPING:
         stage.agent(say.Took(cell=CELL))
         chunks += len(stage.said_to_agent())
     assert chunks == -(-sum(len(part) for part in LARGE) // CHUNK)
-    assert stage.session.phase is Phase.RUNNING
+    assert stage.session.phase is CellPhase.RUNNING
 
 
 def test_results_in_chunks_are_taken_one_by_one_and_then_delivered() -> None:
     stage = Stage()
     stage.start()
     stage.agent(ended(sizes=(1000, 2000)))
-    assert stage.session.phase is Phase.RETURNING
+    assert stage.session.phase is CellPhase.RETURNING
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
     assert stage.delivered() == []
     stage.agent(say.Chunk(cell=CELL, size=1500), bytes(1500))
     assert stage.said_to_agent() == [say.Took(cell=CELL), say.Took(cell=CELL), say.Seen(cell=CELL, seq=0, is_done=True)]
     (finished,) = stage.delivered()
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, CellFinished)
     assert [len(part) for part in finished.parts] == [1000, 2000]
 
 
@@ -147,7 +154,11 @@ def test_outputs_are_shown_once_and_in_order() -> None:
     stage.start()
     for seq in (1, 2, 2, 1, 3):
         stage.agent(say.Output(cell=CELL, type="stream", seq=seq), str(seq).encode())
-    assert stage.delivered() == [Printed("stream", b"1"), Printed("stream", b"2"), Printed("stream", b"3")]
+    assert stage.delivered() == [
+        OutputMessage("stream", b"1"),
+        OutputMessage("stream", b"2"),
+        OutputMessage("stream", b"3"),
+    ]
 
 
 def test_what_ended_cells_print_is_shown_once_whatever_runs_and_forgotten_by_the_agent() -> None:
@@ -156,7 +167,7 @@ def test_what_ended_cells_print_is_shown_once_whatever_runs_and_forgotten_by_the
     late = CellId("of long ago")
     for seq in (1, 2, 1, 2, 3):
         stage.agent(say.Output(cell=late, type="stream", seq=seq, late=True), str(seq).encode())
-    heard = [action for action in stage.seen() if isinstance(action, Overhear)]
+    heard = [action for action in stage.seen() if isinstance(action, ShowLateOutput)]
     assert [(one.cell, one.printed.content) for one in heard] == [(late, b"1"), (late, b"2"), (late, b"3")]
     stage.do(cell("c2"))
     stage.seen()
@@ -182,11 +193,11 @@ def test_a_question_is_asked_once_and_its_answer_sent() -> None:
     stage.start()
     stage.agent(say.Asked(cell=CELL, prompt="name?"))
     stage.agent(say.Asked(cell=CELL, prompt="name?"))
-    assert stage.delivered() == [Question("name?", password=False)]
-    stage.do(Answered("Ada"))
+    assert stage.delivered() == [QuestionAsked("name?", password=False)]
+    stage.do(QuestionAnswered("Ada"))
     assert stage.said_to_agent() == [say.Answer(cell=CELL, text="Ada")]
     stage.agent(say.Asked(cell=CELL, prompt="age?"))
-    assert stage.delivered() == [Question("age?", password=False)]
+    assert stage.delivered() == [QuestionAsked("age?", password=False)]
 
 
 def test_what_belongs_to_another_cell_is_dropped() -> None:
@@ -206,7 +217,7 @@ def test_what_comes_after_the_end_is_dropped() -> None:
     stage.agent(ended(), b"abc")
     stage.agent(say.Output(cell=CELL, type="stream", seq=9), b"{}")
     stage.broker(say.Queued(request=RequestId("r-c1"), position=1, reason=""))
-    stage.do(Answered("?"))
+    stage.do(QuestionAnswered("?"))
     stage.do(Tick())
     assert stage.seen() == []
 
@@ -214,38 +225,38 @@ def test_what_comes_after_the_end_is_dropped() -> None:
 def test_leaving_gives_the_session_back() -> None:
     stage = Stage()
     stage.hot()
-    stage.do(LeaveAsked())
+    stage.do(ReleaseAsked())
     assert stage.said_to_agent() == [say.Leave()]
-    assert stage.delivered() == [Left(WHERE)]
-    stage.do(LeaveAsked())
-    assert stage.delivered() == [Left(None)]
+    assert stage.delivered() == [LeaseReleased(LEASE_INFO)]
+    stage.do(ReleaseAsked())
+    assert stage.delivered() == [LeaseReleased(None)]
 
 
 def test_leaving_while_queued_withdraws() -> None:
     stage = Stage()
     stage.queue()
     stage.said_to_broker()
-    stage.do(LeaveAsked())
+    stage.do(ReleaseAsked())
     assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1"))]
     assert stage.session.phase is None
 
 
 def test_the_pool_can_be_looked_at_by_a_stranger_and_by_a_friend() -> None:
     stage = Stage()
-    stage.do(PictureAsked())
+    stage.do(PoolStatusAsked())
     assert stage.said_to_broker() == [HELLO]
     stage.welcome()
     assert stage.said_to_broker() == [say.Look()]
     stage.broker(PICTURE)
     stage.broker(PICTURE)
-    assert stage.delivered() == [Pictured(picture=PICTURE, where=None)]
-    stage.do(PictureAsked())
+    assert stage.delivered() == [PoolStatus(picture=PICTURE, lease=None)]
+    stage.do(PoolStatusAsked())
     assert stage.said_to_broker() == [say.Look()]
 
 
 def test_a_pool_that_shows_no_picture_is_no_pool() -> None:
     stage = Stage()
-    stage.do(PictureAsked())
+    stage.do(PoolStatusAsked())
     stage.wait(5_000)
     assert isinstance(failure(stage), NoPool)
     assert stage.session.deadline_ms is None
@@ -260,10 +271,10 @@ def test_a_second_cell_at_the_same_time_is_a_bug() -> None:
 
 def test_the_walltime_of_one_cell_is_not_left_to_the_next() -> None:
     stage = Stage()
-    stage.start(cell(wish=Wish(walltime_ms=1_000)))
+    stage.start(cell(resources=ResourceSpec(walltime_ms=1_000)))
     stage.finish()
     stage.seen()
-    stage.do(cell("c2", wish=Wish(walltime_ms=1_000, label="another name for the same")))
+    stage.do(cell("c2", resources=ResourceSpec(walltime_ms=1_000, label="another name for the same")))
     assert [type(message) for message in stage.said_to_agent()] == [say.Run]
     stage.finish("c2")
     stage.seen()

@@ -6,11 +6,12 @@ from msgspec import structs
 from bulletin.errors import CellStopped
 from bulletin.ids import RequestId
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import LeaveAsked, Left, StopPressed
+from bulletin_magic.connection.deliveries import LeaseReleased
+from bulletin_magic.connection.session_events import ReleaseAsked, StopPressed
 
 from .stage import CELL, LARGE, Stage, cell, ended, failure
 
-ENDS = LeaveAsked(keeps_cell=True)
+ENDS = ReleaseAsked(keeps_cell=True)
 #: A cell of a kernel that presses stop when it is restarted.
 PATIENT = structs.replace(cell(), stop_after_ms=200)
 
@@ -52,7 +53,7 @@ def test_a_session_without_a_cell_is_given_back() -> None:
     stage.hot()
     stage.do(ENDS)
     assert stage.said_to_agent() == [say.Leave()]
-    assert [type(told) for told in stage.delivered()] == [Left]
+    assert [type(told) for told in stage.delivered()] == [LeaseReleased]
 
 
 def test_a_stop_is_held_back_until_the_kernel_has_had_the_time_to_say_that_it_ends() -> None:

@@ -5,11 +5,8 @@ import pytest
 from bulletin.errors import CellLost, MalformedMessage, NoPool, NotAllowed, Refused
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import (
-    Failed,
-    Finished,
-    Garbled,
-)
+from bulletin_magic.connection.deliveries import CellFinished, RequestFailed
+from bulletin_magic.connection.session_events import MessageGarbled
 
 from .stage import CELL, HELLO, LEASE, Stage, cell, ended, failure, submit
 
@@ -68,13 +65,13 @@ def test_only_the_first_cell_waits_long_for_a_broker_that_does_not_answer() -> N
         stage.do(cell(name))
         assert stage.said_to_broker()[-1] == HELLO
         stage.wait(wait_ms - 1)
-        assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+        assert not [told for told in stage.delivered() if isinstance(told, RequestFailed)]
         stage.wait(1)
         assert isinstance(failure(stage), NoPool)
     stage.broker(say.Unknown())
     stage.do(cell("c4"))
     stage.wait(9_999)
-    assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+    assert not [told for told in stage.delivered() if isinstance(told, RequestFailed)]
 
 
 def test_a_broker_that_comes_back_late_takes_the_next_cell_at_once() -> None:
@@ -121,7 +118,7 @@ def test_results_on_their_way_survive_a_revoked_lease() -> None:
     stage.agent(ended(sizes=(2000,)))
     stage.broker(say.Revoked(lease=LEASE, code="over", sentence="It is over."))
     stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
     stage.do(cell("c2"))
     assert stage.said_to_broker() == [submit("r-c2")]
 
@@ -147,7 +144,7 @@ def test_results_that_make_no_sense_are_a_lost_cell(parcel: say.Parcel) -> None:
 def test_an_agent_that_speaks_otherwise_costs_only_the_cell() -> None:
     stage = Stage()
     stage.start()
-    stage.do(Garbled("agent", "protocol 9"))
+    stage.do(MessageGarbled("agent", "protocol 9"))
     assert "protocol 9" in str(failure(stage))
     stage.do(cell("c2"))
     assert stage.said_to_broker() == [submit("r-c2")]
@@ -156,10 +153,10 @@ def test_an_agent_that_speaks_otherwise_costs_only_the_cell() -> None:
 def test_junk_of_the_broker_does_not_touch_a_running_cell() -> None:
     stage = Stage()
     stage.start()
-    stage.do(Garbled("broker", "junk"))
+    stage.do(MessageGarbled("broker", "junk"))
     assert stage.seen() == []
     stage.finish()
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_an_executor_that_cannot_be_started_is_said_and_not_waited_for() -> None:

@@ -5,15 +5,14 @@ from msgspec import structs
 from bulletin.errors import CellLost, Refused as RefusedError
 from bulletin.ids import AgentId, RequestId
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import (
-    Began,
-    CellsAsked,
-    CellsFound,
-    Failed,
-    Finished,
-    Printed,
-    StopPressed,
+from bulletin_magic.connection.deliveries import (
+    CellFinished,
+    CellList,
+    CellSent,
+    OutputMessage,
+    RequestFailed,
 )
+from bulletin_magic.connection.session_events import CellListAsked, StopPressed
 from tests.unit.bulletin_magic.connection.stage import CELL, LEASE, Stage, cell, ended, failure
 
 AGENT = AgentId("a1")
@@ -38,9 +37,9 @@ def test_it_shows_all_outputs_takes_the_results_and_gives_the_lease_back() -> No
         stage.agent(say.Output(cell=CELL, type="stream", seq=number), b"x")
     stage.agent(structs.replace(ended(), round=5), b"abc")
     told = stage.delivered()
-    assert [type(one) for one in told] == [Began, Printed, Printed, Finished]
+    assert [type(one) for one in told] == [CellSent, OutputMessage, OutputMessage, CellFinished]
     assert stage.said_to_agent() == [say.Seen(cell=CELL, seq=2, is_done=True), say.Leave()]
-    assert stage.session.where is None
+    assert stage.session.lease is None
 
 
 def test_a_lost_link_while_joining_is_no_new_beginning() -> None:
@@ -54,7 +53,7 @@ def test_a_lost_link_while_joining_is_no_new_beginning() -> None:
     assert (attach.seen, attach.is_joining) == (1, True)
     stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0))
     stage.agent(structs.replace(ended(), round=5), b"abc")
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_joined_cell_is_stopped_like_any_other() -> None:
@@ -97,11 +96,11 @@ def test_a_joined_cell_that_is_reclaimed_is_lost_and_not_run_again() -> None:
 
 def test_cells_are_asked_for_and_an_answer_that_does_not_come_is_an_error() -> None:
     stage = Stage()
-    stage.do(CellsAsked())
+    stage.do(CellListAsked())
     stage.welcome()
     assert stage.said_to_broker()[-1] == say.Find()
     stage.broker(say.Found(cells=()))
-    assert stage.delivered() == [CellsFound(say.Found(cells=()))]
-    stage.do(CellsAsked())
+    assert stage.delivered() == [CellList(say.Found(cells=()))]
+    stage.do(CellListAsked())
     stage.wait(5_000)
-    assert isinstance(stage.delivered()[-1], Failed)
+    assert isinstance(stage.delivered()[-1], RequestFailed)

@@ -5,7 +5,8 @@ import pytest
 from bulletin.errors import CellLost, CellStopped
 from bulletin.ids import LeaseId, RequestId, SessionId
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import Failed, Finished, StopPressed
+from bulletin_magic.connection.deliveries import CellFinished, RequestFailed
+from bulletin_magic.connection.session_events import StopPressed
 
 from .stage import CELL, LARGE, LEASE, Stage, cell, ended, failure
 
@@ -64,7 +65,7 @@ def test_stop_is_an_interrupt_whose_result_is_delivered() -> None:
     assert stage.said_to_agent() == [say.Stop(cell=CELL)]
     stage.agent(ended(outcome="interrupted"), b"abc")
     stage.wait(60_000)
-    assert [type(told) for told in stage.delivered()] == [Finished]
+    assert [type(told) for told in stage.delivered()] == [CellFinished]
 
 
 def test_a_cell_that_does_not_stop_is_explained_and_then_ended() -> None:
@@ -89,7 +90,7 @@ def test_a_node_that_does_not_answer_a_hard_stop_is_left(is_pressed_again: bool)
     stage.start()
     stage.do(StopPressed())
     stage.do(StopPressed())
-    assert not [told for told in stage.delivered() if isinstance(told, Failed)]
+    assert not [told for told in stage.delivered() if isinstance(told, RequestFailed)]
     if is_pressed_again:
         stage.do(StopPressed())
     else:

@@ -7,8 +7,9 @@ from bulletin.errors import CellLost
 from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.connection.cell_run import Phase
-from bulletin_magic.connection.session_events import Answered, Finished, Printed, Question, StopPressed
+from bulletin_magic.connection.cell_run import CellPhase
+from bulletin_magic.connection.deliveries import CellFinished, OutputMessage, QuestionAsked
+from bulletin_magic.connection.session_events import QuestionAnswered, StopPressed
 
 from .stage import CELL, HELLO, LARGE, LEASE, SMALL, Stage, attach, cell, ended, failure, granted, submit
 
@@ -50,7 +51,7 @@ def test_a_running_cell_goes_on_when_the_broker_is_restarted() -> None:
     assert stage.said_to_broker() == [HELLO]
     assert stage.notes() == ["The pool's broker was restarted; your cell goes on."]
     stage.finish()
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_broker_restarted_long_before_the_cell_is_nothing_to_tell() -> None:
@@ -125,9 +126,9 @@ def test_after_a_broken_link_the_outputs_go_on_where_they_were() -> None:
     stage.agent(say.Attached(lease=LEASE, cell=CELL))
     stage.agent(say.Output(cell=CELL, type="stream", seq=1), b"one")
     stage.agent(say.Output(cell=CELL, type="stream", seq=2), b"two")
-    assert stage.delivered() == [Printed("stream", b"two")]
+    assert stage.delivered() == [OutputMessage("stream", b"two")]
     stage.finish()
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_hot_session_whose_link_broke_while_idle_takes_the_cell_in_the_end() -> None:
@@ -139,7 +140,7 @@ def test_a_hot_session_whose_link_broke_while_idle_takes_the_cell_in_the_end() -
     stage.agent(say.Attached(lease=LEASE))
     assert [type(message) for message in stage.said_to_agent()] == [say.Attach, say.Run]
     stage.finish("c2")
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_node_that_forgot_a_running_cell_has_lost_it() -> None:
@@ -164,7 +165,7 @@ def test_a_node_that_forgot_the_lease_of_a_running_cell_has_lost_it() -> None:
 def test_a_link_that_breaks_while_state_goes_out_means_another_lease() -> None:
     stage = Stage()
     stage.start(cell(parts=LARGE))
-    assert stage.session.phase is Phase.SHIPPING
+    assert stage.session.phase is CellPhase.SHIPPING
     stage.agent(say.Unknown())
     stage.agent(say.Attached(lease=LEASE, cell=CELL))
     assert stage.said_to_agent()[-1] == say.Leave()
@@ -182,7 +183,7 @@ def test_results_come_again_from_their_start_after_a_broken_link() -> None:
     stage.agent(ended(sizes=(2000,)))
     stage.agent(say.Chunk(cell=CELL, size=2000), b"y" * 2000)
     finished = stage.delivered()[-1]
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, CellFinished)
     assert finished.parts == (bytearray(b"y" * 2000),)
 
 
@@ -215,7 +216,7 @@ def test_a_cell_that_a_broken_connection_swallowed_is_sent_again_as_the_same_cel
     assert stage.said_to_agent() == [attach(CellId("c2")), first]
     assert stage.said_to_broker() == []
     stage.finish("c2")
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_a_cell_that_did_arrive_is_not_sent_twice() -> None:
@@ -227,7 +228,7 @@ def test_a_cell_that_did_arrive_is_not_sent_twice() -> None:
     stage.agent(say.Attached(lease=LEASE, cell=CellId("c2")))
     assert stage.said_to_agent() == []
     stage.finish("c2")
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 @pytest.mark.parametrize("parts", [SMALL, LARGE])
@@ -274,7 +275,7 @@ def test_a_connection_whose_hello_was_superseded_says_hello_again_and_keeps_its_
     stage.broker(granted())
     stage.welcome()
     assert stage.said_to_broker() == [say.Ping(), HELLO]
-    assert stage.session.phase is Phase.ATTACHING
+    assert stage.session.phase is CellPhase.ATTACHING
 
 
 def test_state_of_which_only_the_acknowledgment_was_lost_is_not_sent_again() -> None:
@@ -285,7 +286,7 @@ def test_state_of_which_only_the_acknowledgment_was_lost_is_not_sent_again() -> 
     stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0))
     assert stage.said_to_agent() == []
     stage.finish()
-    assert isinstance(stage.delivered()[-1], Finished)
+    assert isinstance(stage.delivered()[-1], CellFinished)
 
 
 def test_state_that_was_lost_on_the_way_means_another_lease_and_no_lost_cell() -> None:
@@ -293,7 +294,7 @@ def test_state_that_was_lost_on_the_way_means_another_lease_and_no_lost_cell() -
     stage.start(cell(parts=LARGE))
     for _ in range(5):
         stage.agent(say.Took(cell=CELL))
-    assert stage.session.phase is Phase.RUNNING
+    assert stage.session.phase is CellPhase.RUNNING
     stage.agent(say.Unknown())
     stage.seen()
     stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=1_000_000))
@@ -313,7 +314,7 @@ def test_chunks_of_two_sendings_of_the_results_are_not_mixed() -> None:
     for _ in range(2):
         stage.agent(say.Chunk(cell=CELL, size=1000, round=1), b"y" * 1000)
     finished = stage.delivered()[-1]
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, CellFinished)
     assert finished.parts == (bytearray(b"y" * 2000),)
     assert stage.said_to_agent()[:2] == [say.Took(cell=CELL, round=1)] * 2
 
@@ -334,7 +335,7 @@ def test_an_answer_that_was_lost_with_the_connection_is_said_again_and_not_asked
     stage = Stage()
     stage.start()
     stage.agent(say.Asked(cell=CELL, prompt="name? ", number=1))
-    stage.do(Answered("ada"))
+    stage.do(QuestionAnswered("ada"))
     stage.agent(say.Unknown())
     stage.agent(say.Attached(lease=LEASE, cell=CELL, lacks=0))
     stage.seen()
@@ -342,7 +343,7 @@ def test_an_answer_that_was_lost_with_the_connection_is_said_again_and_not_asked
     assert stage.said_to_agent() == [say.Answer(cell=CELL, text="ada")]
     assert stage.delivered() == []
     stage.agent(say.Asked(cell=CELL, prompt="again? ", number=2))
-    assert stage.delivered() == [Question("again? ", password=False)]
+    assert stage.delivered() == [QuestionAsked("again? ", password=False)]
 
 
 def test_a_question_after_one_that_was_interrupted_is_asked() -> None:
@@ -352,4 +353,4 @@ def test_a_question_after_one_that_was_interrupted_is_asked() -> None:
     stage.do(StopPressed())
     stage.seen()
     stage.agent(say.Asked(cell=CELL, prompt="two? ", number=2))
-    assert stage.delivered() == [Question("two? ", password=False)]
+    assert stage.delivered() == [QuestionAsked("two? ", password=False)]

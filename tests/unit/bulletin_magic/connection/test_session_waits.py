@@ -5,7 +5,7 @@ from msgspec import structs
 from bulletin.errors import WaitedTooLong
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
-from bulletin_magic.connection.session_events import Failed
+from bulletin_magic.connection.deliveries import RequestFailed
 
 from .stage import CELL, LEASE, Stage, cell, failure
 
@@ -16,7 +16,7 @@ def test_a_cell_leaves_the_queue_when_it_has_waited_for_as_long_as_it_would() ->
     stage = Stage()
     stage.queue(_PATIENT)
     stage.wait(59_999)
-    assert not any(isinstance(told, Failed) for told in stage.delivered())
+    assert not any(isinstance(told, RequestFailed) for told in stage.delivered())
     stage.seen()
     stage.wait(1)
     assert say.Withdraw(request=RequestId("r-c1")) in stage.said_to_broker()

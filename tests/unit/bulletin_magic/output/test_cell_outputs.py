@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from bulletin_magic.output.cell_outputs import Showing, overwritten
+from bulletin_magic.output.cell_outputs import CellOutputs, overwritten
 
 
-def showing(*messages: tuple[str, dict[str, Any]]) -> Showing:
-    cell = Showing(3, "train()", "page", began_ms=0)
+def showing(*messages: tuple[str, dict[str, Any]]) -> CellOutputs:
+    cell = CellOutputs(3, "train()", "page", began_ms=0)
     for number, (kind, message) in enumerate(messages):
         cell.take(kind, message, size=len(str(message)), now_ms=number)
     return cell

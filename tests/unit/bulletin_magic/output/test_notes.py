@@ -15,18 +15,21 @@ from bulletin.wire.messages import (
     WaitingPicture,
 )
 from bulletin_magic.commands.panel import describe_pool, panel
-from bulletin_magic.connection.session_events import Finished, Pictured, Waiting, Where
+from bulletin_magic.connection.deliveries import CellFinished, PoolStatus, QueuePosition
+from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output.notes import describe_waiting, dim, ordinal
-from bulletin_magic.output.receipts import Receipts, advise, describe_receipts, line, receipt_of
+from bulletin_magic.output.receipts import ReceiptList, advise, describe_receipts, line, receipt_of
 from bulletin_magic.running.outcome import RemoteError, describe_stayed, error_to_raise
 
-WHERE = Where(lease=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
+LEASE_INFO = LeaseInfo(lease_id=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
 
 
 def waiting(
     position: int = 2, wait_ms: int | None = 240_000, gpus: int = 1, reason: str = "", slot_word: str = "GPU"
-) -> Waiting:
-    return Waiting(position=position, reason=reason, wait_ms=wait_ms, in_quota=True, gpus=gpus, slot_word=slot_word)
+) -> QueuePosition:
+    return QueuePosition(
+        position=position, reason=reason, wait_ms=wait_ms, in_quota=True, gpus=gpus, slot_word=slot_word
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ def waiting(
         (waiting(0, None), "⏳ Getting a GPU ready."),
     ],
 )
-def test_the_queue_line_says_what_where_how_long_and_why(told: Waiting, line: str) -> None:
+def test_the_queue_line_says_what_where_how_long_and_why(told: QueuePosition, line: str) -> None:
     assert describe_waiting(told) == line
 
 
@@ -60,20 +63,20 @@ def test_a_note_cannot_smuggle_markup_into_the_notebook() -> None:
     assert 'role="status"' in bundle["text/html"]
 
 
-def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: str = "returned") -> Finished:
+def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: str = "returned") -> CellFinished:
     usage = CellUsage(outcome=outcome, ran_ms=ran_ms, held_ms=ran_ms, peak_memory_bytes=peak)
-    return Finished(
+    return CellFinished(
         ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=ran_ms, usage=usage),  # type: ignore[arg-type]
         parts=(),
-        where=WHERE,
+        lease=LEASE_INFO,
         waited_ms=waited_ms,
         sent_bytes=12_000_000,
         returned_bytes=1_200_000,
     )
 
 
-def shown(done: Finished) -> list[str]:
-    return Receipts().take(receipt_of(done, 4))
+def shown(done: CellFinished) -> list[str]:
+    return ReceiptList().take(receipt_of(done, 4))
 
 
 def test_a_receipt_says_what_a_cell_cost() -> None:
@@ -83,7 +86,7 @@ def test_a_receipt_says_what_a_cell_cost() -> None:
     assert len(shown(finished(5, 1_500))) == 1
     used = structs.replace(receipt_of(finished(4_200), 4), mean_utilization=0.42)
     assert line(used).endswith(" · GPU 42% busy")
-    borrowed = structs.replace(finished(4_200), where=structs.replace(WHERE, is_in_quota=False))
+    borrowed = structs.replace(finished(4_200), lease=structs.replace(LEASE_INFO, is_in_quota=False))
     assert shown(borrowed)[0].endswith(" · borrowed")
 
 
@@ -92,13 +95,13 @@ def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
         finished(4_200, 300),
         sent_bytes=3_860,
         returned_bytes=220,
-        where=structs.replace(WHERE, slots=("CPU slot",), slot_word="CPU slot"),
+        lease=structs.replace(LEASE_INFO, slots=("CPU slot",), slot_word="CPU slot"),
     )
     assert shown(plain) == ["ran 4.2 s on a CPU slot of node1"]
 
 
 def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
-    receipts = Receipts()
+    receipts = ReceiptList()
     assert receipts.take(receipt_of(finished(2_000, 1_000, peak=5), 4)) == []
     (row, total) = describe_receipts(receipts.last(5))["text/plain"].splitlines()[1::2]
     assert " ".join(row.split()) == "[4] returned 2.0 s 1.0 s 12 MB 1.2 MB 5 B GPU-0 of node1"
@@ -107,7 +110,7 @@ def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
 
 
 def test_the_blocks_of_a_cell_are_one_in_the_list() -> None:
-    receipts = Receipts()
+    receipts = ReceiptList()
     receipts.take(receipt_of(finished(100), 2))
     for ran_ms, peak, busy in ((1_000, 9, 0.2), (3_000, 5, 0.6), (1, None, None)):
         receipts.take(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
@@ -140,15 +143,15 @@ SIZES = (10 * 10**9, 20 * 10**9, 80 * 10**9)
 def test_advice_is_given_where_there_is_some(
     ran_ms: int, peak: int | None, busy: float | None, outcome: str, words: str | None
 ) -> None:
-    where = structs.replace(WHERE, memory_bytes=80 * 10**9, sizes=SIZES)
-    receipt = receipt_of(structs.replace(finished(ran_ms, peak=peak, outcome=outcome), where=where), 1)
+    lease = structs.replace(LEASE_INFO, memory_bytes=80 * 10**9, sizes=SIZES)
+    receipt = receipt_of(structs.replace(finished(ran_ms, peak=peak, outcome=outcome), lease=lease), 1)
     advice = [text for _, text in advise(structs.replace(receipt, mean_utilization=busy))]
     assert len(advice) == (words is not None)
     assert words is None or words in advice[0]
 
 
 def test_the_same_advice_is_given_once() -> None:
-    receipts, receipt = Receipts(), structs.replace(receipt_of(finished(60_000), 1), mean_utilization=0.0)
+    receipts, receipt = ReceiptList(), structs.replace(receipt_of(finished(60_000), 1), mean_utilization=0.0)
     assert [len(receipts.take(receipt)) for _ in range(3)] == [2, 1, 1]
 
 
@@ -160,7 +163,7 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
         position=1, user=UserName("bob"), qos="batch", gpus=2, reason="All are busy.", waited_ms=5_000, wait_ms=60_000
     )
     picture = Picture(slots=(slot,), waiting=(line,), recent=(), counters={}, uptime_ms=7_200_000, slot_word="GPU")
-    assert describe_pool(Pictured(picture=picture, where=WHERE), "of this hub").splitlines() == [
+    assert describe_pool(PoolStatus(picture=picture, lease=LEASE_INFO), "of this hub").splitlines() == [
         "The pool of this hub: 1 GPU (1 busy), up 2 h.",
         "This notebook holds GPU-0 of node1.",
         "  node1 H100, 80 GB: busy, ada",
@@ -172,9 +175,9 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
 def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
     project = ProjectPicture(project=ProjectId("ml"), used_milli=2_500, guaranteed_milli=2_000, limit_milli=4_000)
     picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
-    where = structs.replace(WHERE, is_in_quota=False)
+    lease = structs.replace(LEASE_INFO, is_in_quota=False)
     last = [receipt_of(finished(4_200), 7)]
-    shown = panel(Pictured(picture=picture, where=where), "of <this> hub", "--gpus 1", last)
+    shown = panel(PoolStatus(picture=picture, lease=lease), "of <this> hub", "--gpus 1", last)
     assert shown["text/plain"].splitlines() == [
         "The pool of <this> hub: 0 GPUs (none yet), up 1 ms.",
         "This notebook holds GPU-0 of node1, borrowed: it goes back when its owner needs it.",
@@ -192,7 +195,7 @@ def test_the_panel_says_when_class_hours_are() -> None:
         project=ProjectId("cs101"), used_milli=0, guaranteed_milli=0, class_hours="class hours begin at 10:00, in 3 h"
     )
     picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
-    shown = panel(Pictured(picture=picture, where=None), "of this hub", None, [])
+    shown = panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])
     assert shown["text/plain"].splitlines()[-1] == (
         "Your project 'cs101' uses 0, has nothing guaranteed; class hours begin at 10:00, in 3 h."
     )
@@ -203,7 +206,7 @@ def test_a_column_of_memory_is_there_where_a_slot_has_some() -> None:
 
     def shown(*slots: SlotPicture) -> str:
         picture = Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
-        return panel(Pictured(picture=picture, where=None), "of this hub", None, [])["text/html"]
+        return panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])["text/html"]
 
     assert "memory" not in shown(none)
     assert "80 GB</td>" in shown(none, structs.replace(none, memory_bytes=80 * 10**9))
@@ -225,11 +228,11 @@ class Closed(Exception):
         raise AttributeError(name)
 
 
-def raised(text: ErrorText | None = TEXT, outcome: str = "raised") -> Finished:
-    return Finished(
+def raised(text: ErrorText | None = TEXT, outcome: str = "raised") -> CellFinished:
+    return CellFinished(
         ended=Ended(cell="c", outcome=outcome, parcel=Parcel(), ran_ms=1, error=text),  # type: ignore[arg-type]
         parts=(),
-        where=WHERE,
+        lease=LEASE_INFO,
         waited_ms=0,
         sent_bytes=0,
         returned_bytes=0,

@@ -6,19 +6,19 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.ids import CellId
-from bulletin_magic.output.cell_outputs import Showing
-from bulletin_magic.output.output_history import Shown, first_words
+from bulletin_magic.output.cell_outputs import CellOutputs
+from bulletin_magic.output.output_history import OutputHistory, first_words
 
 LIMIT = 400_000
 
 
 @pytest.fixture
-def shown() -> Iterator[Shown]:
-    yield Shown(InteractiveShell.instance(), lambda: LIMIT, lambda: 5_000)
+def shown() -> Iterator[OutputHistory]:
+    yield OutputHistory(InteractiveShell.instance(), lambda: LIMIT, lambda: 5_000)
     InteractiveShell.clear_instance()
 
 
-def fill(shown: Shown, name: str, *, ends: bool = True) -> Showing:
+def fill(shown: OutputHistory, name: str, *, ends: bool = True) -> CellOutputs:
     cell = shown.begin(CellId(name))
     shown.take(cell, "stream", {"name": "stdout", "text": "x" * 60_000}, 60_000)
     if ends:
@@ -26,7 +26,7 @@ def fill(shown: Shown, name: str, *, ends: bool = True) -> Showing:
     return cell
 
 
-def test_the_oldest_cells_go_whole_and_one_that_runs_stays(shown: Shown) -> None:
+def test_the_oldest_cells_go_whole_and_one_that_runs_stays(shown: OutputHistory) -> None:
     runs = fill(shown, "runs", ends=False)
     cells = [fill(shown, f"cell{number}") for number in range(20)]
     kept = [cell for cell in cells if not cell.is_gone]
@@ -38,7 +38,7 @@ def test_the_oldest_cells_go_whole_and_one_that_runs_stays(shown: Shown) -> None
     assert shown.of(CellId("cell19-2")) is cells[19]
 
 
-def test_what_a_cell_prints_that_is_gone_is_kept_nowhere(shown: Shown) -> None:
+def test_what_a_cell_prints_that_is_gone_is_kept_nowhere(shown: OutputHistory) -> None:
     first = fill(shown, "first")
     others = [fill(shown, f"cell{number}") for number in range(20)]
     for _ in range(20):

@@ -11,8 +11,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from bulletin_magic.output.notes import StatusLine, show_note
-from bulletin_magic.output.output_writer import Outputs, remember_result
-from bulletin_magic.output.widget_comms import Comms
+from bulletin_magic.output.output_writer import OutputWriter, remember_result
+from bulletin_magic.output.widget_comms import WidgetComms
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 
 def show(shell: InteractiveShell, kind: str, content: dict[str, Any]) -> None:
-    outputs = Outputs(shell, Comms(shell, lambda _: False))
+    outputs = OutputWriter(shell, WidgetComms(shell, lambda _: False))
     outputs.show(kind, json.dumps(content).encode())
     outputs.flush()
 

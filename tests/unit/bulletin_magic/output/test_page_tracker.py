@@ -1,8 +1,8 @@
 """Which pages miss what: by when they came, what they asked for, and when cells showed something."""
 
-from bulletin_magic.output.cell_outputs import Showing
+from bulletin_magic.output.cell_outputs import CellOutputs
 from bulletin_magic.output.missed_output import describe_missed
-from bulletin_magic.output.page_tracker import Pages
+from bulletin_magic.output.page_tracker import PageTracker
 
 #: The clock of the browser, when that of the kernel is at 0.
 BROWSER_MS = 1_800_000_000_000
@@ -13,8 +13,8 @@ class Notebook:
     """One cell of 10 minutes that printed each minute, asked for by the page "first"."""
 
     def __init__(self, *, lasts: int = 10 * MINUTE) -> None:
-        self.pages, self.lasts = Pages(), lasts
-        self.cell = Showing(3, "train()", "first", began_ms=1_000)
+        self.pages, self.lasts = PageTracker(), lasts
+        self.cell = CellOutputs(3, "train()", "first", began_ms=1_000)
         self.asks("first", sent=900, begins=1_000)
 
     def asks(self, page: str, sent: int, begins: int) -> None:
@@ -127,7 +127,7 @@ def test_a_thread_that_prints_on_is_missed_by_the_next_page() -> None:
 
 
 def test_the_line_reads_well() -> None:
-    cells = [Showing(number, "", "", 0) for number in (3, 4, 5)]
+    cells = [CellOutputs(number, "", "", 0) for number in (3, 4, 5)]
     assert describe_missed(cells[:1], "went on") == (
         "Cell [3] went on while this page was closed: `%gpu attach 3` shows all that it showed."
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bulletin_magic.output.widget_models import Models
+from bulletin_magic.output.widget_models import WidgetModels
 
 
 def said(name: str, **content: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def updated(name: str, state: dict[str, Any], **more: Any) -> tuple[str, dict[st
 
 
 def test_a_bar_of_many_steps_is_opened_at_its_last() -> None:
-    models = Models()
+    models = WidgetModels()
     models.take(*opened("bar", {"value": 0, "max": 9}))
     for step in range(1_000):
         models.take(*updated("bar", {"value": step}))
@@ -36,7 +36,7 @@ def test_a_bar_of_many_steps_is_opened_at_its_last() -> None:
 
 
 def test_bytes_of_a_state_are_those_that_came_last() -> None:
-    models = Models()
+    models = WidgetModels()
     models.take(*opened("image", {"format": "png"}, paths=[["value"], ["more", 0]], buffers=(b"old", b"kept")))
     models.take(*updated("image", {}, paths=[["value"]], buffers=(b"new",)))
     (message,) = models.messages()
@@ -48,7 +48,7 @@ def test_bytes_of_a_state_are_those_that_came_last() -> None:
 
 
 def test_parts_come_before_what_is_made_of_them_and_what_is_closed_is_gone() -> None:
-    models = Models()
+    models = WidgetModels()
     for name in ("part", "gone", "box"):
         models.take(*opened(name, {}))
     models.take(*updated("part", {"value": 1}))

@@ -1,0 +1,103 @@
+"""What a session tells the main thread about its cell, or in answer to a question."""
+
+import msgspec
+
+from bulletin.errors import BulletinError
+from bulletin.wire.frames import Blob
+from bulletin.wire.messages import Ended, Found, Picture
+from bulletin_magic.connection.resource_spec import LeaseInfo
+
+
+class QueuePosition(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the cell stands in the queue."""
+
+    position: int
+    reason: str
+    wait_ms: int | None
+    in_quota: bool
+    gpus: int
+    slot_word: str
+
+
+class CellSent(msgspec.Struct, frozen=True):
+    """The wait is over: the cell has been sent."""
+
+    lease: LeaseInfo
+
+
+class OutputMessage(msgspec.Struct, frozen=True):
+    """A Jupyter message of the cell; its content is JSON. One of a comm has buffers."""
+
+    type: str
+    content: bytes
+    buffers: tuple[bytes, ...] = ()
+
+
+class QuestionAsked(msgspec.Struct, frozen=True):
+    """The cell waits for the user to type. Tell Answered, or StopPressed."""
+
+    prompt: str
+    password: bool
+
+
+class UserNote(msgspec.Struct, frozen=True):
+    """A sentence about what happens around the cell."""
+
+    text: str
+
+
+class CellFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """The cell ran to its end, its error, or its interrupt. `parts` are the state that it changed, if any."""
+
+    ended: Ended
+    parts: tuple[Blob, ...]
+    lease: LeaseInfo
+    waited_ms: int
+    sent_bytes: int
+    returned_bytes: int
+
+
+class LeaseChanged(msgspec.Struct, frozen=True):
+    """Another lease is held than the one that the captured state is for: ask again with all of the state."""
+
+    waited_ms: int
+
+
+class RequestFailed(msgspec.Struct, frozen=True):
+    """Nothing of the cell comes back; the notebook is as before it."""
+
+    error: BulletinError
+
+
+class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The pool at this moment, and the lease that this notebook holds."""
+
+    picture: Picture
+    lease: LeaseInfo | None
+
+
+class CellList(msgspec.Struct, frozen=True):
+    """The cells of this user."""
+
+    found: Found
+
+
+class LeaseReleased(msgspec.Struct, frozen=True):
+    """The session was given back, if there was one."""
+
+    lease: LeaseInfo | None
+
+
+Delivery = (
+    QueuePosition
+    | CellSent
+    | OutputMessage
+    | QuestionAsked
+    | UserNote
+    | CellFinished
+    | LeaseChanged
+    | RequestFailed
+    | PoolStatus
+    | CellList
+    | LeaseReleased
+)

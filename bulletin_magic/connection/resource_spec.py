@@ -1,0 +1,37 @@
+"""What a cell asks of a pool (`ResourceSpec`), and what it was given (`LeaseInfo`)."""
+
+import msgspec
+
+from bulletin.ids import EnvironmentId, LeaseId, ProjectId
+
+
+class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cell asks of the pool."""
+
+    gpus: int = 1
+    qos: str = "interactive"
+    walltime_ms: int | None = None
+    project: ProjectId | None = None
+    environment: EnvironmentId | None = None
+    label: str = ""
+    gpu_type: str = ""
+    gpu_memory_bytes: int = 0
+    cpus: int = 0
+    memory_bytes: int = 0
+
+    def is_like(self, other: "ResourceSpec") -> bool:
+        """Whether a lease for one fits the other: they differ at most in how the cell is called."""
+        return msgspec.structs.replace(self, label="") == msgspec.structs.replace(other, label="")
+
+
+class LeaseInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The lease that a notebook holds."""
+
+    lease_id: LeaseId
+    node: str
+    slots: tuple[str, ...]
+    slot_word: str
+    #: Whether it was within its project's guarantee when it was granted; None where the pool guarantees nothing.
+    is_in_quota: bool | None = None
+    memory_bytes: int = 0  #: of one of its slots; 0 is not known
+    sizes: tuple[int, ...] = ()  #: the memory that slots of the pool have, each size once
