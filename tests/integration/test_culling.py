@@ -72,7 +72,7 @@ class CullingServer:
         client.start_channels()
         self.clients.append(client)
         run(client, "%load_ext bulletin_magic")
-        run(client, "import bulletin_magic.running.background_runner as runner\nrunner._OFTEN_S = runner._SELDOM_S = 0.5")
+        run(client, "import bulletin_magic.running.background_runner as r\nr._OFTEN_S = r._SELDOM_S = 0.5")
         run(client, "get_ipython().magics_manager.registry['BulletinMagics'].activity_every_s = 0.5")
         return kernel, client
 
