@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_ms: int
     keep_results_ms: int
     away_ms: int
-    journal_bytes: int
+    output_buffer_bytes: int
     advertise: str
     idle_exit_ms: int
     interrupt_grace_ms: int
@@ -193,7 +193,7 @@ class Pool(Configurable):
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),
-            journal_bytes=round(self.journal_limit * 10**6),
+            output_buffer_bytes=round(self.journal_limit * 10**6),
             advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),

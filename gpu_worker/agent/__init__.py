@@ -1,1 +1,1 @@
-"""The node: its slots, its executors, the journal of their output. Passes bytes on and never unpickles."""
+"""The node: its slots, its executors, what they say. Passes bytes on and never unpickles."""

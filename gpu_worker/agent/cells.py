@@ -10,7 +10,7 @@ from msgspec import structs
 
 from bulletin.wire import messages as wire
 from gpu_worker.agent.inventory import Load
-from gpu_worker.agent.outputs import Journal
+from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.results import Results, Tell
 
 #: How much of a cell's first line is told.
@@ -25,9 +25,9 @@ def now_ms() -> int:
 class Cell:
     """What it has said, what it has cost so far, and how it ended: for a kernel that comes back, too."""
 
-    def __init__(self, run: wire.Run, folder: Path, journal_bytes: int) -> None:
+    def __init__(self, run: wire.Run, folder: Path, output_buffer_bytes: int) -> None:
         self.id = run.cell
-        self.journal = Journal(run.cell, folder, journal_bytes)
+        self.outputs = OutputBuffer(run.cell, folder, output_buffer_bytes)
         self.began_ms = now_ms()
         self.load = Load()
         self.bytes_sent = sum(run.parcel.sizes)
@@ -83,7 +83,7 @@ class Cell:
 
         What another needs in place of `results` is `whole`; where there is none, the session asks for it.
         """
-        for output, blobs in self.journal.after(attach.seen):
+        for output, blobs in self.outputs.after(attach.seen):
             await tell(output, blobs)
         if self.lost is not None:
             await tell(self.lost, ())
@@ -98,7 +98,7 @@ class Cell:
     def close(self) -> None:
         """Forget it: the kernel has all, or will never ask."""
         self.quiet()
-        self.journal.close()
+        self.outputs.close()
         for results in (self.results, self.whole):
             if results is not None:
                 results.close()

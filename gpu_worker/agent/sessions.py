@@ -23,7 +23,7 @@ from gpu_worker.agent.cells import Cell, now_ms
 from gpu_worker.agent.children import Executor
 from gpu_worker.agent.ends import End, epitaph
 from gpu_worker.agent.inventory import Inventory
-from gpu_worker.agent.outputs import Journal
+from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.results import Results
 from gpu_worker.config import Settings
 
@@ -59,7 +59,7 @@ class Session:
         self.cell: Cell | None = None
         self.last: Cell | None = None  #: the cell before, until its kernel has all of it, or runs another
         #: What threads of cells that have ended go on to print.
-        self._late = Journal(None, settings.folder, settings.journal_bytes)
+        self._late = OutputBuffer(None, settings.folder, settings.output_buffer_bytes)
         self._late_seen = 0
         self.executor: Executor | None = None
         self.is_ready = False
@@ -111,9 +111,9 @@ class Session:
         unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
         try:
             while True:
-                await self._late.room()
+                await self._late.wait_for_room()
                 if self.cell is not None:
-                    await self.cell.journal.room()
+                    await self.cell.outputs.wait_for_room()
                 message, blobs = unpacker.unpack(await pipe.read(reader))
                 await self._from_executor(message, blobs)
         except (EOFError, OSError):
@@ -133,7 +133,7 @@ class Session:
             if isinstance(message, wire.Output):  # of a cell that is over
                 await self._tell(self._keep(self._late, message, blobs), blobs)
         elif isinstance(message, wire.Output):
-            await self._tell(self._keep(cell.journal, message, blobs), blobs)
+            await self._tell(self._keep(cell.outputs, message, blobs), blobs)
         elif isinstance(message, wire.Noticed):
             cell.has_noticed, cell.question = True, None
         elif isinstance(message, wire.Asked):
@@ -157,12 +157,12 @@ class Session:
         """The cell of that name that runs, or ran last."""
         return next((cell for cell in (self.cell, self.last) if cell is not None and cell.id == name), None)
 
-    def _keep(self, journal: Journal, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
+    def _keep(self, buffer: OutputBuffer, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
         try:
-            return journal.append(output, blobs)
+            return buffer.append(output, blobs)
         except OSError as error:
             self.log.error("an output cannot be kept", cell=output.cell, problem=str(error))
-            return structs.replace(output, seq=journal.last, late=journal is self._late)
+            return structs.replace(output, seq=buffer.last, late=buffer is self._late)
 
     async def _result(self, cell: Cell, message: wire.Chunk | wire.Ended, blobs: Sequence[Blob]) -> None:
         if cell.results is None:
@@ -297,7 +297,7 @@ class Session:
         for output, blobs in self._late.after(self._late_seen):
             await self._tell(output, blobs)
         if cell is not None and message.cell == cell.id:
-            cell.journal.read(is_read=True)
+            cell.outputs.set_has_reader(True)
             await cell.tell_missed(message, self._tell)
             if self.is_joined and cell.results is not None and cell.lost is None:
                 cell.results.close()
@@ -311,7 +311,7 @@ class Session:
                 await self._run_cell(message, blobs)
             case wire.Seen(late=True):
                 self._late_seen = max(self._late_seen, message.seq)
-                self._late.seen(message.seq)
+                self._late.mark_seen(message.seq)
             case wire.Chunk():
                 if self.cell is not None and self.cell.id == message.cell:
                     self.cell.lacks = max(0, self.cell.lacks - message.size)
@@ -350,7 +350,7 @@ class Session:
         cell = self._cell_of(message.cell)
         if cell is None:
             return
-        cell.journal.seen(message.seq)
+        cell.outputs.mark_seen(message.seq)
         if message.is_done and cell is self.last:
             self._forget_last()
             if self._is_over:
@@ -369,10 +369,10 @@ class Session:
         cell = self.cell or self.last
         away_ms = self._settings.away_ms
         silent_ms = _UNREAD * away_ms if self._is_left else now_ms() - self.heard_ms
-        self._late.read(is_read=silent_ms < _UNREAD * away_ms)
+        self._late.set_has_reader(silent_ms < _UNREAD * away_ms)
         if cell is None:
             return
-        cell.journal.read(is_read=silent_ms < _UNREAD * away_ms)
+        cell.outputs.set_has_reader(silent_ms < _UNREAD * away_ms)
         # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
         is_vain = cell.lacks > 0 or (not cell.outlives_kernel and silent_ms >= _ALONE * away_ms)
         if self.cell is not None and is_vain and silent_ms >= away_ms:
@@ -438,7 +438,7 @@ class Session:
             return
         self._used.add(message.cell)  # each is counted once, so each is new
         self._forget_last()
-        cell = self.cell = Cell(message, self._settings.folder, self._settings.journal_bytes)
+        cell = self.cell = Cell(message, self._settings.folder, self._settings.output_buffer_bytes)
         self._to_executor(message, blobs)
         later = asyncio.get_running_loop().call_later
         cell.alarms.append(later(_BEGAN_S, self._tell_began, cell))
@@ -532,7 +532,7 @@ class Session:
         self.gone.set()
         self._late.release()
         if self.cell is not None:
-            self.cell.journal.release()
+            self.cell.outputs.release()
 
     def finish_soon(self, end: End) -> None:
         """`finish`, from a place that cannot wait."""
@@ -546,7 +546,7 @@ class Session:
             return
         self._late.release()
         if self.cell is not None:
-            self.cell.journal.release()
+            self.cell.outputs.release()
         if self.executor is not None:
             gentle = end in (End.STOPPED, End.WALLTIME)
             await self.executor.end(self.gone, at_once=not gentle)

@@ -8,34 +8,37 @@ from bulletin.wire.frames import Blob
 
 
 def open_spool(folder: Path) -> int:
-    """A descriptor of an empty file in a folder, which has no name there. Raises OSError."""
+    """Open an empty file in a folder, which has no name there, and return its descriptor. Raises OSError."""
     file, name = tempfile.mkstemp(prefix="spool-", dir=folder)  # mode 0600
     os.unlink(name)  # noqa: PTH108  one call, and nobody can have moved it
     return file
 
 
-class Ring:
-    """A file of limited size that is written round and round. Its owner knows where what is still of use begins."""
+class RingFile:
+    """A file of limited size that is written round and round. Its owner knows where what is still of use begins.
 
-    def __init__(self, folder: Path, size: int) -> None:
-        """Raises OSError if there can be no file."""
-        self.size = size
+    Offsets only grow; the file's own position is the offset modulo its size.
+    """
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        """Open the file. Raises OSError if there can be none."""
+        self.size_bytes = size_bytes
         self._file = open_spool(folder)
 
-    def write(self, at: int, data: Blob) -> None:
-        """Write bytes at a place that only grows. Raises OSError, when the disk is full."""
+    def write(self, offset: int, data: Blob) -> None:
+        """Write bytes at an offset. Raises OSError, when the disk is full."""
         view = memoryview(data).cast("B")
         while view:
-            place = at % self.size
-            piece = view[: self.size - place]
-            written = os.pwrite(self._file, piece, place)
-            view, at = view[written:], at + written
+            position = offset % self.size_bytes
+            piece = view[: self.size_bytes - position]
+            written = os.pwrite(self._file, piece, position)
+            view, offset = view[written:], offset + written
 
-    def read(self, at: int, size: int) -> bytes:
-        """Bytes that were written at a place, and not over since."""
-        place = at % self.size
-        first = os.pread(self._file, min(size, self.size - place), place)
-        return first if len(first) == size else first + os.pread(self._file, size - len(first), 0)
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Read bytes that were written at an offset, and not over since."""
+        position = offset % self.size_bytes
+        first = os.pread(self._file, min(size_bytes, self.size_bytes - position), position)
+        return first if len(first) == size_bytes else first + os.pread(self._file, size_bytes - len(first), 0)
 
     def close(self) -> None:
         """Give the disk back."""

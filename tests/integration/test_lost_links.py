@@ -146,6 +146,39 @@ def test_a_question_and_its_answer_survive_a_lost_link(
     assert output.stream() == "first\none two\n"
 
 
+WIDGET = """%%gpu
+import os, time
+import ipywidgets as widgets
+print('started')
+while not os.path.exists(is_cut):
+    time.sleep(0.01)
+image = widgets.Image(value=bytes(range(256)) * 4_000, format='png')
+display(image)
+open(is_shown, 'w').close()
+"""
+
+
+def test_a_picture_that_a_widget_shows_while_the_link_is_down_arrives_whole(
+    relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    """A widget's binary parts travel beside its message: what is sent again has them too."""
+    pytest.importorskip("ipywidgets")
+    notebook, is_cut, is_shown = open_notebook(pool), tmp_path / "cut", tmp_path / "shown"
+    notebook.run(f"is_cut, is_shown = {str(is_cut)!r}, {str(is_shown)!r}")
+
+    def cut() -> None:
+        relay.cut()
+        is_cut.touch()
+        until(is_shown.exists, "the cell to go on without its notebook")
+        relay.mend()
+
+    output = notebook.run_until(WIDGET, shows="started", then=cut)
+    assert output.error is None, output.shown
+    assert [bytes(buffer) for message in output.messages for buffer in message["buffers"]] == [
+        bytes(range(256)) * 4_000
+    ]
+
+
 def test_a_cell_that_dies_while_the_link_is_down_is_explained_when_it_is_back(
     relay: Relay, pool: PoolProcess, open_notebook: Callable[..., Notebook]
 ) -> None:
