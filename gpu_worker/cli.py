@@ -27,7 +27,7 @@ from gpu_worker.console.commands import (
     QueueCommand,
     QuotaCommand,
 )
-from gpu_worker.engines.local import BAD_CONFIG, LocalPool
+from gpu_worker.engines import BAD_CONFIG, PoolRunner, make_engine
 from gpu_worker.simulator.command import SimulateCommand
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class PoolCommand(Command):
         arguments = [word for word in self._given if word != "--exit-with-stdin"]
 
         async def run() -> int:
-            pool = LocalPool(settings, arguments)
+            pool = PoolRunner(settings, arguments, make_engine(settings, arguments))
             if self.exit_with_stdin:
                 when_stdin_ends(asyncio.get_running_loop(), pool.stop)
             return await pool.run()

@@ -1,4 +1,8 @@
-"""A pool of the user's own, as a process beside the kernels: found if it runs, else started."""
+"""A pool of the user's own, as a process beside the kernels: found if it runs, else started.
+
+Not filelock: the pool inherits the lock with its descriptor and holds it after this process has let go, and the library
+closes its descriptors in children.
+"""
 
 import contextlib
 import fcntl

@@ -1,4 +1,8 @@
-"""One service for a pool folder: the newest. The hub that started an older one was killed, or it would be gone."""
+"""One service for a pool folder: the newest. The hub that started an older one was killed, or it would be gone.
+
+Not filelock: who waits must read in the locked file which process holds it, and the library hides the descriptor of its
+lock and may take the file away.
+"""
 
 import fcntl
 import logging

@@ -12,19 +12,14 @@ import subprocess
 from collections.abc import Sequence
 from typing import Self
 
+from bulletin.restarts import RestartDelays
+
 log = logging.getLogger("bulletin.service")
 
-#: From the first restart to later ones, if the pool keeps dying.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 10.0
-#: A pool that lived this long was well.
-_WELL_AFTER_S = 30.0
+_FIRST_DELAY_S = 0.2
+_HEALTHY_AFTER_S = 30.0
 #: From SIGTERM to SIGKILL.
 _GRACE_S = 8.0
-
-
-def pause_s(deaths: int) -> float:
-    """How long to wait before the next start, after so many early deaths in a row."""
-    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(deaths, 10))
 
 
 class PoolProcess:
@@ -47,16 +42,16 @@ class PoolProcess:
         await self._keeper
 
     async def _keep(self) -> None:
-        loop, deaths = asyncio.get_running_loop(), 0
+        clock = asyncio.get_running_loop().time
+        delays = RestartDelays(_FIRST_DELAY_S, healthy_after_s=_HEALTHY_AFTER_S)
         while not self._stop.is_set():
-            started = loop.time()
+            started_s = clock()
             code = await self._run_once()
             if self._stop.is_set():
                 return
-            deaths = 0 if loop.time() - started > _WELL_AFTER_S else deaths + 1
-            pause = pause_s(deaths - 1) if deaths else 0.0
-            log.error("the pool ended with %s; starting it again in %.1f s", code, pause)
-            await _first(self._stop, timeout_s=pause)
+            delay_s = delays.record_exit(clock() - started_s)
+            log.error("the pool ended with %s; starting it again in %.1f s", code, delay_s)
+            await _first(self._stop, timeout_s=delay_s)
 
     async def _run_once(self) -> int:
         """Start it and wait for its end, or end it. Nothing of its process group is left afterwards."""

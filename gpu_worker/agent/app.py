@@ -23,11 +23,12 @@ from bulletin.wire import channel, frames, keys, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent import host
 from gpu_worker.agent.cells import now_ms
-from gpu_worker.agent.children import MARK, Executor, Who, Zygote, sweep
-from gpu_worker.agent.door import Door
 from gpu_worker.agent.ends import End
+from gpu_worker.agent.executor_process import MARK, ExecutorProcess, kill_marked
 from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.sessions import Session
+from gpu_worker.agent.zygote_process import UnixUser, ZygoteProcess
 from gpu_worker.config import Settings
 
 _PING_S = 1.0
@@ -69,7 +70,7 @@ class Agent:
         )
         self._kernels = channel.serve(self._context.socket(zmq.ROUTER), self._keys, channel.DATA_LIMIT)
         self._monitor = channel.HandshakeCounter(self._context, self._kernels)
-        self._zygotes: dict[str, Zygote] = {}
+        self._zygotes: dict[str, ZygoteProcess] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._address = wire.AgentAddress(address="", public_key="")
 
@@ -77,11 +78,11 @@ class Agent:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        left = sweep(self.id)
+        left = kill_marked(self.id)
         if left:
             self.log.warning("processes of an earlier life were ended", count=left)
         bound = self._bind()
-        door = Door(self.settings.folder, self._rings)
+        door = RingServer(self.settings.folder, self._rings)
         self._address = wire.AgentAddress(
             address=self.settings.advertise or bound,
             public_key=self._keys.public,
@@ -100,7 +101,7 @@ class Agent:
         finally:
             for session in self.sessions.values():
                 if session.executor is not None:
-                    session.executor.sweep()
+                    session.executor.kill_group()
             door.close()
             self._monitor.close()
             self._context.destroy(linger=200)
@@ -270,7 +271,7 @@ class Agent:
             problem = error
             session.log.warning("a session failed", problem=repr(error))
             if session.executor is not None:
-                session.executor.sweep()
+                session.executor.kill_group()
         session.discard()
         self.sessions.pop(lease, None)
         self.kept[lease] = session, now_ms()
@@ -362,14 +363,14 @@ class Agent:
 
     # --- executors
 
-    def _zygote(self, environment: str) -> Zygote:
+    def _zygote(self, environment: str) -> ZygoteProcess:
         zygote = self._zygotes.get(environment)
         if zygote is None:
             python = self.settings.environments.get(environment, sys.executable if environment == _DEFAULT else "")
             if not python:
                 known = ", ".join([_DEFAULT, *self.settings.environments])
                 raise LookupError(f"there is no environment {environment!r} here; --environment takes one of: {known}")
-            zygote = self._zygotes[environment] = Zygote(
+            zygote = self._zygotes[environment] = ZygoteProcess(
                 python, self.id, self.settings.preload, self._from_zygote, partial(self._orphaned, environment)
             )
             assert self._tasks is not None
@@ -387,9 +388,9 @@ class Agent:
         with session.theirs as theirs:
             await zygote.fork(prepare.lease, environ, self._who(prepare), [theirs.fileno(), *session.rings])
 
-    def _who(self, prepare: wire.Prepare) -> Who:
+    def _who(self, prepare: wire.Prepare) -> UnixUser:
         if not self.settings.run_as_user:
-            return Who()
+            return UnixUser()
         try:
             entry = pwd.getpwnam(prepare.user)
         except KeyError:
@@ -399,7 +400,7 @@ class Agent:
                 f"{prepare.user!r} is an administrator of the node {self.node}, and cells never run as one"
             )
         groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-        return Who(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups, folder=entry.pw_dir)
+        return UnixUser(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups, folder=entry.pw_dir)
 
     def _from_zygote(self, message: wire.FromZygote) -> None:
         match message:
@@ -408,9 +409,9 @@ class Agent:
             case wire.Forked():
                 session = self.sessions.get(message.lease)
                 if session is not None:
-                    session.executor = Executor(message.pid)
+                    session.executor = ExecutorProcess(message.pid)
                 if session is None or session.end is not None:  # it was given up meanwhile
-                    Executor(message.pid).sweep()
+                    ExecutorProcess(message.pid).kill_group()
             case wire.Exited():
                 for session in self.sessions.values():
                     if session.executor is not None and session.executor.pid == message.pid:
@@ -421,7 +422,7 @@ class Agent:
         for session in self.sessions.values():
             is_its = (session.prepare.environment or _DEFAULT) == environment
             if is_its and session.executor is not None and not session.gone.is_set():
-                session.executor.sweep()
+                session.executor.kill_group()
                 session.exited(-9)
 
     # --- kernels

@@ -20,8 +20,8 @@ from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.cells import Cell, now_ms
-from gpu_worker.agent.children import Executor
 from gpu_worker.agent.ends import End, epitaph
+from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.results import Results
@@ -61,7 +61,7 @@ class Session:
         #: What threads of cells that have ended go on to print.
         self._late = OutputBuffer(None, settings.folder, settings.output_buffer_bytes)
         self._late_seen = 0
-        self.executor: Executor | None = None
+        self.executor: ExecutorProcess | None = None
         self.is_ready = False
         self._is_over = False
         self._is_left = False  #: its kernel has said that it ends
@@ -562,7 +562,7 @@ class Session:
             with contextlib.suppress(TimeoutError):  # it may have closed its pipe and live on
                 async with asyncio.timeout(_STATUS_WAIT_S):
                     await self.gone.wait()
-            executor.sweep()
+            executor.kill_group()
             await self.gone.wait()
         status = executor.status if executor is not None else None
         sentence = epitaph(self.end, status, self.prepare.walltime_ms)

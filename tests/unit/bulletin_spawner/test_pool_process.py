@@ -12,7 +12,7 @@ import pytest
 
 from bulletin.errors import BadConfig
 from bulletin_spawner.service.only_one import take_over
-from bulletin_spawner.service.pool_process import PoolProcess, pause_s
+from bulletin_spawner.service.pool_process import PoolProcess
 
 PATIENCE_S = 60.0
 
@@ -88,13 +88,6 @@ def test_a_pool_ends_when_its_service_is_killed() -> None:
         process.kill()
         process.wait()
         asyncio.run(until(lambda: not is_running(pool)))
-
-
-def test_the_pause_before_a_restart_starts_within_a_second_and_grows_to_a_limit() -> None:
-    pauses = [pause_s(deaths) for deaths in range(12)]
-    assert pauses[0] < 1
-    assert pauses == sorted(pauses)
-    assert pauses[-1] == 10
 
 
 def test_the_newer_service_takes_the_folder_over_from_one_that_was_left_behind(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The door: a Unix socket on which kernels of this host fetch the rings of their session, for a ticket.
+"""A Unix socket on which kernels of this host fetch the shared memory of their session, for a ticket.
 
-One line comes in (a ticket), one byte and two descriptors go out: kernel to executor, executor to kernel. The bytes in
-the rings pass the agent by.
+One line comes in (a ticket), one byte and two descriptors go out: the ring from kernel to executor, and the one back.
+The bytes in the rings pass the agent by.
 """
 
 import asyncio
@@ -13,23 +13,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 _TICKET_BYTES = 256
-_PATIENCE_S = 2.0
-_REST_S = 0.1
-#: At once. Who knocks and says nothing takes a place for as long as the patience lasts.
+#: How long a visitor may take to show its ticket.
+_VISIT_S = 2.0
+#: How long to wait where no descriptor is free.
+_RETRY_S = 0.1
+#: At once. One that connects and says nothing counts until its time is over.
 _VISITORS = 64
 #: Addresses of Unix sockets are short (sun_path holds 108 bytes).
 _PATH_BYTES = 100
 
-#: The two rings of the session that a ticket belongs to; None for a ticket that nobody holds.
+#: The two rings of the session that a ticket belongs to; None for a ticket that no session has.
 FindRings = Callable[[str], tuple[int, ...] | None]
 
 
-class Door:
-    """Listens until cancelled. Everybody may knock: what opens is the ticket."""
+class RingServer:
+    """Listens until cancelled. Everybody may connect: what counts is the ticket."""
 
     def __init__(self, folder: Path, find_rings: FindRings) -> None:
-        self._find = find_rings
-        self._room = asyncio.Semaphore(_VISITORS)
+        """Bind a socket in the folder, or in one of its own where that has too long a path: see `path`."""
+        self._find_rings = find_rings
+        self._free_visits = asyncio.Semaphore(_VISITORS)
         path = folder / "door"
         if len(os.fsencode(path)) > _PATH_BYTES:
             path = Path(tempfile.mkdtemp(prefix="bulletin-")) / "door"
@@ -46,25 +49,25 @@ class Door:
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as visits:
             while True:
-                await self._room.acquire()
+                await self._free_visits.acquire()
                 try:
                     visitor, _ = await loop.sock_accept(self._socket)
                 except OSError:  # no descriptor is free
-                    self._room.release()
-                    await asyncio.sleep(_REST_S)
+                    self._free_visits.release()
+                    await asyncio.sleep(_RETRY_S)
                     continue
-                visits.create_task(self._visit(visitor)).add_done_callback(lambda _: self._room.release())
+                visits.create_task(self._serve(visitor)).add_done_callback(lambda _: self._free_visits.release())
 
-    async def _visit(self, visitor: socket.socket) -> None:
+    async def _serve(self, visitor: socket.socket) -> None:
         with visitor, contextlib.suppress(OSError, TimeoutError):  # a visitor who leaves, or says nothing
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_VISIT_S):
                 line = b""
                 while not line.endswith(b"\n") and len(line) < _TICKET_BYTES:
                     more = await asyncio.get_running_loop().sock_recv(visitor, _TICKET_BYTES)
                     if not more:
                         return
                     line += more
-            rings = self._find(line.decode("ascii", "replace").strip())
+            rings = self._find_rings(line.decode("ascii", "replace").strip())
             if rings is not None:
                 socket.send_fds(visitor, [b"R"], list(rings))
 

@@ -1,0 +1,82 @@
+"""One part of a pool, its broker or an agent, as a process of this host that is started again when it dies."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Literal
+
+import structlog
+
+from bulletin.restarts import RestartDelays
+from gpu_worker.engines.engine import BAD_CONFIG, IDLE
+
+_FIRST_DELAY_S = 0.1
+_HEALTHY_AFTER_S = 10.0
+#: From SIGTERM to SIGKILL.
+_TERM_GRACE_S = 5.0
+_HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
+_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY")
+
+
+class PoolPart:
+    """Runs `bulletin broker` or `bulletin agent` with the arguments that `bulletin pool` was given."""
+
+    def __init__(self, part: Literal["broker", "agent"], arguments: Sequence[str]) -> None:
+        self._part = part
+        self._command = [sys.executable, "-m", "gpu_worker.cli", part, "--exit-with-stdin", *arguments]
+        self._delays = RestartDelays(_FIRST_DELAY_S, healthy_after_s=_HEALTHY_AFTER_S)
+        self._log = structlog.get_logger("pool")
+
+    async def run(self) -> int:
+        """Keep the process alive until cancelled, which ends it, or until it is not to be started again: its status."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            started_s = clock()
+            status = await self._run_once()
+            # Once it was well, a configuration is bad because something has gone that may come back.
+            if status == IDLE or (status == BAD_CONFIG and not self._delays.was_healthy):
+                return status
+            delay_s = self._delays.record_exit(clock() - started_s)
+            self._log.warning("a part of the pool ended and is started again", part=self._part, status=status)
+            await asyncio.sleep(delay_s)
+
+    async def _run_once(self) -> int:
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=asyncio.subprocess.PIPE, env=_environ(self._part), start_new_session=True
+        )
+        try:
+            return await process.wait()
+        except asyncio.CancelledError:
+            await _end(process)
+            raise
+
+
+def _environ(part: str) -> dict[str, str]:
+    """The environment of a part. Only the broker talks to the hub and to the database: no other has their secrets.
+
+    A hub's own environment is its operator's: what looks like a secret there is no user's business. A pool of one's
+    own has its user's environment, and cells see it as local cells do.
+    """
+    if part == "broker":
+        return dict(os.environ)
+    is_of_hub = "JUPYTERHUB_API_TOKEN" in os.environ
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_HUB) and not (is_of_hub and _SECRET.search(name))
+    }
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+        try:
+            async with asyncio.timeout(_TERM_GRACE_S):
+                await process.wait()
+        except TimeoutError:
+            os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
