@@ -11,10 +11,10 @@ import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler.credits import Trader
+from gpu_worker.scheduler.decayed_use import DecayedUse
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project
 from gpu_worker.scheduler.shapes import Entry, Key, Shape
-from gpu_worker.scheduler.shares import Used
 
 #: The smaller one is next.
 Rank = tuple[int, ...]
@@ -34,7 +34,7 @@ class User(Holder, kw_only=True):
     """One user in one project, with the requests in line."""
 
     name: UserName
-    history: Used = msgspec.field(default_factory=Used)
+    history: DecayedUse = msgspec.field(default_factory=DecayedUse)
     lines: dict[Shape, list[tuple[Key, Entry]]] = msgspec.field(default_factory=dict)
     ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
 
@@ -47,7 +47,7 @@ class Account(Holder, kw_only=True):
     guaranteed: int  #: now
     most: int  #: the most that it is guaranteed from now on, in its class hours
     usual: int  #: outside all class hours
-    history: Used = msgspec.field(default_factory=Used)
+    history: DecayedUse = msgspec.field(default_factory=DecayedUse)
     children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
     users: dict[UserName, User] = msgspec.field(default_factory=dict)
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order

@@ -10,8 +10,8 @@ from math import lcm
 
 import msgspec
 
+from gpu_worker.scheduler.decayed_use import HOUR_MS
 from gpu_worker.scheduler.projects import GPU_MILLI
-from gpu_worker.scheduler.shares import HOUR_MS
 
 #: Sums are in so many parts of a thousandth of a GPU for a millisecond. What is divided among up to 24 comes out whole;
 #: else a part is lost now and then, of five billion.

@@ -13,6 +13,7 @@ from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
+from gpu_worker.scheduler.decayed_use import HOUR_MS
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import Standing
@@ -23,7 +24,6 @@ from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shapes import Shape
-from gpu_worker.scheduler.shares import HOUR_MS
 from gpu_worker.scheduler.state import State
 
 #: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.

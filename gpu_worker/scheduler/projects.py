@@ -16,8 +16,6 @@ from gpu_worker.scheduler.class_hours import ClassHours, guaranteed_at, moments,
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
-#: Who has no group is in this project, and pays as its members do.
-DEFAULT_PROJECT = ProjectId("default")
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 

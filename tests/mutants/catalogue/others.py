@@ -9,27 +9,6 @@ OTHERS = (
         "a project is guaranteed what its parts are guaranteed together",
     ),
     (
-        "share-without-demand",
-        "shares.py",
-        "shares = [Fraction(min(claim.guaranteed, claim.demand)) for claim in claims]",
-        "shares = [Fraction(claim.guaranteed) for claim in claims]",
-        "nobody's share is more than is asked for",
-    ),
-    (
-        "surplus-from-below",
-        "shares.py",
-        "for priority in sorted({claim.priority for claim in claims}, reverse=True):",
-        "for priority in sorted({claim.priority for claim in claims}):",
-        "of the surplus the highest priority takes first",
-    ),
-    (
-        "smallest-remainder-first",
-        "shares.py",
-        "key=lambda n: (rounded[n] - shares[n], n)",
-        "key=lambda n: (shares[n] - rounded[n], n)",
-        "whole GPUs go to the largest remainders",
-    ),
-    (
         "idleness-earns",
         "credits.py",
         "lent = min(self.idle, self.borrowed - self.unpromised)",
@@ -38,7 +17,7 @@ OTHERS = (
     ),
     (
         "use-does-not-decay",
-        "shares.py",
+        "decayed_use.py",
         "self.amount += amount * _weight(now_ms)",
         "self.amount += amount * _weight(0)",
         "use counts for half after a week",
