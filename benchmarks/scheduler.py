@@ -17,7 +17,7 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, Session
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Evict, Grant
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, Settings
+from gpu_worker.scheduler.projects import Project, SchedulerSettings
 
 PROJECTS, USERS, NODES, GPUS = 50, 20, 125, 8
 #: What people give with `--time` in a line of mixed walltimes, in minutes.
@@ -32,7 +32,7 @@ class Pool:
         projects = [
             Project(id=ProjectId(f"p{n}"), guaranteed_milli=20_000 * (n % 2), weight=1 + n % 3) for n in range(PROJECTS)
         ]
-        self.scheduler = Scheduler(Settings(projects=tuple(projects)))
+        self.scheduler = Scheduler(SchedulerSettings(projects=tuple(projects)))
         self.numbers = count()
         self.steps, self.spent_s, self.now_ms = 0, 0.0, 0
         self.busy: list[tuple[LeaseId, CellId]] = []

@@ -8,14 +8,14 @@ import structlog
 
 from bulletin.errors import BadConfig
 from gpu_worker.scheduler.events import Event
-from gpu_worker.scheduler.journal import Began, Line, Told, encode
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.journal import LifeBegan, Line, Told, encode
+from gpu_worker.scheduler.projects import SchedulerSettings
 
 
 class Journal:
     """Appends to one file. If it can no longer be written, that is logged, and the pool goes on without it."""
 
-    def __init__(self, path: Path, settings: Settings) -> None:
+    def __init__(self, path: Path, settings: SchedulerSettings) -> None:
         """Begin a new life at the end of the file. Raises BadConfig if it cannot be written."""
         self._log = structlog.get_logger("journal")
         self._path = path
@@ -33,7 +33,7 @@ class Journal:
             ) from None
         if is_torn:  # its writer was stopped in the middle of a line
             self._write(b"\n")
-        self._append(Began(settings=settings))
+        self._append(LifeBegan(settings=settings))
 
     def note(self, event: Event, now_ms: int) -> None:
         """Write down what the scheduler is about to be told, and when."""

@@ -155,7 +155,7 @@ class Leases:
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
-    def waiting(self, request: RequestId, now_ms: int) -> explain.Waiting | None:
+    def waiting(self, request: RequestId, now_ms: int) -> explain.WaitExplanation | None:
         """Where a request stands; None if it does not wait. Many are cheap if they are asked for as of one time."""
         if request not in self.scheduler.state.pending:
             return None

@@ -21,7 +21,7 @@ IN_FORCE = "quotas-in-force-"
 class NewPolicy(msgspec.Struct, frozen=True):
     """What the scheduler is to be told, what is other than before, and who wrote it."""
 
-    settings: projects.Settings
+    settings: projects.SchedulerSettings
     quotas: Quotas
     changes: tuple[Change, ...]
     by: str
@@ -62,11 +62,11 @@ class Policy:
         return NewPolicy(settings, quotas, tuple(changes), _owner(seen))
 
     @property
-    def settings(self) -> projects.Settings:
+    def settings(self) -> projects.SchedulerSettings:
         """What is in force. Raises BadConfig where the pool's settings name a QoS that there is not."""
         return self._settings(self._quotas)
 
-    def _settings(self, quotas: Quotas) -> projects.Settings:
+    def _settings(self, quotas: Quotas) -> projects.SchedulerSettings:
         limits, known = self._max_walltime_ms, [qos.name for qos in quotas.qos]
         unknown = [name for name in limits if name not in known]
         if unknown:
@@ -76,7 +76,7 @@ class Policy:
         qos = tuple(
             msgspec.structs.replace(one, walltime_ms=limits.get(one.name, one.walltime_ms)) for one in quotas.qos
         )
-        return projects.Settings(qos=qos, projects=quotas.projects)
+        return projects.SchedulerSettings(qos=qos, projects=quotas.projects)
 
 
 def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:

@@ -10,14 +10,14 @@ from gpu_worker.broker.usage import HourUse, paths
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
 from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import QoS, Settings
+from gpu_worker.scheduler.projects import QoS, SchedulerSettings
 
 #: What was used longer ago counts for less than a two-hundredth.
 _REMEMBERED_MS = 8 * 7 * 86_400_000
 
 
 def past(
-    ledger: Ledger, settings: Settings, balances: Iterable[PastCredits], now_ms: int
+    ledger: Ledger, settings: SchedulerSettings, balances: Iterable[PastCredits], now_ms: int
 ) -> Iterator[tuple[Event, int]]:
     """Each fact with its time: to be stepped in this order, before all else.
 

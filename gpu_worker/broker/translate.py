@@ -14,7 +14,7 @@ def joined(message: wire.Register) -> events.AgentJoined:
         node=message.node,
         slots=tuple(events.Slot(one.slot, one.kind, one.name, one.memory_bytes, one.milli) for one in message.slots),
         held=tuple(
-            events.Held(
+            events.HeldLease(
                 lease=held.lease,
                 session=held.session,
                 user=held.user,
@@ -55,7 +55,7 @@ def submitted(
     )
 
 
-def queued(request: RequestId, waiting: explain.Waiting) -> wire.Queued:
+def queued(request: RequestId, waiting: explain.WaitExplanation) -> wire.Queued:
     """Where a request stands, under the kernel's own name for it."""
     return wire.Queued(
         request=request,

@@ -14,14 +14,17 @@ from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.decayed_use import DecayedUse
 from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import GPU_MILLI, Project
-from gpu_worker.scheduler.shapes import Entry, Key, Shape
+from gpu_worker.scheduler.shapes import Key, QueueEntry, Shape
 
 #: The smaller one is next.
 Rank = tuple[int, ...]
 
 
-class Holder(msgspec.Struct, kw_only=True):
-    """Amounts of one user in a project, of a whole project, or of a user in a QoS: there they are numbers of leases."""
+class UsageTotals(msgspec.Struct, kw_only=True):
+    """What is used and held, and what of it is on its way out, of a project, of a user in it, or of a user in a QoS.
+
+    Thousandths of a GPU; of a user in a QoS they are numbers of leases.
+    """
 
     used: int = 0
     held: int = 0
@@ -30,17 +33,23 @@ class Holder(msgspec.Struct, kw_only=True):
     hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
 
 
-class User(Holder, kw_only=True):
-    """One user in one project, with the requests in line."""
+class User(UsageTotals, kw_only=True):
+    """One user in one project: what they use and hold of it, and their requests in line there.
+
+    A person in two projects is two users.
+    """
 
     name: UserName
     history: DecayedUse = msgspec.field(default_factory=DecayedUse)
-    lines: dict[Shape, list[tuple[Key, Entry]]] = msgspec.field(default_factory=dict)
+    lines: dict[Shape, list[tuple[Key, QueueEntry]]] = msgspec.field(default_factory=dict)
     ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
 
 
-class Account(Holder, kw_only=True):
-    """A project."""
+class Account(UsageTotals, kw_only=True):
+    """A project, while the scheduler runs: what it uses and holds, its requests in line, and what it may have yet.
+
+    Made and indexed by `Accounts`; amounts are thousandths of a GPU, and times are those of `step`.
+    """
 
     project: Project
     parent: "Account | None"

@@ -6,7 +6,7 @@ from typing import Literal, Self
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
-from gpu_worker.scheduler.account import Account, Holder, User
+from gpu_worker.scheduler.account import Account, UsageTotals, User
 from gpu_worker.scheduler.class_hours import next_edge_ms
 from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
@@ -41,7 +41,7 @@ class Accounts:
         self.qos = {one.name: one for one in qos}
         self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
-        self.runs: dict[tuple[UserName, str], Holder] = {}  #: of those QoS that limit a user's leases
+        self.runs: dict[tuple[UserName, str], UsageTotals] = {}  #: of those QoS that limit a user's leases
         self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
         self.top: dict[ProjectId, Account] = {}
         self.by_id: dict[ProjectId, Account] = {}
@@ -133,7 +133,7 @@ class Accounts:
 
     def holders(
         self, project: ProjectId, name: UserName, qos: str, cost: int
-    ) -> Iterator[tuple[Holder, int, int | None]]:
+    ) -> Iterator[tuple[UsageTotals, int, int | None]]:
         """Whose amounts a lease counts for, with how much, and the most that each may hold."""
         account, user = self.of(project), self.user_of(project, name)
         yield user, cost, account.project.user_limit_milli
@@ -141,7 +141,7 @@ class Accounts:
             yield at, cost, at.limit
         limit = self.qos[qos].running_per_user if qos in self.qos else None  # else it was learned, or is no more
         if limit is not None:
-            yield self.runs.setdefault((name, qos), Holder()), 1, limit
+            yield self.runs.setdefault((name, qos), UsageTotals()), 1, limit
 
     # --- amounts
 

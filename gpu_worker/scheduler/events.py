@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.credits import Credits
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class Slot(msgspec.Struct, frozen=True):
     milli: int = 1000  #: what it costs, in thousandths of a GPU: less than 1000 for a slice
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldLease(msgspec.Struct, frozen=True):
     """A lease that an agent still holds, as it reports it when it joins."""
 
     lease: LeaseId
@@ -42,7 +42,7 @@ class AgentJoined(msgspec.Struct, frozen=True, tag=True):
     agent: AgentId
     node: str
     slots: tuple[Slot, ...]
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldLease, ...] = ()
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
 
@@ -113,7 +113,7 @@ class PauseDeclined(msgspec.Struct, frozen=True, tag=True):
 class SettingsChanged(msgspec.Struct, frozen=True, tag=True):
     """An admin has changed projects or classes of service. Leases go on; what can never run now is refused."""
 
-    settings: Settings
+    settings: SchedulerSettings
 
 
 class PastUse(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.decayed_use import HOUR_MS
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
-from gpu_worker.scheduler.life import Standing
+from gpu_worker.scheduler.life import RequestStatus
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.outlook import Outlook
@@ -34,17 +34,16 @@ _MOST_PLACES = 200
 _SOON_MS = 24 * HOUR_MS
 
 
-class Waiting(msgspec.Struct, frozen=True):
-    """What a person who waits is told."""
+class WaitExplanation(msgspec.Struct, frozen=True):
+    """What a person who waits is told: the place in line, why it waits, and for how long at most."""
 
     position: int  #: 1 is next; behind the first 200, the same for all
-    ahead: int
     reason: str  #: words without a full stop, to stand after a colon
     wait_ms: int | None  #: the longest wait if every cell uses its whole walltime; None where nobody can say
     in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
 
 
-def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
+def waiting(state: State, request_id: RequestId, now_ms: int) -> WaitExplanation | None:
     """Why the request waits; None if it does not: it is granted, refused, withdrawn or was never submitted."""
     request = state.pending.get(request_id)
     if request is None:
@@ -54,7 +53,7 @@ def waiting(state: State, request_id: RequestId, now_ms: int) -> Waiting | None:
     in_quota = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
     start_ms, turn_ms = _start(state, request, now_ms)
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
-    return Waiting(ahead + 1, ahead, _reason(state, request, ahead, turn_ms), wait_ms, in_quota=in_quota)
+    return WaitExplanation(ahead + 1, _reason(state, request, ahead, turn_ms), wait_ms, in_quota=in_quota)
 
 
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
@@ -68,7 +67,7 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
 
 
 def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
-    if request.standing is Standing.HELD:
+    if request.standing is RequestStatus.HELD:
         return "the process of this notebook's last cell is still ending"
     word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
     shape = request.entry.shape
@@ -284,7 +283,7 @@ def _held_back(state: State, lane: Lane, known: Mapping[RequestId, int]) -> Iter
     if accounts.turns_ms is None or len(known) == _MOST_PLACES:
         return
     for request in state.pending.values():
-        if request.lane != lane or request.id in known or request.standing is not Standing.QUEUED:
+        if request.lane != lane or request.id in known or request.standing is not RequestStatus.QUEUED:
             continue
         account = accounts.of(request.project)
         is_timed = any(at.project.class_hours for at in account.path)

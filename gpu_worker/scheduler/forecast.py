@@ -5,7 +5,7 @@ from copy import copy
 from bulletin.ids import SlotId
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.resources import Kind, Lane
+from gpu_worker.scheduler.resources import Lane, SlotKind
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
@@ -18,7 +18,7 @@ class Forecast:
     def __init__(self, state: State, node: Node, now_ms: int) -> None:
         self._node, self._now_ms = node, now_ms
         self._until = dict.fromkeys(node.slots, now_ms)
-        self._times: dict[tuple[Lane, Kind], list[int]] = {}  #: when slots of a kind are free
+        self._times: dict[tuple[Lane, SlotKind], list[int]] = {}  #: when slots of a kind are free
         self._rest: list[tuple[int, int, int]] = []  #: of those that hold CPUs or memory: until when, and how much
         for lease in map(state.leases.__getitem__, node.leases):
             until_ms = state.end_ms(lease)

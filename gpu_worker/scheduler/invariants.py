@@ -3,10 +3,10 @@
 from collections import Counter
 
 from bulletin.errors import InvariantBroken
-from gpu_worker.scheduler.account import Account, Holder
+from gpu_worker.scheduler.account import Account, UsageTotals
 from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease
-from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.life import Phase, RequestStatus
 from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
 from gpu_worker.scheduler.resources import LANES, lane_of
 from gpu_worker.scheduler.shapes import Shape
@@ -92,7 +92,7 @@ def _check_requests(state: State) -> None:
     pending = list(state.pending.values())
     lines: dict[tuple[str, str, Shape], list[str]] = {}
     for request in sorted(pending, key=lambda request: request.entry.key):
-        if request.standing is Standing.QUEUED:
+        if request.standing is RequestStatus.QUEUED:
             lines.setdefault((request.project, request.user, request.entry.shape), []).append(request.id)
     kept = {
         (account.project.id, user.name, shape): [entry.id for _, entry in line]
@@ -101,7 +101,7 @@ def _check_requests(state: State) -> None:
         for shape, line in user.lines.items()
     }
     _same("lines", kept, lines)
-    shapes = Counter(request.entry.shape for request in pending if request.standing is Standing.QUEUED)
+    shapes = Counter(request.entry.shape for request in pending if request.standing is RequestStatus.QUEUED)
     _same("shapes", state.accounts.shapes, dict(shapes))
     for request in pending:
         _same(f"lane of {request.id}", request.lane, state.shown.lane_for(request.gpus))
@@ -109,12 +109,12 @@ def _check_requests(state: State) -> None:
         shape = state.shown.shape_of(request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms)
         _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
-        _same(f"standing of {request.id}", request.standing, Standing.HELD if is_held else Standing.QUEUED)
+        _same(f"standing of {request.id}", request.standing, RequestStatus.HELD if is_held else RequestStatus.QUEUED)
         if request.walltime_ms > state.qos[request.qos].walltime_ms:
             raise InvariantBroken(f"{request.id} may run longer than its QoS gives")
     _same("requests of sessions", state.asking, {request.session: request.id for request in pending})
     _same("one request a session", len(state.asking), len(pending))
-    held = {request.session: request.id for request in pending if request.standing is Standing.HELD}
+    held = {request.session: request.id for request in pending if request.standing is RequestStatus.HELD}
     _same("held requests", state.held, held)
     _same("queued by user", state.queued, dict(Counter((request.user, request.qos) for request in pending)))
 
@@ -155,7 +155,7 @@ def _check_accounts(state: State) -> None:
         shapes = Counter(
             request.entry.shape
             for request in state.pending.values()
-            if request.project in inside and request.standing is Standing.QUEUED
+            if request.project in inside and request.standing is RequestStatus.QUEUED
         )
         _same(f"requests in {name}", account.waiting, dict(shapes))
         for user in account.users.values():
@@ -189,7 +189,7 @@ def _check_market(name: str, market: Market, traders: list[Trader]) -> None:
     _same(f"borrowed in {name}", market.borrowed, sum(max(0, one.surplus) for one in traders))
 
 
-def _check_holder(what: str, holder: Holder, leases: list[Lease], *, is_counted: bool = False) -> None:
+def _check_holder(what: str, holder: UsageTotals, leases: list[Lease], *, is_counted: bool = False) -> None:
     amounts = {one.id: 1 if is_counted else one.cost for one in leases}
     _same(f"used by {what}", holder.used, sum(amounts[one.id] for one in leases if one.phase in USING))
     _same(f"held by {what}", holder.held, sum(amounts.values()))

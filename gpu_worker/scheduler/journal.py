@@ -12,32 +12,32 @@ import msgspec
 from bulletin.errors import BadConfig
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.events import Event
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 
 FORMAT = 1
 
 
-class Began(msgspec.Struct, frozen=True, tag=True, kw_only=True):
-    """A scheduler with these settings began, and knew nothing else."""
+class LifeBegan(msgspec.Struct, frozen=True, tag="Began", kw_only=True):
+    """A life's first line: a scheduler began with these settings, and knew nothing else."""
 
     format: int = FORMAT
-    settings: Settings
+    settings: SchedulerSettings
 
 
 class Told(msgspec.Struct, frozen=True, tag=True):
-    """It was told a fact."""
+    """An event and its time, as they were handed to `step`."""
 
     at_ms: int  #: in the time of `step`
     event: Event
 
 
-class Answered(msgspec.Struct, frozen=True, tag=True):
-    """What it answered in this life until now."""
+class AnswersDigest(msgspec.Struct, frozen=True, tag="Answered"):
+    """A fingerprint of all actions that the scheduler answered in this life until now; see `Digest`."""
 
     digest: str
 
 
-Line = Began | Told | Answered
+Line = LifeBegan | Told | AnswersDigest
 
 
 class Digest:
@@ -90,11 +90,11 @@ def decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, Line]]:
             if not text.endswith(b"\n"):
                 return
             continue
-        if isinstance(line, Began) and line.format != FORMAT:
+        if isinstance(line, LifeBegan) and line.format != FORMAT:
             raise BadConfig(
                 f"The journal {name} has format {line.format} from line {number} on, and this Bulletin reads {FORMAT}."
             )
-        if bad is not None and not isinstance(line, Began):
+        if bad is not None and not isinstance(line, LifeBegan):
             raise bad
         bad = None
         yield number, line

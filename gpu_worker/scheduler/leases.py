@@ -4,9 +4,9 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.ages import Age
-from gpu_worker.scheduler.life import Phase, Standing
-from gpu_worker.scheduler.resources import Kind, Lane
-from gpu_worker.scheduler.shapes import Entry
+from gpu_worker.scheduler.life import Phase, RequestStatus
+from gpu_worker.scheduler.resources import Lane, SlotKind
+from gpu_worker.scheduler.shapes import QueueEntry
 
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
@@ -27,10 +27,10 @@ class Request(msgspec.Struct):
     walltime_ms: int
     is_walltime_asked: bool  #: else it is what the QoS gives
     lane: Lane
-    entry: Entry
+    entry: QueueEntry
     since_ms: int = 0  #: when it was submitted
     took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
-    standing: Standing = Standing.QUEUED
+    standing: RequestStatus = RequestStatus.QUEUED
 
     @property
     def need(self) -> int:
@@ -57,7 +57,7 @@ class Lease(msgspec.Struct):
     counted_ms: int = 0  #: until when what it used is in the history of its project
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
-    kind: Kind = Kind()  #: of slots that was asked for, as far as it is known
+    kind: SlotKind = SlotKind()  #: of slots that was asked for, as far as it is known
     cell: CellId | None = None
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
     took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share

@@ -15,8 +15,8 @@ from enum import Enum
 from bulletin.errors import IllegalMove
 
 
-class Standing(Enum):
-    """Where a request stands."""
+class RequestStatus(Enum):
+    """How far a request is, from its submission until it is granted, refused or withdrawn."""
 
     QUEUED = "queued"  #: in the line
     HELD = "held"  #: waits for the end of a lease that its own session still has; nobody waits behind it
@@ -26,7 +26,7 @@ class Standing(Enum):
 
 
 class Phase(Enum):
-    """What a lease is doing."""
+    """What a lease is doing, from its grant until its slots are free; the moves between are in `LEASE_MOVES`."""
 
     GRANTED = "granted"  #: no cell has begun yet
     BUSY = "busy"  #: a cell runs; never evicted
@@ -37,12 +37,14 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-REQUEST_MOVES: dict[Standing, frozenset[Standing]] = {
-    Standing.QUEUED: frozenset({Standing.HELD, Standing.GRANTED, Standing.REFUSED, Standing.WITHDRAWN}),
-    Standing.HELD: frozenset({Standing.QUEUED, Standing.REFUSED, Standing.WITHDRAWN}),
-    Standing.GRANTED: frozenset(),
-    Standing.REFUSED: frozenset(),
-    Standing.WITHDRAWN: frozenset(),
+REQUEST_MOVES: dict[RequestStatus, frozenset[RequestStatus]] = {
+    RequestStatus.QUEUED: frozenset(
+        {RequestStatus.HELD, RequestStatus.GRANTED, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}
+    ),
+    RequestStatus.HELD: frozenset({RequestStatus.QUEUED, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}),
+    RequestStatus.GRANTED: frozenset(),
+    RequestStatus.REFUSED: frozenset(),
+    RequestStatus.WITHDRAWN: frozenset(),
 }
 
 LEASE_MOVES: dict[Phase, frozenset[Phase]] = {
@@ -69,7 +71,7 @@ def moved(was: Phase, to: Phase) -> Phase:
     return to
 
 
-def stood(was: Standing, to: Standing) -> Standing:
+def stood(was: RequestStatus, to: RequestStatus) -> RequestStatus:
     """The standing of a request after a move; raises `IllegalMove` as `moved` does."""
     if to not in REQUEST_MOVES[was]:
         raise IllegalMove(was.name, to.name)

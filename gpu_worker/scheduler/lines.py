@@ -9,7 +9,7 @@ from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
 from gpu_worker.scheduler.accounts import Accounts, Promises
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
-from gpu_worker.scheduler.shapes import Entry, Shape
+from gpu_worker.scheduler.shapes import QueueEntry, Shape
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
@@ -37,14 +37,14 @@ class Lines(Accounts):
         super().use(project, name, qos, cost, sign)
         self._rank_user(project, name, qos)
 
-    def enter(self, project: ProjectId, entry: Entry) -> None:
+    def enter(self, project: ProjectId, entry: QueueEntry) -> None:
         """Put a request in line."""
         user = self.user_of(project, entry.user)
         insort(user.lines.setdefault(entry.shape, []), (entry.key, entry))
         self._count(project, entry.shape, +1)
         self._rank_line(self.of(project), user, entry.shape)
 
-    def leave(self, project: ProjectId, entry: Entry) -> None:
+    def leave(self, project: ProjectId, entry: QueueEntry) -> None:
         """Take a request out of its line."""
         user = self.user_of(project, entry.user)
         line = user.lines[entry.shape]
@@ -105,7 +105,7 @@ class Lines(Accounts):
         if not heads:
             del account.heads[shape]
 
-    def rank_in_line(self, account: Account, user: User, entry: Entry) -> Rank | None:
+    def rank_in_line(self, account: Account, user: User, entry: QueueEntry) -> Rank | None:
         """Where a user's request stands among those of the project's users; None where the user may have no more."""
         shape, limit = entry.shape, account.project.user_limit_milli
         if limit is not None and user.used + shape.cost > limit:
@@ -115,21 +115,21 @@ class Lines(Accounts):
             return None
         return (entry.key[0], user.used, *entry.key[1:])
 
-    def next(self, closed: set[Shape]) -> tuple[Account, Entry] | None:
+    def next(self, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
         """Whoever is next with a shape that is not closed; None where nobody may have more."""
         if closed.issuperset(self.shapes):
             return None
         return self._next_among(self.top.values(), None, closed)
 
-    def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
+    def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
         own = self._next_user(account, closed)
         if not account.children:
             return own
         return self._next_among(account.children.values(), own, closed)
 
     def _next_among(
-        self, accounts: Iterable[Account], own: tuple[Account, Entry] | None, closed: set[Shape]
-    ) -> tuple[Account, Entry] | None:
+        self, accounts: Iterable[Account], own: tuple[Account, QueueEntry] | None, closed: set[Shape]
+    ) -> tuple[Account, QueueEntry] | None:
         """The next among siblings, and among the users of the project that they are in."""
         ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
         for account in accounts:
@@ -149,7 +149,7 @@ class Lines(Accounts):
                     best, first = min((best, first), ((*before, most, *rank[_CREDITS:]), found), key=itemgetter(0))
         return first
 
-    def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, Entry] | None:
+    def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
         refused: tuple[tuple[str, int], ...] = ()  # shapes are many more than what this depends on
         for _, name, shape in account.firsts:
             if shape in closed:
@@ -162,7 +162,7 @@ class Lines(Accounts):
         return None
 
 
-def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:
+def rank_among(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
     """Where a request stands among those of the projects beside this one: in quota first.
 
     Then by priority, then by credits for its weight, then by how much of its guarantee or, by weight, of the surplus a
@@ -177,7 +177,7 @@ def rank_among(account: Account, entry: Entry, now_ms: int) -> Rank:
     return (1, entry.key[0], -project.priority, -standing, surplus, *rest)
 
 
-def rank_of_members(account: Account, entry: Entry, now_ms: int) -> Rank:
+def rank_of_members(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
     """The same for the users of a project that has others inside: they share what those leave of its guarantee."""
     inside = account.children.values()
     used = account.used - sum(child.used for child in inside) + entry.shape.cost

@@ -37,14 +37,14 @@ from gpu_worker.scheduler.events import (
     UseRefunded,
 )
 from gpu_worker.scheduler.leases import Lease, Request, lease_of
-from gpu_worker.scheduler.life import Phase, Standing
+from gpu_worker.scheduler.life import Phase, RequestStatus
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.order import Ahead, Place, decisions
-from gpu_worker.scheduler.projects import Preemption, Settings
+from gpu_worker.scheduler.order import Ahead, Placement, decisions
+from gpu_worker.scheduler.projects import Preemption, SchedulerSettings
 from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
 from gpu_worker.scheduler.rejoin import rejoin
 from gpu_worker.scheduler.resources import LANES, Lane, Wants
-from gpu_worker.scheduler.shapes import Entry
+from gpu_worker.scheduler.shapes import QueueEntry
 from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.
@@ -58,8 +58,8 @@ class Scheduler:
     error. The caller performs the actions in their order, and sends a `Tick` at `deadline()`.
     """
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: SchedulerSettings | None = None) -> None:
+        self.settings = settings or SchedulerSettings()
         self.state = State(self.settings)
         self._now_ms = 0
 
@@ -183,13 +183,13 @@ class Scheduler:
             walltime_ms=walltime_ms,
             is_walltime_asked=event.walltime_ms is not None,
             lane=shape.lane,
-            entry=Entry(event.request, event.user, key, shape),
+            entry=QueueEntry(event.request, event.user, key, shape),
             since_ms=self._now_ms,
         )
         state.submit(request)
         return actions
 
-    def _change_settings(self, settings: Settings) -> list[Action]:
+    def _change_settings(self, settings: SchedulerSettings) -> list[Action]:
         """Take new settings in, and refuse what waits and can never run with them."""
         state, actions = self.state, list[Action]()
         known = {qos.name: qos for qos in settings.qos}
@@ -212,13 +212,13 @@ class Scheduler:
         return actions
 
     def _refuse(self, request: Request, reason: Reason) -> Refuse:
-        self.state.drop(request, Standing.REFUSED)
+        self.state.drop(request, RequestStatus.REFUSED)
         return Refuse(request.id, reason)
 
     def _withdraw(self, event: RequestWithdrawn) -> list[Action]:
         state = self.state
         if event.request in state.pending:
-            state.drop(state.pending[event.request], Standing.WITHDRAWN)
+            state.drop(state.pending[event.request], RequestStatus.WITHDRAWN)
         elif event.request in state.granted:  # they crossed; nobody will start a cell there
             return [self._evict(state.leases[state.granted[event.request]])]
         return []
@@ -326,7 +326,7 @@ class Scheduler:
                 case Node():
                     actions.append(self._give(request, decision))
                     is_settled &= not has_waiting
-                case Place():
+                case Placement():
                     actions += [self._evict(victim) for victim in decision.victims]
                     if decision.is_for_share:
                         request.took |= {victim.session for victim in decision.reclaimed}
@@ -343,7 +343,7 @@ class Scheduler:
     def _give(self, request: Request, node: Node) -> Grant:
         shape = request.entry.shape
         slots = self.state.free_slots(node, shape)
-        self.state.drop(request, Standing.GRANTED)
+        self.state.drop(request, RequestStatus.GRANTED)
         cost = self.state.shown.cost_on(node, shape.lane, slots)
         lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost)
         self.state.add(lease, self._now_ms + self.settings.start_ms)

@@ -5,7 +5,7 @@ import msgspec
 from bulletin.ids import AgentId, LeaseId, SlotId
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases import Lease
-from gpu_worker.scheduler.resources import Amount, Kind, Lane, lane_of
+from gpu_worker.scheduler.resources import Amount, Lane, SlotKind, lane_of
 from gpu_worker.scheduler.shapes import Shape
 
 
@@ -37,11 +37,11 @@ class Node(msgspec.Struct):
     free_memory_bytes: int = 0
     used: int = 0  #: by cells that run or are about to, thousandths of a GPU
     #: What follows from the slots, which never change, once it was asked for.
-    _serving: dict[tuple[Lane, Kind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
+    _serving: dict[tuple[Lane, SlotKind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
     _holds: dict[Shape, bool] = msgspec.field(default_factory=dict)
     _is_all: dict[Shape, bool] = msgspec.field(default_factory=dict)
 
-    def serving(self, lane: Lane, kind: Kind) -> tuple[SlotId, ...]:
+    def serving(self, lane: Lane, kind: SlotKind) -> tuple[SlotId, ...]:
         """The slots of a lane that are of a kind: those that cost and have least first, then in the node's order."""
         if (lane, kind) not in self._serving:
             of_kind = [slot for slot in self.slots.values() if lane_of(slot) == lane and kind.serves(slot)]

@@ -12,11 +12,11 @@ from collections.abc import Generator, Iterator, Mapping
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.account import Holder
+from gpu_worker.scheduler.account import UsageTotals
 from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.leases import LEAVING, Lease, Request
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.reclaim import Plan, has_waited, is_covered, takeable
+from gpu_worker.scheduler.reclaim import VictimSelection, has_waited, is_covered, takeable
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -25,7 +25,7 @@ from gpu_worker.scheduler.state import State
 Claims = Mapping[AgentId, list[Shape]]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Placement(msgspec.Struct, frozen=True):
     """Where a request fits once the victims, hot leases, have gone; none where those that leave already suffice.
 
     Without an agent the victims are not in its way on a node, but in the way of its project's limit.
@@ -161,7 +161,9 @@ class Line:
                 accounts.enter(request.project, request.entry)
 
 
-def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generator[tuple[Request, Node | Place | None]]:
+def decisions(
+    state: State, lane: Lane, before: Ahead | None = None
+) -> Generator[tuple[Request, Node | Placement | None]]:
     """Each request of the lane that something can be said of, in order, with what is to become of it now.
 
     The caller exhausts or closes it: meanwhile the line is not as it was. `before` is of lanes that come before.
@@ -170,7 +172,7 @@ def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generato
     ------
     (Request, Node)
         It fits the free slots of this node. Who decides must grant it before the next one is asked for.
-    (Request, Place)
+    (Request, Placement)
         It waits for slots that are leaving or, where there are victims, must be made to leave.
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
@@ -208,7 +210,7 @@ def decisions(state: State, lane: Lane, before: Ahead | None = None) -> Generato
         walk.close()
 
 
-def _capped(state: State, request: Request) -> Place | None:
+def _capped(state: State, request: Request) -> Placement | None:
     """Whom a limit makes leave first: hot leases of its own project or user, least recently used first."""
     cost = request.entry.shape.cost
     victims: dict[LeaseId, None] = {}
@@ -217,10 +219,10 @@ def _capped(state: State, request: Request) -> Place | None:
         if limit is not None and holder.held + amount > limit:
             is_capped = True
             victims.update(dict.fromkeys(_room_in(holder, holder.held - holder.leaving + amount - limit, victims)))
-    return Place(None, tuple(state.leases[lease] for lease in victims)) if is_capped else None
+    return Placement(None, tuple(state.leases[lease] for lease in victims)) if is_capped else None
 
 
-def _room_in(holder: Holder, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:
+def _room_in(holder: UsageTotals, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:
     missing -= sum(amount for lease, amount in holder.hot.items() if lease in chosen)
     for lease, amount in holder.hot.items():
         if missing <= 0:
@@ -266,7 +268,7 @@ def _is_free(node: Node, shape: Shape) -> bool:
     return is_likely and _needed(shape).less(node.free(shape)).is_nothing
 
 
-def _late(state: State, head: Head) -> Place | None:
+def _late(state: State, head: Head) -> Placement | None:
     """Hot leases on the node that is held for the head that it needs, and of which a cell could end too late for it.
 
     Of those that may begin another cell the state notes until when.
@@ -283,7 +285,7 @@ def _late(state: State, head: Head) -> Place | None:
             victims.append(lease)
         else:
             state.looks.note(until_ms)
-    return Place(node.agent, tuple(victims)) if victims else None
+    return Placement(node.agent, tuple(victims)) if victims else None
 
 
 def _needed(shape: Shape) -> Amount:
@@ -306,7 +308,7 @@ def missing(state: State, node: Node, shape: Shape, claims: Claims) -> Amount:
     return lacks
 
 
-def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place | None:
+def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
     """Where, on a node that is not closed, the request will fit without waiting for a running cell.
 
     What those ahead claim, free or leaving, is meant for them. A node where what leaves suffices comes first; then the
@@ -323,25 +325,25 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place
         (-lacks.slots, node.seq, node) for node in able if (lacks := missing(state, node, shape, claims)).is_nothing
     ]
     if ready:
-        return Place(min(ready, key=lambda one: one[:2])[2].agent)
-    best: Place | None = None
+        return Placement(min(ready, key=lambda one: one[:2])[2].agent)
+    best: Placement | None = None
     for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
         if node.holds(shape) and ahead.lets_make_room(node, shape):
             victims = _victims(state, node, shape, missing(state, node, shape, claims))
-            found = Place(node.agent, victims) if victims is not None else None
+            found = Placement(node.agent, victims) if victims is not None else None
             if found is not None and (best is None or _last_used(found) < _last_used(best)):
                 best = found
     return best or _reclaim(state, request, ahead, claims)
 
 
-def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place | None:
+def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
     shape, now_ms = request.entry.shape, state.accounts.now_ms
-    best: tuple[int, int, Place] | None = None
+    best: tuple[int, int, Placement] | None = None
     is_for_share = not is_covered(state.accounts.of(request.project), shape.cost)
     if is_for_share and not (shape.cost and has_waited(state, request)):
         return None
-    plan = Plan(state, state.accounts, request, is_for_share=is_for_share)
+    plan = VictimSelection(state, state.accounts, request, is_for_share=is_for_share)
     for node in state.nodes.values():
         if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
             continue
@@ -360,11 +362,11 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             lost = sum((now_ms - lease.since_ms) * len(lease.slots) for lease in chosen)
             if best is None or (lost, node.seq) < best[:2]:
                 first = _victims(state, node, shape, lacks) or ()
-                best = lost, node.seq, Place(node.agent, first, tuple(chosen), is_for_share)
+                best = lost, node.seq, Placement(node.agent, first, tuple(chosen), is_for_share)
     return best[2] if best is not None else None
 
 
-def _last_used(place: Place) -> list[int]:
+def _last_used(place: Placement) -> list[int]:
     """How recently the victims were used, the most recent one first."""
     return [lease.used for lease in reversed(place.victims)]
 

@@ -14,7 +14,7 @@ from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import Preemption
-from gpu_worker.scheduler.reclaim import Plan, is_covered
+from gpu_worker.scheduler.reclaim import VictimSelection, is_covered
 from gpu_worker.scheduler.resources import Lane
 from gpu_worker.scheduler.state import State
 
@@ -113,7 +113,7 @@ class Outlook:
         shape, best = request.entry.shape, (*found, list[Loss]())
         if not shape.cost or not is_covered(then.of(request.project), shape.cost):
             return best
-        plan = Plan(self._state, then, request, is_for_share=False)
+        plan = VictimSelection(self._state, then, request, is_for_share=False)
         soon_ms = from_ms + max(qos.grace_ms for qos in self._state.qos.values())
         for number, node in enumerate(self._nodes):
             if best[0] <= soon_ms:

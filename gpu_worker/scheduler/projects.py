@@ -52,7 +52,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):
-    """A named class of service."""
+    """A named class of service: how long its cells may run, in which order they come, and what reclaims do to them."""
 
     name: str
     priority: int  #: higher comes first
@@ -99,7 +99,7 @@ class Problem(msgspec.Struct, frozen=True):
     is_warning: bool = False
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the scheduler is told: at its start, and again when an admin changes it."""
 
     qos: tuple[QoS, ...] = DEFAULT_QOS

@@ -46,7 +46,7 @@ class Branch(msgspec.Struct, frozen=True):
 
     @property
     def trader(self) -> Trader:
-        """With its credits."""
+        """Its credits: the project's own, or those of the users that are in no project inside it."""
         return self.account.members if self.is_members else self.account.trader
 
     @property
@@ -73,7 +73,10 @@ class Branch(msgspec.Struct, frozen=True):
 
     @property
     def has(self) -> int:
-        """The same without requests that are taken for granted while others are looked at. It adds up what is hot."""
+        """What it uses and was not asked to give back, without requests that are only taken for granted in this walk.
+
+        It adds up what is hot: its time grows with the number of hot leases.
+        """
         has = self.account.held - self.account.leaving - sum(self.account.hot.values())
         inside = self.account.children.values() if self.is_members else ()
         return has - sum(child.held - child.leaving - sum(child.hot.values()) for child in inside)
@@ -109,7 +112,7 @@ def has_waited(state: State, request: Request) -> bool:
     return False
 
 
-class Plan:
+class VictimSelection:
     """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
 
     def __init__(self, state: State, accounts: Accounts, request: Request, *, is_for_share: bool) -> None:
@@ -119,7 +122,7 @@ class Plan:
         self._has: dict[tuple[str, bool], int] = {}
 
     def begin(self) -> None:
-        """On another node."""
+        """Forget what was chosen: another node is tried."""
         self._taken.clear()
 
     def takes(self, victim: Lease) -> bool:

@@ -16,7 +16,7 @@ from gpu_worker.scheduler.actions import (
     WalltimeTooLong,
 )
 from gpu_worker.scheduler.events import RequestSubmitted
-from gpu_worker.scheduler.resources import Kind, Offer
+from gpu_worker.scheduler.resources import Offer, SlotKind
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
@@ -75,7 +75,7 @@ def _never_there(
     wants, on_cpu = shape.wants, shape.lane == "cpu"
     kind = wants.kind
     slots = [slot for offer in offers for slot, _ in offer.slots]
-    of_type = [slot for slot in slots if Kind(kind.words, 0, kind.is_slice).serves(slot)]
+    of_type = [slot for slot in slots if SlotKind(kind.words, 0, kind.is_slice).serves(slot)]
     if slots and not of_type:
         return NoSuchGpu(gpu_type, tuple(sorted({slot.name for slot in slots})), on_cpu)
     most = max((slot.memory_bytes for slot in of_type), default=0)

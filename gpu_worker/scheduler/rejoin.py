@@ -1,10 +1,10 @@
 """An agent joins, or joins again: what was believed of it is forgotten, and what it reports is believed."""
 
 from gpu_worker.scheduler.actions import Action, EndLease, Why
-from gpu_worker.scheduler.events import AgentJoined, Held
+from gpu_worker.scheduler.events import AgentJoined, HeldLease
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.resources import Kind, Lane, lane_of
+from gpu_worker.scheduler.resources import Lane, SlotKind, lane_of
 from gpu_worker.scheduler.state import State
 
 
@@ -39,7 +39,12 @@ def _believed(state: State, event: AgentJoined) -> list[Lease]:
 
 
 def _relearn(
-    state: State, now_ms: int, event: AgentJoined, held: Held, before: tuple[Lease, Phase] | None, alarm_ms: int | None
+    state: State,
+    now_ms: int,
+    event: AgentJoined,
+    held: HeldLease,
+    before: tuple[Lease, Phase] | None,
+    alarm_ms: int | None,
 ) -> list[Action]:
     node = state.nodes[event.agent]
     # What the node does not offer now, or gives to two, is a broken report: the first one has it.
@@ -70,7 +75,7 @@ def _relearn(
         cost=state.shown.cost_on(node, lane, tuple(slots)),
         cpus=held.cpus,
         memory_bytes=held.memory_bytes,
-        kind=was.kind if was is not None else Kind(),
+        kind=was.kind if was is not None else SlotKind(),
         cell=held.cell,
         age=was.age if was is not None else None,
         took=was.took if was is not None else frozenset(),

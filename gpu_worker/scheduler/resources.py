@@ -19,7 +19,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 _SLICE = re.compile(r"mig|\d+g")
 
 
-class Kind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+class SlotKind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """What each slot must be."""
 
     words: tuple[str, ...] = ()  #: of its name, in lower case; punctuation parts words
@@ -32,7 +32,7 @@ class Kind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
             return False
         return {slot.kind, *_WORD.findall(slot.name.lower())}.issuperset(self.words)
 
-    def takes_in(self, other: "Kind") -> bool:
+    def takes_in(self, other: "SlotKind") -> bool:
         """Whether every slot of the other kind is one of this kind too."""
         is_looser = self.memory_bytes <= other.memory_bytes and set(self.words) <= set(other.words)
         return is_looser and self.is_slice == other.is_slice
@@ -41,7 +41,7 @@ class Kind(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 class Wants(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """Beyond a number of slots: what they must be, and what else of the node is needed. 0 is nothing more."""
 
-    kind: Kind = Kind()
+    kind: SlotKind = SlotKind()
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
 
@@ -87,7 +87,7 @@ class Offer(msgspec.Struct, frozen=True):
     cpus: int
     memory_bytes: int
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: SlotKind) -> int:
         """How many of its slots are of this kind."""
         return sum(number for slot, number in self.slots if kind.serves(slot))
 
@@ -97,7 +97,7 @@ def lane_of(slot: Slot) -> Lane:
     return "cpu" if slot.kind == "cpu" else "gpu"
 
 
-def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> Kind:
+def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> SlotKind:
     """What a slot must be for who asks for a type, all of whose words are words of the name, and for so much memory.
 
     `offered` is what the pool has ever shown: without a whole GPU among it, slices stand in for them.
@@ -105,4 +105,4 @@ def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> K
     words = tuple(sorted(set(_WORD.findall(gpu_type.lower()))))
     by_name = any(_SLICE.fullmatch(word) for word in words)
     only_slices = any(slot.kind == "mig" for slot in offered) and not any(slot.kind == "gpu" for slot in offered)
-    return Kind(words, memory_bytes, by_name or only_slices)
+    return SlotKind(words, memory_bytes, by_name or only_slices)

@@ -30,7 +30,7 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
 
 
-class Entry(msgspec.Struct, frozen=True):
+class QueueEntry(msgspec.Struct, frozen=True):
     """A request, as its place in line depends on it."""
 
     id: RequestId

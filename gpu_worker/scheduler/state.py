@@ -14,14 +14,14 @@ from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request
-from gpu_worker.scheduler.life import Phase, Standing, moved, stood
+from gpu_worker.scheduler.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.nodes import Counts, Node
-from gpu_worker.scheduler.projects import Settings
-from gpu_worker.scheduler.resources import LANES, Kind, Lane, Wants, lane_of
+from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.resources import LANES, Lane, SlotKind, Wants, lane_of
 from gpu_worker.scheduler.shapes import Shape
-from gpu_worker.scheduler.shown import Shown
+from gpu_worker.scheduler.slot_catalog import SlotCatalog
 
 Value = TypeVar("Value")
 
@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 class State:
     """Tables: nodes, leases, pending. The rest are indexes, which `invariants.check` computes afresh and compares."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SchedulerSettings) -> None:
         self.settings = settings
         self.qos = {qos.name: qos for qos in settings.qos}
         self.nodes: dict[AgentId, Node] = {}
@@ -37,7 +37,7 @@ class State:
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
 
-        self.shown = Shown()
+        self.shown = SlotCatalog()
         self.accounts = Lines(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
@@ -80,14 +80,14 @@ class State:
 
     def shape_asked(self, event: RequestSubmitted) -> Shape:
         """The shape of a request that is submitted now."""
-        wants, qos = Wants(Kind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
+        wants, qos = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
         return self.shown.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
 
-    def change_settings(self, settings: Settings) -> None:
+    def change_settings(self, settings: SchedulerSettings) -> None:
         """From now on these hold. Leases and lines are as before, each in its new account."""
         leases = sorted(self.leases.values(), key=lambda lease: lease.used)
-        queued = [request for request in self.pending.values() if request.standing is Standing.QUEUED]
+        queued = [request for request in self.pending.values() if request.standing is RequestStatus.QUEUED]
         for lease in leases:
             self._count(lease, -1)
         before = self.accounts
@@ -140,11 +140,11 @@ class State:
         )
         if shape == old:
             return
-        if request.standing is Standing.QUEUED:
+        if request.standing is RequestStatus.QUEUED:
             self.accounts.leave(request.project, request.entry)
         request.lane = shape.lane
         request.entry = msgspec.structs.replace(request.entry, shape=shape)
-        if request.standing is Standing.QUEUED:
+        if request.standing is RequestStatus.QUEUED:
             self.accounts.enter(request.project, request.entry)
 
     def part(self, agent: AgentId) -> list[Lease]:
@@ -205,9 +205,9 @@ class State:
         self.accounts.enter(request.project, request.entry)
         self._hold_or_queue(request.session)
 
-    def drop(self, request: Request, to: Standing) -> None:
+    def drop(self, request: Request, to: RequestStatus) -> None:
         """End a request: it is granted, refused or withdrawn."""
-        if request.standing is Standing.QUEUED:
+        if request.standing is RequestStatus.QUEUED:
             self.accounts.leave(request.project, request.entry)
         else:
             del self.held[request.session]
@@ -224,10 +224,10 @@ class State:
         if session not in self.asking:
             return
         request = self.pending[self.asking[session]]
-        to = Standing.HELD if session in self.leases_of else Standing.QUEUED
+        to = RequestStatus.HELD if session in self.leases_of else RequestStatus.QUEUED
         if to is request.standing:
             return
-        if to is Standing.HELD:
+        if to is RequestStatus.HELD:
             self.accounts.leave(request.project, request.entry)
             self.held[session] = request.id
         else:

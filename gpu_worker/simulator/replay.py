@@ -13,7 +13,7 @@ from bulletin.units import show_duration
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse
 from gpu_worker.scheduler.events import RequestSubmitted
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.journal import Answered, Began, Digest, Line, Told
+from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told
 from gpu_worker.scheduler.machine import Scheduler
 
 
@@ -62,7 +62,7 @@ def decisions(lines: Iterable[tuple[int, Line]], totals: Totals, *, is_checked: 
     number = 0
     for number, line in lines:
         match line:
-            case Began():
+            case LifeBegan():
                 totals.lives += 1
                 totals.still_waiting += len(scheduler.state.pending) if scheduler is not None else 0
                 scheduler, digest, asked = Scheduler(line.settings), Digest(), {}
@@ -75,7 +75,7 @@ def decisions(lines: Iterable[tuple[int, Line]], totals: Totals, *, is_checked: 
                 actions = _step(scheduler, line, number, is_checked=is_checked)
                 digest.add(actions)
                 yield from _told(scheduler, actions, line.at_ms, asked, totals)
-            case Answered():
+            case AnswersDigest():
                 if line.digest != str(digest):
                     raise InvariantBroken(
                         f"line {number}: the scheduler does not decide as it did when this was written"

@@ -7,7 +7,7 @@ import msgspec
 
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import read_quotas
-from gpu_worker.scheduler.projects import Project, Settings
+from gpu_worker.scheduler.projects import Project, SchedulerSettings
 from gpu_worker.simulator.nodes import Delays
 from gpu_worker.simulator.world import Played, World, divide
 from gpu_worker.traces import Trace, measure
@@ -116,7 +116,7 @@ def report(world: World) -> Report:
 
 
 def simulate(
-    trace: Trace, sizes: tuple[int, ...], settings: Settings | None = None, delays: Delays | None = None
+    trace: Trace, sizes: tuple[int, ...], settings: SchedulerSettings | None = None, delays: Delays | None = None
 ) -> Report:
     """Play a trace on nodes with so many GPUs each, until every notebook is closed."""
     world = World(trace, sizes, settings, delays)
@@ -125,7 +125,12 @@ def simulate(
 
 
 def smallest(
-    trace: Trace, share: float, nodes: int, most: int, settings: Settings | None = None, delays: Delays | None = None
+    trace: Trace,
+    share: float,
+    nodes: int,
+    most: int,
+    settings: SchedulerSettings | None = None,
+    delays: Delays | None = None,
 ) -> Report:
     """The report of the fewest GPUs, `most` at most, with which this share of cells starts at once.
 
@@ -152,7 +157,7 @@ def smallest(
     return best
 
 
-def read_settings(path: Path) -> Settings:
+def read_settings(path: Path) -> SchedulerSettings:
     """Settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
 
     A trace is of no year: class hours are as in their term, without a first and a last day, by the clocks of January.
@@ -164,14 +169,16 @@ def read_settings(path: Path) -> Settings:
     """
     if path.suffix != ".json":
         quotas, _ = read_quotas(path)
-        return Settings(qos=quotas.qos, projects=tuple(map(_in_term, quotas.projects)))
+        return SchedulerSettings(qos=quotas.qos, projects=tuple(map(_in_term, quotas.projects)))
     try:
         content = path.read_bytes()
-        unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(Settings.__struct_fields__)
+        unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(
+            SchedulerSettings.__struct_fields__
+        )
         if unknown:
-            known = ", ".join(Settings.__struct_fields__)
+            known = ", ".join(SchedulerSettings.__struct_fields__)
             raise BadConfig(f"{path} sets {', '.join(sorted(unknown))}, which is not known. Known are {known}.")
-        return msgspec.json.decode(content, type=Settings)
+        return msgspec.json.decode(content, type=SchedulerSettings)
     except OSError as error:
         raise BadConfig(f"The settings {path} cannot be read: {error.strerror}.") from None
     except msgspec.MsgspecError as error:

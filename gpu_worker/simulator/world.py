@@ -10,7 +10,7 @@ from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserN
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Grant
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.nodes import Begin, Delays, Leave, Nodes, Outcome, TakeBack, Tell, Turned
 from gpu_worker.traces import Notebook, Trace
@@ -93,7 +93,11 @@ class World:
     """Plays one trace once. The same trace, nodes and settings give the same run, to the last millisecond."""
 
     def __init__(
-        self, trace: Trace, sizes: tuple[int, ...], settings: Settings | None = None, delays: Delays | None = None
+        self,
+        trace: Trace,
+        sizes: tuple[int, ...],
+        settings: SchedulerSettings | None = None,
+        delays: Delays | None = None,
     ) -> None:
         self.scheduler = Scheduler(settings)
         self.nodes = Nodes(sizes, delays or Delays(), WIDTH_MS)

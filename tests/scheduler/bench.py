@@ -5,14 +5,14 @@ import msgspec
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
-from gpu_worker.scheduler.explain import Waiting, waiting
+from gpu_worker.scheduler.explain import WaitExplanation, waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Preemption, Project, QoS, Settings
+from gpu_worker.scheduler.projects import Preemption, Project, QoS, SchedulerSettings
 from tests.scheduler.referee import Referee
 
 MINUTE = 60_000
-SETTINGS = Settings(
+SETTINGS = SchedulerSettings(
     qos=(
         QoS(name="interactive", priority=2, walltime_ms=30 * MINUTE, queued_per_user=3, grace_ms=20_000),
         QoS(name="batch", priority=1, walltime_ms=120 * MINUTE, queued_per_user=2, preemption=Preemption.PAUSE),
@@ -39,7 +39,7 @@ def slots(number: int, kind: str = "gpu") -> tuple[ev.Slot, ...]:
 class Bench:
     """Says things to a scheduler in few words. Every method hands back the actions."""
 
-    def __init__(self, settings: Settings = SETTINGS) -> None:
+    def __init__(self, settings: SchedulerSettings = SETTINGS) -> None:
         self.settings = settings
         self.scheduler, self.referee = Scheduler(settings), Referee(settings)
         self.journal: list[tuple[ev.Event, int, list[Action]]] = []
@@ -72,7 +72,7 @@ class Bench:
         return self.say(ev.Tick())
 
     def join(
-        self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.Held, cpus: int = 0, memory_bytes: int = 0
+        self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.HeldLease, cpus: int = 0, memory_bytes: int = 0
     ) -> list[Action]:
         return self.say(ev.AgentJoined(AgentId(agent), f"node-{agent}", offered, held, cpus, memory_bytes))
 
@@ -123,7 +123,7 @@ class Bench:
         assert self.start(f"{session}:{n}") == []
         self.end(f"{session}:{n}")
 
-    def why(self, request: str) -> Waiting:
+    def why(self, request: str) -> WaitExplanation:
         said = waiting(self.scheduler.state, RequestId(request), self.now_ms)
         assert said is not None
         return said
@@ -141,8 +141,8 @@ def project(name: str, parent: str | None = None, **how: object) -> Project:
 
 def held(
     session: str, *, n: int = 1, cell: str | None = None, on: tuple[str, ...] = ("gpu-0",), running_ms: int = 0
-) -> ev.Held:
-    return ev.Held(
+) -> ev.HeldLease:
+    return ev.HeldLease(
         LeaseId(f"{session}:{n}"), SessionId(session), UserName(session), ProjectId("p"), "interactive",
         tuple(SlotId(slot) for slot in on), CellId(cell) if cell else None, 30 * MINUTE, running_ms,
     )  # fmt: skip

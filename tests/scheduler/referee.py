@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import Project, Settings
+from gpu_worker.scheduler.projects import Project, SchedulerSettings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import LATE, CreditBook
 from tests.scheduler.head_book import may_pass, see_first, see_pass
@@ -73,7 +73,7 @@ class Tenancy:
 
 @dataclass
 class Referee:
-    settings: Settings
+    settings: SchedulerSettings
     nodes: dict[str, dict[str, str]] = field(default_factory=dict)  # agent -> slot -> lane
     offers: dict[str, ev.AgentJoined] = field(default_factory=dict)  # what each agent there has
     shown: list[ev.AgentJoined] = field(default_factory=list)  # what any agent ever had

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpu_worker.scheduler.journal import Answered, Began, Digest, Told, decode, encode
+from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 from tests.scheduler.bench import Bench
 
 KEPT = Path(__file__).parent / "histories"
@@ -13,28 +13,28 @@ KEPT = Path(__file__).parent / "histories"
 FAILED = Path(__file__).parents[2] / ".hypothesis" / "histories"
 
 
-def answers(settings: Settings, told: Sequence[Told]) -> Answered:
+def answers(settings: SchedulerSettings, told: Sequence[Told]) -> AnswersDigest:
     """What the scheduler of today says to all of it."""
     scheduler, digest = Scheduler(settings), Digest()
     for one in told:
         digest.add(scheduler.step(one.event, one.at_ms))
-    return Answered(str(digest))
+    return AnswersDigest(str(digest))
 
 
-def write(path: Path, settings: Settings, told: Sequence[Told], answered: Answered | None = None) -> Path:
+def write(path: Path, settings: SchedulerSettings, told: Sequence[Told], answered: AnswersDigest | None = None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [Began(settings=settings), *told, *([answered] if answered else [])]
+    lines = [LifeBegan(settings=settings), *told, *([answered] if answered else [])]
     path.write_bytes(b"".join(map(encode, lines)))
     return path
 
 
-def read(path: Path) -> tuple[Settings, list[Told], Answered | None]:
+def read(path: Path) -> tuple[SchedulerSettings, list[Told], AnswersDigest | None]:
     """A history of one life."""
     with path.open("rb") as file:
         lines = [line for _, line in decode(file, path.name)]
     began, told = lines[0], [line for line in lines if isinstance(line, Told)]
-    assert isinstance(began, Began)
-    answered = lines[-1] if isinstance(lines[-1], Answered) else None
+    assert isinstance(began, LifeBegan)
+    answered = lines[-1] if isinstance(lines[-1], AnswersDigest) else None
     assert len(lines) == 1 + len(told) + (answered is not None), f"{path.name} has more than one life"
     return began.settings, told, answered
 

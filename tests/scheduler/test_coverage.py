@@ -10,7 +10,7 @@ from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 from tests.scheduler.bench import SETTINGS, Bench, project, slots
 from tests.scheduler.test_histories import QUICK, ManyProjects, Pool, Timetable
 from tests.scheduler.test_quotas import Quotas
@@ -124,9 +124,9 @@ def test_other_guarantees_hold_for_what_runs_already() -> None:
     pool.busy("lab.ann", "lab.bob", "guests.eve")
     assert pool.borrowed == ["guests.eve:1", "lab.bob:1"]
     more = (project("lab", parent="school"), project("school", guaranteed_milli=2000))
-    pool.say(ev.SettingsChanged(Settings(qos=SETTINGS.qos, projects=more)))
+    pool.say(ev.SettingsChanged(SchedulerSettings(qos=SETTINGS.qos, projects=more)))
     assert pool.borrowed == ["guests.eve:1"]
-    pool.say(ev.SettingsChanged(Settings(qos=SETTINGS.qos)))
+    pool.say(ev.SettingsChanged(SchedulerSettings(qos=SETTINGS.qos)))
     assert pool.borrowed == ["guests.eve:1", "lab.ann:1", "lab.bob:1"]
 
 

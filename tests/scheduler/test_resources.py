@@ -51,7 +51,7 @@ def test_who_would_take_anything_does_not_pass_who_needs_a_type_of_the_same_node
     bench.ask("cem", gpus=2)
     bench.ask("dan")
     assert granted(bench.free("ann:1")) == ["bob:1"]
-    assert bench.why("dan/1").ahead == 1
+    assert bench.why("dan/1").position == 2
 
 
 def test_a_hot_session_goes_only_where_its_slot_serves_who_waits(bench: Bench) -> None:
@@ -203,7 +203,7 @@ def test_one_that_stands_for_another_closes_no_less(bench: Bench) -> None:
 
 
 def test_what_a_lease_holds_is_known_again_after_a_restart(bench: Bench) -> None:
-    held = ev.Held("ann:1", "ann", "ann", "p", "interactive", ("gpu-0",), "c1", 30 * MINUTE, 0, 6, 10 * GB)  # type: ignore[arg-type]
+    held = ev.HeldLease("ann:1", "ann", "ann", "p", "interactive", ("gpu-0",), "c1", 30 * MINUTE, 0, 6, 10 * GB)  # type: ignore[arg-type]
     bench.join("a", slots(2), held, cpus=8, memory_bytes=64 * GB)
     assert bench.ask("bob", cpus=4) == []
     assert granted(bench.free("ann:1")) == ["bob:1"]

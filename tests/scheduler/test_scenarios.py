@@ -2,7 +2,7 @@
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.projects import DEFAULT_QOS, QoS, Settings
+from gpu_worker.scheduler.projects import DEFAULT_QOS, QoS, SchedulerSettings
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, held, over, refused, slots
 
 
@@ -411,7 +411,7 @@ def test_the_default_classes_are_those_of_the_design() -> None:
 
 def test_a_step_with_ten_thousand_pending_looks_at_few_of_them() -> None:
     """Work is counted, not timed: how often the state is asked for a pending request in one step."""
-    settings = Settings(qos=(QoS(name="interactive", priority=1, walltime_ms=MINUTE, queued_per_user=10**6),))
+    settings = SchedulerSettings(qos=(QoS(name="interactive", priority=1, walltime_ms=MINUTE, queued_per_user=10**6),))
     bench = Bench(settings)
     scheduler = bench.scheduler
     for event in _crowd(10_000):

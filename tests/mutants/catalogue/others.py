@@ -269,7 +269,7 @@ OTHERS = (
     ),
     (
         "cpu-cells-cost",
-        "shown.py",
+        "slot_catalog.py",
         'return milli if lane == "gpu" or not self.largest["gpu"] else 0',
         "return milli",
         "a CPU cell costs nothing in a pool with GPUs",

@@ -14,7 +14,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Budget, Project, Settings
+from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 
 HOUR_MS = 3_600_000
 ADMIN = Person(user=UserName("root"), is_admin=True)
@@ -41,7 +41,7 @@ class Desk:
         self.heard = asyncio.Event()
         kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, _nobody_looks, self._answer)
         self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
-        scheduler = Scheduler(Settings(projects=projects))
+        scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.leases = Leases(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
         kernels.leases = self.agents.leases = self.leases

@@ -14,7 +14,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 
 ADA = Asker(b"ada", UserName("ada"), SessionId("s2"), KernelId("k2"))
 JOIN = wire.Join(request=RequestId("r1"), cell=CellId("c1"), agent=AgentId("a1"))
@@ -57,7 +57,7 @@ class Pool:
 
     def play(self, story: Callable[[Joins], Coroutine[Any, Any, None]]) -> None:
         async def begin() -> None:
-            scheduler, clock_ms = Scheduler(Settings()), lambda: self.now_ms
+            scheduler, clock_ms = Scheduler(SchedulerSettings()), lambda: self.now_ms
             metering = Metering(scheduler.state, [], [], 0)
             with Ledger.open("sqlite:///:memory:") as ledger:
                 await self._tell(

@@ -21,14 +21,14 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
 from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, Settings
+from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, SchedulerSettings
 from tests.unit.gpu_worker.broker.test_ledger import rows as sql
 
 LAB, GUESTS = ProjectId("lab"), ProjectId("guests")
 CAUSES = ("lent", "borrowed", "forgotten", "forgiven")
 #: Never spent: it counts.
 BUDGET = Budget(10**12, "month")
-SETTINGS = Settings(
+SETTINGS = SchedulerSettings(
     qos=(
         QoS(name="interactive", priority=1, walltime_ms=1_800_000, queued_per_user=20, min_runtime_ms=0, grace_ms=500),
     ),
@@ -192,7 +192,7 @@ class World:
         """Say what is held, then all that was missed, then what comes meanwhile."""
         self.is_linked, self.is_registered, self.unsaid = True, False, []
         held = tuple(
-            ev.Held(
+            ev.HeldLease(
                 lease, one.asked.session, one.asked.user, one.asked.project, "interactive", one.slots, one.cell,
                 1_800_000, self.now_ms - one.began_ms if one.cell else 0, self.now_ms - one.since_ms,
             )

@@ -7,7 +7,7 @@ from gpu_worker.broker.metering import Stretch
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Project, QoS, Settings
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Project, QoS, SchedulerSettings
 from tests.unit.gpu_worker.broker.test_ledger import record
 
 HOUR_MS = 3_600_000
@@ -24,7 +24,7 @@ def cell(name: str, ended_at_ms: int, hours: int, **changes: object) -> object:
 
 
 def told(ledger: Ledger, *projects: Project) -> Scheduler:
-    settings = Settings(qos=(*DEFAULT_QOS, HALF), projects=projects)
+    settings = SchedulerSettings(qos=(*DEFAULT_QOS, HALF), projects=projects)
     scheduler = Scheduler(settings)
     for event, at_ms in recall.past(ledger, settings, ledger.past_credits(), NOW_MS):
         assert scheduler.step(event, at_ms) == []

@@ -18,7 +18,7 @@ from gpu_worker.broker.policy import NewPolicy, in_force, records
 from gpu_worker.broker.records import CreditRecord, HotRecord, Span
 from gpu_worker.broker.usage import Usage
 from gpu_worker.quotas import Quotas, read_quotas
-from gpu_worker.scheduler.projects import Settings
+from gpu_worker.scheduler.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.test_ledger import HOLDER, record
 
 HOUR_MS = 3_600_000
@@ -311,7 +311,7 @@ def test_what_a_course_uses_counts_for_its_department_by_the_quota_file_or_by_wh
     assert hours(named) == {"ml": "3.00", "course": "1.00", "school": "1.00"}
     quotas, _ = read_quotas(file)
     for number, projects in enumerate((quotas.projects, quotas.projects[:1]), 1):
-        new = NewPolicy(Settings(), Quotas(projects=projects), (), "root")
+        new = NewPolicy(SchedulerSettings(), Quotas(projects=projects), (), "root")
         sqlite_file.record(records(new, number, at_ms=0), at_ms=0)
         known, last = in_force(sqlite_file)
         assert (known, last) == (Quotas(projects=projects), number)

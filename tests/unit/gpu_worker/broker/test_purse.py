@@ -12,7 +12,7 @@ from gpu_worker.broker.records import CreditRecord, Record
 from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.events import PastCredits, UseRecalled
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, Settings
+from gpu_worker.scheduler.projects import Project, SchedulerSettings
 from tests.scheduler.bench import slots
 
 HOUR = 60 * PERIOD_MS
@@ -44,7 +44,7 @@ class Life:
     def begin(self, projects: tuple[Project, ...], past: tuple[PastCredits, ...]) -> None:
         """A broker that knows this of the time before it, with all slots free."""
         self.projects, self.used = projects, dict.fromkeys(NAMES, 0)
-        self.scheduler = Scheduler(Settings(projects=projects))
+        self.scheduler = Scheduler(SchedulerSettings(projects=projects))
         self.state = self.scheduler.state
         self.scheduler.step(UseRecalled((), credits=past), self.now_ms)
         self.purse = Purse(self.state, f"r{next(self.number)}", past, self.now_ms)
@@ -73,7 +73,7 @@ class Life:
         for name in NAMES:
             self.use(name, 0)
         self.projects = projects
-        self.state.change_settings(Settings(projects=projects))
+        self.state.change_settings(SchedulerSettings(projects=projects))
 
     def has(self) -> dict[tuple[str, bool], Credits]:
         """What the scheduler would say, of whoever has anything."""

@@ -10,13 +10,13 @@ import structlog
 from bulletin.errors import BadConfig
 from gpu_worker.broker.journal import Journal
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.journal import Answered, Began, Digest, Line, Told, decode, encode
+from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Budget, Project, Settings
+from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.command import SimulateCommand
 
 MINUTE = 60_000
-SETTINGS = Settings(projects=(Project(id="lab", budget=Budget(MINUTE, "week"), guaranteed_milli=500),))  # type: ignore[arg-type]
+SETTINGS = SchedulerSettings(projects=(Project(id="lab", budget=Budget(MINUTE, "week"), guaranteed_milli=500),))  # type: ignore[arg-type]
 SLOT = ev.Slot("gpu-0", "gpu", "model", 1)  # type: ignore[arg-type]
 NODE = ev.AgentJoined("a", "node-a", (SLOT,))  # type: ignore[arg-type]
 
@@ -34,12 +34,12 @@ STORY = [
     Told(9_000, ev.CellEnded("l-ann", "c1")),  # type: ignore[arg-type]
     Told(9_400, ev.LeaseEnded("l-ann")),  # type: ignore[arg-type]
     Told(9_500, asks("dan")),
-    Told(69_400, ev.SettingsChanged(Settings())),
+    Told(69_400, ev.SettingsChanged(SchedulerSettings())),
     Told(69_500, ev.Tick()),
 ]
 
 
-def written(path: Path, story: list[Told], settings: Settings = SETTINGS) -> bytes:
+def written(path: Path, story: list[Told], settings: SchedulerSettings = SETTINGS) -> bytes:
     journal = Journal(path, settings)
     for told in story:
         journal.note(told.event, told.at_ms)
@@ -52,7 +52,7 @@ def read(content: bytes) -> list[Line]:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    assert read(written(tmp_path / "j", STORY)) == [Began(settings=SETTINGS), *STORY]
+    assert read(written(tmp_path / "j", STORY)) == [LifeBegan(settings=SETTINGS), *STORY]
 
 
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
 
 def test_the_second_life_comes_after_the_first(tmp_path: Path) -> None:
     written(tmp_path / "j", STORY[:2])
-    assert read(written(tmp_path / "j", STORY[:1], Settings())) == [
-        Began(settings=SETTINGS), *STORY[:2], Began(settings=Settings()), STORY[0],
+    assert read(written(tmp_path / "j", STORY[:1], SchedulerSettings())) == [
+        LifeBegan(settings=SETTINGS), *STORY[:2], LifeBegan(settings=SchedulerSettings()), STORY[0],
     ]  # fmt: skip
 
 
@@ -72,14 +72,14 @@ def test_the_second_life_comes_after_the_first(tmp_path: Path) -> None:
 def test_a_line_that_was_torn_is_left_out_at_the_end_and_before_the_next_life(tmp_path: Path, cut: int) -> None:
     whole = written(tmp_path / "j", STORY[:2])
     (tmp_path / "j").write_bytes(whole[:-cut])
-    kept: list[Line] = [Began(settings=SETTINGS), *STORY[: 2 if cut == 1 else 1]]
+    kept: list[Line] = [LifeBegan(settings=SETTINGS), *STORY[: 2 if cut == 1 else 1]]
     assert read(whole[:-cut]) == kept
-    assert read(written(tmp_path / "j", [])) == [*kept, Began(settings=SETTINGS)]
+    assert read(written(tmp_path / "j", [])) == [*kept, LifeBegan(settings=SETTINGS)]
 
 
 @pytest.mark.parametrize("bad", [b"{}", b"\xff", b'{"type":"Told","at_ms":1}', b'{"type":"Other"}', b"no"])
 def test_another_bad_line_is_an_error_with_its_number(bad: bytes) -> None:
-    lines = [encode(Began(settings=SETTINGS)), encode(STORY[0]), bad + b"\n"]
+    lines = [encode(LifeBegan(settings=SETTINGS)), encode(STORY[0]), bad + b"\n"]
     for rest in ([], [encode(STORY[1])], [bad]):
         with pytest.raises(BadConfig, match="journal j cannot be read at line 3: "):
             read(b"".join([*lines, *rest]))
@@ -87,7 +87,7 @@ def test_another_bad_line_is_an_error_with_its_number(bad: bytes) -> None:
 
 def test_another_format_is_refused() -> None:
     with pytest.raises(BadConfig, match="journal j has format 2 from line 1 on, and this Bulletin reads 1"):
-        read(encode(Began(format=2, settings=SETTINGS)))
+        read(encode(LifeBegan(format=2, settings=SETTINGS)))
 
 
 def test_a_journal_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_pool_goes_on_when_its_journal_can_no_longer_be_written() -> None:
     assert Path("/dev/full").stat().st_mode == before
 
 
-def answers(story: list[Told]) -> Answered:
+def answers(story: list[Told]) -> AnswersDigest:
     scheduler, digest = Scheduler(SETTINGS), Digest()
     for told in story:
         digest.add(scheduler.step(told.event, told.at_ms))
-    return Answered(str(digest))
+    return AnswersDigest(str(digest))
 
 
 def played(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -173,6 +173,6 @@ def test_what_stands_before_the_first_beginning_is_counted_and_a_journal_without
 
 def test_every_event_survives_the_way() -> None:
     assert {type(told.event) for told in STORY} < set(ev.Event.__args__)
-    slots = msgspec.structs.replace(NODE, held=(ev.Held("l", "s", "u", "p", "q", ("gpu-0",), None, 1, 0),))  # type: ignore[arg-type]
+    slots = msgspec.structs.replace(NODE, held=(ev.HeldLease("l", "s", "u", "p", "q", ("gpu-0",), None, 1, 0),))  # type: ignore[arg-type]
     for event in (slots, ev.AgentLost("a"), ev.RequestWithdrawn("r")):  # type: ignore[arg-type]
         assert read(encode(Told(1, event))) == [Told(1, event)]

@@ -15,7 +15,7 @@ from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.projects import Budget, Project, Settings
+from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.command import SimulateCommand
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.nodes import Delays
@@ -113,7 +113,7 @@ def test_an_eviction_that_takes_long_is_counted_once_and_who_leaves_starts_nothi
 
 
 def test_a_cell_on_its_way_is_not_stopped_by_an_eviction() -> None:
-    impatient = Settings(start_ms=50)
+    impatient = SchedulerSettings(start_ms=50)
     world = World(Trace(Origin(made_by="hand"), (notebook("a", 0, Cell(SECOND, 0)),)), (1,), impatient, DELAYS)
     world.run(until_ms=100)
     assert [lease.phase for lease in world.scheduler.state.leases.values()] == [Phase.EVICTING]
@@ -125,7 +125,7 @@ def test_a_lease_that_no_agent_knows_is_over_when_it_is_asked_for() -> None:
     world = World(Trace(Origin(made_by="hand"), (notebook("a", MINUTE, Cell(SECOND, 0)),)), (1,), None, DELAYS)
     world.run(until_ms=0)
     [joined] = world.nodes.join()
-    ghost = ev.Held("l-ghost", "ghost", "eve", "ml", "interactive", (joined.slots[0].id,), None, MINUTE, 0)  # type: ignore[arg-type]
+    ghost = ev.HeldLease("l-ghost", "ghost", "eve", "ml", "interactive", (joined.slots[0].id,), None, MINUTE, 0)  # type: ignore[arg-type]
     world.tell(msgspec.structs.replace(joined, held=(ghost,)))
     world.run()
     assert times(world) == {"a.0": (60_000, 60_200, 61_200, "returned")}
@@ -151,7 +151,7 @@ def world_with_a_budget_of_five_minutes_a_day() -> World:
     project = Project(id=ProjectId("ml"), budget=Budget(gpu_ms=5 * MINUTE, period="day"))
     cells = (Cell(10 * MINUTE, MINUTE), Cell(MINUTE, MINUTE))
     trace = Trace(Origin(made_by="hand"), (notebook("a", 0, *cells),))
-    return World(trace, (1,), Settings(projects=(project,)), DELAYS)
+    return World(trace, (1,), SchedulerSettings(projects=(project,)), DELAYS)
 
 
 def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:

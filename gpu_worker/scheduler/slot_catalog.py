@@ -8,12 +8,12 @@ from bulletin.ids import SlotId
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import GPU_MILLI, QoS
-from gpu_worker.scheduler.resources import LANES, PLAIN, Kind, Lane, Offer, Wants, kind_of, lane_of
+from gpu_worker.scheduler.resources import LANES, PLAIN, Lane, Offer, SlotKind, Wants, kind_of, lane_of
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.walltimes import stepped
 
 
-class Shown:
+class SlotCatalog:
     """Slots without names and nodes, each kind once: an index of all that ever joined."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Shown:
     def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: QoS, walltime_ms: int) -> Shape:
         """The shape of a request in the pool as it is known now; `wants` may be of a former one."""
         lane, need = self.lane_for(gpus), max(1, gpus)
-        kind = Kind((), wants.kind.memory_bytes)
+        kind = SlotKind((), wants.kind.memory_bytes)
         if lane == "gpu" or gpu_type:
             kind = kind_of(gpu_type, wants.kind.memory_bytes, self.slots if lane == "gpu" else {})
         wants = Wants(kind, wants.cpus, wants.memory_bytes)
