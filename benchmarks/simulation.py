@@ -1,9 +1,9 @@
 """The figures of docs/explanation/simulation.md: `python benchmarks/simulation.py`. The same on every machine."""
 
-from gpu_worker.simulator.nodes import Delays
-from gpu_worker.simulator.report import Report, simulate, smallest
-from gpu_worker.simulator.world import divide
-from gpu_worker.workloads import generate
+from gpu_worker.simulator.run_report import RunReport, simulate, smallest
+from gpu_worker.simulator.simulated_nodes import Delays
+from gpu_worker.simulator.simulated_pool import divide_gpus
+from gpu_worker.simulator.workloads import generate
 
 SHARE, NODES = 0.9, 8
 
@@ -13,7 +13,7 @@ def percent(*parts: float) -> str:
 
 
 def main() -> None:
-    first: Report | None = None
+    first: RunReport | None = None
     print("| seed | fewest GPUs | at once | 99% wait, s | longest, s | per notebook | GPUs saved | GPU-hours saved |")
     for seed in range(1, 6):
         found = smallest(generate("course", seed), SHARE, NODES, 100)
@@ -23,12 +23,12 @@ def main() -> None:
         print(percent(found.saved_gpus, found.saved_hours), "|")
     assert first is not None
     week = generate("course", 1)
-    fewer = simulate(week, divide(first.gpus - 1, NODES))
+    fewer = simulate(week, divide_gpus(first.gpus - 1, NODES))
     print(f"with {fewer.gpus} GPUs: {percent(fewer.waits.at_once)}")
     print(f"saved if hot sessions count too: {percent(first.saved_hours_strictly)}")
     print(f"GPU-hours: {first.cell_gpu_hours:.0f} for cells of {first.reserved_gpu_hours:.0f}")
     for gpus in (40, 45, 51, 60, 80):
-        runs = [simulate(week, divide(gpus, NODES), None, Delays(evict_ms=evict_ms)) for evict_ms in (500, 2000)]
+        runs = [simulate(week, divide_gpus(gpus, NODES), None, Delays(evict_ms=evict_ms)) for evict_ms in (500, 2000)]
         print(f"| {gpus} | {percent(*(part for one in runs for part in (one.waits.at_once, one.waited_for_nobody)))} |")
     mixed = smallest(generate("mix", 1), SHARE, NODES, 100)
     print(

@@ -28,7 +28,7 @@ from gpu_worker.console.commands import (
     QuotaCommand,
 )
 from gpu_worker.engines import BAD_CONFIG, PoolRunner, make_engine
-from gpu_worker.simulator.command import SimulateCommand
+from gpu_worker.simulator.simulate_command import SimulateCommand
 
 if TYPE_CHECKING:
     from gpu_worker.broker.ledger import Ledger

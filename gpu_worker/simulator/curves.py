@@ -2,7 +2,10 @@
 
 
 class Curve:
-    """How many of something there are. Time only goes on."""
+    """How many of something there are at each time: its integral, its highest value and its mean in each bin.
+
+    Times are milliseconds from 0 on, and never go back.
+    """
 
     def __init__(self, width_ms: int) -> None:
         self.width_ms = width_ms
@@ -12,13 +15,13 @@ class Curve:
         self._at_ms = 0
 
     def add(self, change: int, now_ms: int) -> None:
-        """There are so many more, or fewer, from now on."""
+        """Change the level from this time on, by so many more (or fewer, below 0)."""
         self.advance(now_ms)
         self.level += change
         self.most = max(self.most, self.level)
 
     def advance(self, now_ms: int) -> None:
-        """Nothing has changed until now."""
+        """Bring integral and bins up to this time; the level has not changed until then."""
         while self._at_ms < now_ms:
             bin_ = self._at_ms // self.width_ms
             until_ms = min(now_ms, (bin_ + 1) * self.width_ms)
@@ -30,6 +33,6 @@ class Curve:
             self._at_ms = until_ms
 
     def means(self) -> list[float]:
-        """The mean in each bin, from time 0 to the one that is now; the last is of what has passed of it."""
+        """Return the mean in each bin, from time 0 to the one that is now; the last is of what has passed of it."""
         lengths = [min(self.width_ms, self._at_ms - at * self.width_ms) for at in range(len(self._bins))]
         return [area_ms / length_ms for area_ms, length_ms in zip(self._bins, lengths, strict=True)]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from bulletin.errors import BadConfig
 from bulletin.units import show_duration
-from gpu_worker.simulator.report import EDGES_MS, Report
+from gpu_worker.simulator.run_report import EDGES_MS, RunReport
 
 _HALF_HOURS_A_DAY = 48
 
 
-def draw(names: Sequence[str], reports: Sequence[Report], path: Path) -> None:
+def draw(names: Sequence[str], reports: Sequence[RunReport], path: Path) -> None:
     """Write an SVG with one row of two plots for each report; equal reports are equal pictures.
 
     Raises

@@ -16,16 +16,19 @@ from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told
 from gpu_worker.scheduler.machine import Scheduler
 
+#: Waits that are shown, by name: the percent of all that none of them exceeds.
+_PERCENTILES = (("median", 50), ("99%", 99), ("longest", 100))
 
-class Decision(msgspec.Struct, frozen=True):
-    """One action, and what a person wants to know of it."""
+
+class ReplayedDecision(msgspec.Struct, frozen=True):
+    """One action of the scheduler, in words for a person."""
 
     at_ms: int
     what: str
     text: str
 
 
-class Totals(msgspec.Struct):
+class ReplayTotals(msgspec.Struct):
     """What a journal comes to. Filled while `decisions` is walked through."""
 
     lives: int = 0
@@ -38,8 +41,10 @@ class Totals(msgspec.Struct):
     digests: int = 0  #: that were as recorded
 
 
-def decisions(lines: Iterable[tuple[int, Line]], totals: Totals, *, is_checked: bool) -> Iterator[Decision]:
-    """Play a journal; each action in order.
+def replay_decisions(
+    lines: Iterable[tuple[int, Line]], totals: ReplayTotals, *, is_checked: bool
+) -> Iterator[ReplayedDecision]:
+    """Play a journal again; yield each action of the scheduler in order.
 
     Parameters
     ----------
@@ -74,7 +79,7 @@ def decisions(lines: Iterable[tuple[int, Line]], totals: Totals, *, is_checked: 
                     asked.setdefault(line.event.request, line.at_ms)
                 actions = _step(scheduler, line, number, is_checked=is_checked)
                 digest.add(actions)
-                yield from _told(scheduler, actions, line.at_ms, asked, totals)
+                yield from _decided(scheduler, actions, line.at_ms, asked, totals)
             case AnswersDigest():
                 if line.digest != str(digest):
                     raise InvariantBroken(
@@ -101,9 +106,10 @@ def _step(scheduler: Scheduler, line: Told, number: int, *, is_checked: bool) ->
     return actions
 
 
-def _told(
-    scheduler: Scheduler, actions: Sequence[Action], at_ms: int, asked: dict[RequestId, int], totals: Totals
-) -> Iterator[Decision]:
+def _decided(
+    scheduler: Scheduler, actions: Sequence[Action], at_ms: int, asked: dict[RequestId, int], totals: ReplayTotals
+) -> Iterator[ReplayedDecision]:
+    """Put the actions of one step into words, and count them in `totals`."""
     for action in actions:
         match action:
             case Grant():
@@ -128,7 +134,7 @@ def _told(
             case _:
                 assert_never(action)
         totals.decided[what] += 1
-        yield Decision(at_ms, what, text)
+        yield ReplayedDecision(at_ms, what, text)
 
 
 def _whose(scheduler: Scheduler, lease_id: LeaseId) -> str:
@@ -136,14 +142,14 @@ def _whose(scheduler: Scheduler, lease_id: LeaseId) -> str:
     return f"{lease.user} in {lease.project}" if lease is not None else "somebody who has left"
 
 
-def show(decision: Decision) -> str:
-    """One line: when, what, whom."""
+def show_decision(decision: ReplayedDecision) -> str:
+    """Return the line of one decision: when, what, whom."""
     at = datetime.fromtimestamp(decision.at_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
     return f"{at.removesuffix('+00:00')}  {decision.what.ljust(8)}  {decision.text}"
 
 
-def summary(totals: Totals, *, is_checked: bool) -> list[str]:
-    """What it came to, as lines."""
+def summary(totals: ReplayTotals, *, is_checked: bool) -> list[str]:
+    """Return what a replay came to, as lines."""
     lines = [f"{totals.steps} events, {totals.lives} {'life' if totals.lives == 1 else 'lives'} of the scheduler"]
     if totals.skipped:
         lines.append(f"{totals.skipped} lines before the first beginning were left out")
@@ -151,7 +157,7 @@ def summary(totals: Totals, *, is_checked: bool) -> list[str]:
     lines += [f"  {reason.ljust(18)} {number}" for reason, number in sorted(totals.refusals.items())]
     waits = sorted(totals.waits_ms)
     if waits:
-        at = {name: show_duration(waits[min(len(waits) - 1, len(waits) * part // 100)]) for name, part in _PARTS}
+        at = {name: show_duration(waits[min(len(waits) - 1, len(waits) * part // 100)]) for name, part in _PERCENTILES}
         lines.append(f"{'wait'.ljust(20)} " + ", ".join(f"{name} {wait}" for name, wait in at.items()))
     lines.append(f"{'still waiting'.ljust(20)} {totals.still_waiting}")
     if totals.digests:
@@ -159,6 +165,3 @@ def summary(totals: Totals, *, is_checked: bool) -> list[str]:
     if is_checked:
         lines.append("every promise and every index held after each event")
     return lines
-
-
-_PARTS = (("median", 50), ("99%", 99), ("longest", 100))

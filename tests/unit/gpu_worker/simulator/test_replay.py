@@ -13,7 +13,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
-from gpu_worker.simulator.command import SimulateCommand
+from gpu_worker.simulator.simulate_command import SimulateCommand
 
 MINUTE = 60_000
 SETTINGS = SchedulerSettings(projects=(Project(id="lab", budget=Budget(MINUTE, "week"), guaranteed_milli=500),))  # type: ignore[arg-type]

@@ -16,30 +16,30 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
-from gpu_worker.simulator.command import SimulateCommand
 from gpu_worker.simulator.curves import Curve
-from gpu_worker.simulator.nodes import Delays
-from gpu_worker.simulator.report import jain, read_settings, report, simulate, smallest
-from gpu_worker.simulator.world import Played, World, divide
-from gpu_worker.traces import Cell, Notebook, Origin, Trace
-from gpu_worker.workloads import generate
+from gpu_worker.simulator.run_report import jain, read_settings, report, simulate, smallest
+from gpu_worker.simulator.simulate_command import SimulateCommand
+from gpu_worker.simulator.simulated_nodes import Delays
+from gpu_worker.simulator.simulated_pool import PlayedCell, SimulatedPool, divide_gpus
+from gpu_worker.simulator.traces import Trace, TraceCell, TraceNotebook, TraceOrigin
+from gpu_worker.simulator.workloads import generate
 
 SECOND = 1000
 MINUTE = 60 * SECOND
 DELAYS = Delays(start_ms=200, hot_ms=5, evict_ms=500)
 
 
-def notebook(session: str, opened_ms: int, *cells: Cell) -> Notebook:
-    return Notebook(session, f"user-{session}", "ml", opened_ms, 0, cells)  # type: ignore[arg-type]
+def notebook(session: str, opened_ms: int, *cells: TraceCell) -> TraceNotebook:
+    return TraceNotebook(session, f"user-{session}", "ml", opened_ms, 0, cells)  # type: ignore[arg-type]
 
 
-def play(*notebooks: Notebook, sizes: tuple[int, ...] = (1,)) -> World:
-    world = World(Trace(Origin(made_by="hand"), notebooks), sizes, None, DELAYS)
+def play(*notebooks: TraceNotebook, sizes: tuple[int, ...] = (1,)) -> SimulatedPool:
+    world = SimulatedPool(Trace(TraceOrigin(made_by="hand"), notebooks), sizes, None, DELAYS)
     world.run()
     return world
 
 
-def times(world: World) -> dict[str, tuple[int, int | None, int | None, str | None]]:
+def times(world: SimulatedPool) -> dict[str, tuple[int, int | None, int | None, str | None]]:
     return {one.cell: (one.submitted_ms, one.started_ms, one.ended_ms, one.end) for one in world.played}
 
 
@@ -47,19 +47,19 @@ def times(world: World) -> dict[str, tuple[int, int | None, int | None, str | No
 
 
 def test_a_hot_session_starts_its_next_cell_by_itself() -> None:
-    world = play(notebook("a", 0, Cell(10 * SECOND, MINUTE), Cell(SECOND, MINUTE)))
+    world = play(notebook("a", 0, TraceCell(10 * SECOND, MINUTE), TraceCell(SECOND, MINUTE)))
     assert times(world) == {
         "a.0": (0, 200, 10_200, "returned"),
         "a.1": (70_200, 70_205, 71_205, "returned"),
     }
     assert [one.was_hot for one in world.played] == [False, True]
-    assert [(stay.from_ms, stay.to_ms) for stay in world.nodes.stays] == [(0, 131_205 + 500)]
+    assert [(stay.from_ms, stay.to_ms) for stay in world.nodes.past_leases] == [(0, 131_205 + 500)]
 
 
 def test_a_session_that_waits_gets_the_gpu_when_the_cell_before_it_ends_and_its_session_has_left() -> None:
     world = play(
-        notebook("a", 0, Cell(10 * SECOND, 5 * SECOND), Cell(SECOND, 0)),
-        notebook("b", SECOND, Cell(10 * SECOND, 0)),
+        notebook("a", 0, TraceCell(10 * SECOND, 5 * SECOND), TraceCell(SECOND, 0)),
+        notebook("b", SECOND, TraceCell(10 * SECOND, 0)),
     )
     assert times(world) == {
         "a.0": (0, 200, 10_200, "returned"),
@@ -70,19 +70,21 @@ def test_a_session_that_waits_gets_the_gpu_when_the_cell_before_it_ends_and_its_
 
 
 def test_a_session_that_wants_more_gpus_gives_its_own_back_first() -> None:
-    world = play(notebook("a", 0, Cell(SECOND, SECOND), Cell(SECOND, SECOND, gpus=2)), sizes=(2,))
+    world = play(notebook("a", 0, TraceCell(SECOND, SECOND), TraceCell(SECOND, SECOND, gpus=2)), sizes=(2,))
     assert times(world)["a.1"] == (2_200, 2_900, 3_900, "returned")
-    assert [stay.slots for stay in world.nodes.stays] == [1, 2]
+    assert [stay.slots for stay in world.nodes.past_leases] == [1, 2]
 
 
 def test_a_cell_is_cut_at_its_walltime() -> None:
-    world = play(notebook("a", 0, Cell(MINUTE, SECOND, walltime_ms=20 * SECOND), Cell(60 * MINUTE, 0)))
+    world = play(notebook("a", 0, TraceCell(MINUTE, SECOND, walltime_ms=20 * SECOND), TraceCell(60 * MINUTE, 0)))
     assert times(world)["a.0"] == (0, 200, 20_200, "walltime")
     assert report(world).cut_at_walltime == 2  # the second asked for nothing and got what its lease has
 
 
 def test_a_cell_that_can_never_run_is_refused_and_its_notebook_goes_on() -> None:
-    world = play(notebook("a", 0, Cell(SECOND, SECOND, gpus=2), Cell(SECOND, 0, qos="?"), Cell(SECOND, 0)))
+    world = play(
+        notebook("a", 0, TraceCell(SECOND, SECOND, gpus=2), TraceCell(SECOND, 0, qos="?"), TraceCell(SECOND, 0))
+    )
     assert [one.end for one in world.played] == ["refused", "refused", "returned"]
     assert [one.wait_ms for one in world.played] == [None, None, 200]
     found = report(world)
@@ -92,17 +94,17 @@ def test_a_cell_that_can_never_run_is_refused_and_its_notebook_goes_on() -> None
 
 
 def test_a_session_that_wants_another_qos_gives_its_gpu_back_first() -> None:
-    world = play(notebook("a", 0, Cell(SECOND, SECOND), Cell(SECOND, SECOND, qos="batch")))
+    world = play(notebook("a", 0, TraceCell(SECOND, SECOND), TraceCell(SECOND, SECOND, qos="batch")))
     assert times(world)["a.1"] == (2_200, 2_900, 3_900, "returned")
 
 
 def test_an_eviction_that_takes_long_is_counted_once_and_who_leaves_starts_nothing() -> None:
     slow = Delays(start_ms=200, hot_ms=5, evict_ms=25 * SECOND)
     made = (
-        notebook("a", 0, Cell(SECOND, 5 * SECOND), Cell(SECOND, 0)),
-        notebook("b", 2 * SECOND, Cell(SECOND, MINUTE)),
+        notebook("a", 0, TraceCell(SECOND, 5 * SECOND), TraceCell(SECOND, 0)),
+        notebook("b", 2 * SECOND, TraceCell(SECOND, MINUTE)),
     )
-    world = World(Trace(Origin(made_by="hand"), made), (1,), None, slow)
+    world = SimulatedPool(Trace(TraceOrigin(made_by="hand"), made), (1,), None, slow)
     world.run()
     assert times(world) == {
         "a.0": (0, 200, 1_200, "returned"),
@@ -114,7 +116,9 @@ def test_an_eviction_that_takes_long_is_counted_once_and_who_leaves_starts_nothi
 
 def test_a_cell_on_its_way_is_not_stopped_by_an_eviction() -> None:
     impatient = SchedulerSettings(start_ms=50)
-    world = World(Trace(Origin(made_by="hand"), (notebook("a", 0, Cell(SECOND, 0)),)), (1,), impatient, DELAYS)
+    world = SimulatedPool(
+        Trace(TraceOrigin(made_by="hand"), (notebook("a", 0, TraceCell(SECOND, 0)),)), (1,), impatient, DELAYS
+    )
     world.run(until_ms=100)
     assert [lease.phase for lease in world.scheduler.state.leases.values()] == [Phase.EVICTING]
     world.run()
@@ -122,7 +126,9 @@ def test_a_cell_on_its_way_is_not_stopped_by_an_eviction() -> None:
 
 
 def test_a_lease_that_no_agent_knows_is_over_when_it_is_asked_for() -> None:
-    world = World(Trace(Origin(made_by="hand"), (notebook("a", MINUTE, Cell(SECOND, 0)),)), (1,), None, DELAYS)
+    world = SimulatedPool(
+        Trace(TraceOrigin(made_by="hand"), (notebook("a", MINUTE, TraceCell(SECOND, 0)),)), (1,), None, DELAYS
+    )
     world.run(until_ms=0)
     [joined] = world.nodes.join()
     ghost = ev.HeldLease("l-ghost", "ghost", "eve", "ml", "interactive", (joined.slots[0].id,), None, MINUTE, 0)  # type: ignore[arg-type]
@@ -133,25 +139,25 @@ def test_a_lease_that_no_agent_knows_is_over_when_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("lost_ms", [100, 30 * SECOND, MINUTE])  # on their way; running; about to end
 def test_cells_of_a_lost_node_are_lost_and_their_notebooks_go_on_elsewhere(lost_ms: int) -> None:
-    cells = (Cell(MINUTE, SECOND), Cell(MINUTE, SECOND))
-    trace = Trace(Origin(made_by="hand"), tuple(notebook(name, 0, *cells) for name in "abc"))
-    world = World(trace, (2, 1), None, DELAYS)
+    cells = (TraceCell(MINUTE, SECOND), TraceCell(MINUTE, SECOND))
+    trace = Trace(TraceOrigin(made_by="hand"), tuple(notebook(name, 0, *cells) for name in "abc"))
+    world = SimulatedPool(trace, (2, 1), None, DELAYS)
     world.run(until_ms=lost_ms)
     world.tell(ev.AgentLost(AgentId("n0")))
     world.run()
     ends = [one.end for one in world.played]
     assert (ends.count("lost"), ends.count("returned")) == (2, 4)
-    gone = {stay.lease for stay in world.nodes.stays if stay.to_ms == lost_ms + DELAYS.evict_ms}
+    gone = {stay.lease for stay in world.nodes.past_leases if stay.to_ms == lost_ms + DELAYS.evict_ms}
     assert gone == {"l-b.0", "l-c.0"}  # a fitted n1
     assert world.nodes.busy.level == world.nodes.leased.level == world.waiting.level == 0
     check(world.scheduler.state)
 
 
-def world_with_a_budget_of_five_minutes_a_day() -> World:
+def world_with_a_budget_of_five_minutes_a_day() -> SimulatedPool:
     project = Project(id=ProjectId("ml"), budget=Budget(gpu_ms=5 * MINUTE, period="day"))
-    cells = (Cell(10 * MINUTE, MINUTE), Cell(MINUTE, MINUTE))
-    trace = Trace(Origin(made_by="hand"), (notebook("a", 0, *cells),))
-    return World(trace, (1,), SchedulerSettings(projects=(project,)), DELAYS)
+    cells = (TraceCell(10 * MINUTE, MINUTE), TraceCell(MINUTE, MINUTE))
+    trace = Trace(TraceOrigin(made_by="hand"), (notebook("a", 0, *cells),))
+    return SimulatedPool(trace, (1,), SchedulerSettings(projects=(project,)), DELAYS)
 
 
 def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:
@@ -175,7 +181,7 @@ def test_who_waits_for_a_pool_without_nodes_still_waits_at_the_end() -> None:
 # What adds up
 
 
-def check_conservation(world: World) -> None:
+def check_conservation(world: SimulatedPool) -> None:
     """Every submitted cell is in one place, and every millisecond of every GPU is counted once."""
     told = report(world)
     assert told.cells == (
@@ -185,15 +191,15 @@ def check_conservation(world: World) -> None:
     gpus = sum(world.nodes.sizes)
     assert world.nodes.busy.most <= world.nodes.leased.most <= gpus
     assert world.waiting.level == told.still_waiting
-    stays = sum(stay.slots * (stay.to_ms - stay.from_ms) for stay in world.nodes.stays)
-    stays += sum(len(one.slots) * (world.now_ms - one.since_ms) for one in world.nodes.tenants.values())
+    stays = sum(stay.slots * (stay.to_ms - stay.from_ms) for stay in world.nodes.past_leases)
+    stays += sum(len(one.slots) * (world.now_ms - one.since_ms) for one in world.nodes.leases.values())
     assert world.nodes.leased.total_ms == stays
     taken = sum(len(lease.slots) for lease in world.scheduler.state.leases.values())
     assert world.nodes.leased.level == taken
     check(world.scheduler.state)
 
 
-def held_ms(one: Played) -> int:
+def held_ms(one: PlayedCell) -> int:
     """How long a cell that has begun and ended held each of its GPUs."""
     assert one.started_ms is not None
     assert one.ended_ms is not None
@@ -203,7 +209,7 @@ def held_ms(one: Played) -> int:
 @pytest.mark.parametrize(("name", "people", "gpus"), [("course", 25, 3), ("research", 2, 12)])
 def test_every_cell_ends_once_and_leases_add_up(name: str, people: int, gpus: int) -> None:
     trace = generate(name, seed=2, people=people)
-    world = World(trace, divide(gpus, 3), None, DELAYS)
+    world = SimulatedPool(trace, divide_gpus(gpus, 3), None, DELAYS)
     day = 24 * 60 * MINUTE
     for at_ms in (0, day // 2, 5 * day // 2, 7 * day):
         world.run(until_ms=at_ms)
@@ -213,7 +219,7 @@ def test_every_cell_ends_once_and_leases_add_up(name: str, people: int, gpus: in
     told = report(world)
     assert told.cells == sum(len(one.cells) for one in trace.notebooks)
     assert (told.still_waiting, told.still_running) == (0, 0)
-    assert world.nodes.leased.level == world.opened.level == 0
+    assert world.nodes.leased.level == 0
     began = [one for one in world.played if one.started_ms is not None]
     assert world.nodes.busy.total_ms == sum(one.gpus * held_ms(one) for one in began)
     for one in trace.notebooks:  # one cell at a time, each a pause after the one before
@@ -224,7 +230,7 @@ def test_every_cell_ends_once_and_leases_add_up(name: str, people: int, gpus: in
 
 
 CELLS = st.builds(
-    Cell,
+    TraceCell,
     run_ms=st.integers(0, 40 * MINUTE),
     think_ms=st.sampled_from([0, 1, 300, SECOND, MINUTE]),
     gpus=st.integers(1, 4),
@@ -239,9 +245,9 @@ CELLS = st.builds(
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     stop_ms=st.integers(0, 60 * MINUTE),
 )
-def test_random_notebooks_add_up(notebooks: list[tuple[int, list[Cell]]], sizes: list[int], stop_ms: int) -> None:
+def test_random_notebooks_add_up(notebooks: list[tuple[int, list[TraceCell]]], sizes: list[int], stop_ms: int) -> None:
     made = tuple(notebook(f"s{at}", opened_ms, *cells) for at, (opened_ms, cells) in enumerate(notebooks))
-    world = World(Trace(Origin(made_by="hand"), made), tuple(sizes), None, DELAYS)
+    world = SimulatedPool(Trace(TraceOrigin(made_by="hand"), made), tuple(sizes), None, DELAYS)
     world.run(until_ms=stop_ms)
     check_conservation(world)
     world.run()
@@ -252,19 +258,19 @@ def test_random_notebooks_add_up(notebooks: list[tuple[int, list[Cell]]], sizes:
 
 def test_two_runs_are_equal_also_where_one_was_stopped_between() -> None:
     trace = generate("course", seed=5, people=30)
-    first, second = World(trace, (3, 2)), World(trace, (3, 2))
+    first, second = SimulatedPool(trace, (3, 2)), SimulatedPool(trace, (3, 2))
     first.run()
     for hour in range(0, 200, 20):
         second.run(until_ms=hour * 60 * MINUTE)
     second.run()
     assert first.played == second.played
-    assert first.nodes.stays == second.nodes.stays
+    assert first.nodes.past_leases == second.nodes.past_leases
     assert first.steps == second.steps
 
 
 def test_more_gpus_make_no_more_cells_wait() -> None:
     trace = generate("course", seed=1, people=25)
-    shares = [simulate(trace, divide(gpus, 2)).waits.at_once for gpus in (2, 5, 25)]
+    shares = [simulate(trace, divide_gpus(gpus, 2)).waits.at_once for gpus in (2, 5, 25)]
     assert shares == sorted(shares)
     assert shares[0] < 0.9
     assert shares[2] == 1.0
@@ -274,12 +280,12 @@ def test_more_gpus_make_no_more_cells_wait() -> None:
 
 
 def test_who_waited_longest_is_said_to_have_been_passed_by_those_who_began_first() -> None:
-    wide = Cell(10 * SECOND, 0, gpus=2)  # its node has two slots, and both are taken for long
+    wide = TraceCell(10 * SECOND, 0, gpus=2)  # its node has two slots, and both are taken for long
     world = play(
-        notebook("a", 0, Cell(MINUTE, 0, gpus=2)),
+        notebook("a", 0, TraceCell(MINUTE, 0, gpus=2)),
         notebook("b", SECOND, wide),
-        notebook("c", 2 * SECOND, Cell(SECOND, 0)),
-        notebook("d", 3 * SECOND, Cell(SECOND, 0)),
+        notebook("c", 2 * SECOND, TraceCell(SECOND, 0)),
+        notebook("d", 3 * SECOND, TraceCell(SECOND, 0)),
         sizes=(2, 1),
     )
     found = report(world)
@@ -289,8 +295,8 @@ def test_who_waited_longest_is_said_to_have_been_passed_by_those_who_began_first
 
 def test_a_report_is_what_a_hand_finds() -> None:
     world = play(
-        notebook("a", 0, Cell(10 * SECOND, 5 * SECOND), Cell(SECOND, 0)),
-        notebook("b", SECOND, Cell(10 * SECOND, 0)),
+        notebook("a", 0, TraceCell(10 * SECOND, 5 * SECOND), TraceCell(SECOND, 0)),
+        notebook("b", SECOND, TraceCell(10 * SECOND, 0)),
     )
     found = report(world)
     assert (found.waits.median_ms, found.waits.max_ms) == (6_400, 9_900)  # 200, 6400 and 9900
@@ -337,7 +343,7 @@ def test_the_smallest_pool_suffices_and_the_next_smaller_one_does_not() -> None:
 
 
 def test_gpus_are_divided_as_evenly_as_can_be() -> None:
-    assert divide(60, 8) == (8, 8, 8, 8, 7, 7, 7, 7)
+    assert divide_gpus(60, 8) == (8, 8, 8, 8, 7, 7, 7, 7)
 
 
 # The command
@@ -477,8 +483,8 @@ def test_class_hours_of_a_quota_file_come_on_the_monday_of_a_trace_whatever_thei
         first_day = "2026-10-12"
         last_day = "2027-02-05"
     """)
-    trace = Trace(Origin(made_by="hand"), (notebook("a", 0, Cell(10 * MINUTE, MINUTE)),))
-    world = World(trace, (1,), read_settings(path), DELAYS)
+    trace = Trace(TraceOrigin(made_by="hand"), (notebook("a", 0, TraceCell(10 * MINUTE, MINUTE)),))
+    world = SimulatedPool(trace, (1,), read_settings(path), DELAYS)
     world.run()
     assert times(world) == {"a.0": (0, 9 * 60 * MINUTE + 200, 9 * 60 * MINUTE + 10 * MINUTE + 200, "returned")}
 

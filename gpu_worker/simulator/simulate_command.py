@@ -10,17 +10,16 @@ from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, InvariantBroken
-from gpu_worker import traces
 from gpu_worker.scheduler import journal
-from gpu_worker.simulator import replay, text
-from gpu_worker.simulator.nodes import Delays
-from gpu_worker.simulator.report import Report, read_settings, simulate, smallest
-from gpu_worker.simulator.world import divide
-from gpu_worker.workloads import WORKLOADS, generate
+from gpu_worker.simulator import replay, report_text, traces
+from gpu_worker.simulator.run_report import RunReport, read_settings, simulate, smallest
+from gpu_worker.simulator.simulated_nodes import Delays
+from gpu_worker.simulator.simulated_pool import divide_gpus
+from gpu_worker.simulator.workloads import WORKLOADS, generate
 
 
 class SimulateCommand(Application):
-    """Plays a trace against the scheduler under a virtual clock."""
+    """`bulletin simulate`: play a trace against the scheduler under a virtual clock, or a journal again, and print."""
 
     name = "bulletin-simulate"
     version = __version__
@@ -98,23 +97,23 @@ class SimulateCommand(Application):
         super().initialize(argv)
 
     def start(self) -> None:
-        """Simulate and print."""
+        """Simulate, or play a journal again, and print. `status` is 1 where a promise of the journal did not hold."""
         if self.journal:
             self._replay(Path(self.journal))
             return
         if self.nodes > self.gpus:
             raise BadConfig(f"{self.gpus} GPUs are not enough for {self.nodes} nodes. Give fewer nodes with --nodes.")
-        trace = self._trace()
+        trace = self._find_trace()
         if self.save_trace:
             traces.write(trace, Path(self.save_trace))
         delays = Delays(start_ms=round(self.start_delay * 1000), evict_ms=round(self.evict_delay * 1000))
-        files = [self.settings_file] + [self.compare] * bool(self.compare)
+        files = [self.settings_file, self.compare] if self.compare else [self.settings_file]
         settings = [read_settings(Path(file)) if file else None for file in files]
         began_s = time.perf_counter()
         if self.at_once:
             reports = [smallest(trace, self.at_once, self.nodes, self.gpus, one, delays) for one in settings]
         else:
-            reports = [simulate(trace, divide(self.gpus, self.nodes), one, delays) for one in settings]
+            reports = [simulate(trace, divide_gpus(self.gpus, self.nodes), one, delays) for one in settings]
         took_s = time.perf_counter() - began_s
         names = [Path(file).stem if file else "defaults" for file in files]
         if self.figure:
@@ -127,13 +126,13 @@ class SimulateCommand(Application):
         origin = trace.origin
         made = f", seed {origin.seed}, {origin.people} people, version {origin.version}" if origin.version else ""
         lines = [f"{origin.made_by}{made}: {len(trace.notebooks)} notebooks; a simulation, in {took_s:.1f} s", ""]
-        sys.stdout.write("\n".join(lines + text.pages(names, reports)) + "\n")
+        sys.stdout.write("\n".join(lines + report_text.pages(names, reports)) + "\n")
 
     def _replay(self, path: Path) -> None:
-        """Print each decision, then what they come to."""
+        """Play a journal again; print each decision, then what they come to."""
         if self.generate or self.ledger or self.extra_args:
             raise BadConfig("Give --journal alone, or one trace: a file, --generate WORKLOAD or --ledger URL.")
-        totals = replay.Totals()
+        totals = replay.ReplayTotals()
         try:
             file = path.open("rb")
         except OSError as error:
@@ -141,15 +140,16 @@ class SimulateCommand(Application):
         with file:
             try:
                 lines = journal.decode(file, str(path))
-                for decision in replay.decisions(lines, totals, is_checked=self.is_checked):
-                    sys.stdout.write(replay.show(decision) + "\n")
+                for decision in replay.replay_decisions(lines, totals, is_checked=self.is_checked):
+                    sys.stdout.write(replay.show_decision(decision) + "\n")
             except InvariantBroken as broken:
                 sys.stderr.write(f"{path}, {broken}\n")
                 self.status = 1
                 return
         sys.stdout.write("\n".join(["", *replay.summary(totals, is_checked=self.is_checked)]) + "\n")
 
-    def _trace(self) -> traces.Trace:
+    def _find_trace(self) -> traces.Trace:
+        """Read or make up the one trace that was asked for. Raises BadConfig."""
         ways = [bool(self.generate), bool(self.ledger), bool(self.extra_args)]
         if sum(ways) != 1 or len(self.extra_args) > 1:
             raise BadConfig("Give one trace: a file, --generate WORKLOAD or --ledger URL.")
@@ -159,11 +159,11 @@ class SimulateCommand(Application):
             from gpu_worker.broker.ledger import Ledger
 
             with Ledger.open(self.ledger) as ledger:
-                return traces.of_ledger(ledger.cells(limit=10_000_000))
+                return traces.trace_of_ledger(ledger.cells(limit=10_000_000))
         return traces.read(Path(self.extra_args[0]))
 
 
-def _json(trace: traces.Trace, names: list[str], reports: list[Report]) -> str:
+def _json(trace: traces.Trace, names: list[str], reports: list[RunReport]) -> str:
     runs = [{"name": name, **msgspec.structs.asdict(one)} for name, one in zip(names, reports, strict=True)]
     found = msgspec.json.encode({"trace": trace.origin, "runs": runs})
     return msgspec.json.format(found).decode() + "\n"

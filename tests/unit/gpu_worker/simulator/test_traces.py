@@ -1,4 +1,4 @@
-"""Traces as files, their measures, what the made-up weeks look like, and traces of a ledger."""
+"""Traces as files, what their notebooks would reserve, what the made-up weeks look like, and traces of a ledger."""
 
 import hashlib
 from pathlib import Path
@@ -6,16 +6,25 @@ from pathlib import Path
 import pytest
 
 from bulletin.errors import BadConfig
-from gpu_worker import traces
 from gpu_worker.broker.ledger import CellRecord
-from gpu_worker.traces import MINUTE_MS, Cell, Notebook, Origin, Trace
-from gpu_worker.workloads import RUN, WORKLOADS, Draws, generate
+from gpu_worker.simulator import traces
+from gpu_worker.simulator.traces import (
+    MINUTE_MS,
+    ReservedGpus,
+    Trace,
+    TraceCell,
+    TraceNotebook,
+    TraceOrigin,
+    reserved_gpus,
+)
+from gpu_worker.simulator.workloads import RUN, WORKLOADS, RandomDraws, generate
+from tests.unit.gpu_worker.simulator.trace_statistics import statistics_of
 
-ORIGIN = Origin(made_by="hand")
+ORIGIN = TraceOrigin(made_by="hand")
 
 
-def notebook(session: str, opened_ms: int, *cells: Cell, first_ms: int = 0) -> Notebook:
-    return Notebook(session, "ann", "ml", opened_ms, first_ms, cells)  # type: ignore[arg-type]
+def notebook(session: str, opened_ms: int, *cells: TraceCell, first_ms: int = 0) -> TraceNotebook:
+    return TraceNotebook(session, "ann", "ml", opened_ms, first_ms, cells)  # type: ignore[arg-type]
 
 
 # Files
@@ -60,34 +69,32 @@ def test_a_trace_that_is_not_there_is_bad_configuration(tmp_path: Path) -> None:
         traces.read(tmp_path / "week.jsonl")
 
 
-# Measures
+# What notebooks would reserve
 
 
-def test_measures_are_what_a_hand_finds() -> None:
-    found = traces.measure(
-        [
-            notebook(
-                "a",
-                0,
-                Cell(MINUTE_MS, 3 * MINUTE_MS),
-                Cell(3 * MINUTE_MS, 30 * MINUTE_MS),  # a rest, not a gap
-                Cell(6 * MINUTE_MS, 10 * MINUTE_MS),  # stays open
-                first_ms=MINUTE_MS,
-            ),
-            notebook(
-                "b", 54 * MINUTE_MS, Cell(10 * MINUTE_MS, 4 * MINUTE_MS, gpus=2)
-            ),  # opened as the other one is closed
-            notebook("c", 60 * MINUTE_MS),
-        ]
-    )
-    assert (found.notebooks, found.users, found.cells) == (3, 1, 4)
-    assert (found.share_under_2_min, found.share_under_5_min) == (0.25, 0.5)
-    assert (found.median_run_ms, found.longest_run_ms) == (6 * MINUTE_MS, 10 * MINUTE_MS)
-    assert found.median_gap_ms == 3 * MINUTE_MS
-    assert found.used_gpu_ms == (10 + 2 * 10) * MINUTE_MS
-    assert found.reserved_gpu_ms == (54 + 2 * 14) * MINUTE_MS
-    assert found.most_open == 2
-    assert found.idle_share == pytest.approx(1 - 30 / 82)
+def test_what_notebooks_would_reserve_is_what_a_hand_finds() -> None:
+    notebooks = [
+        notebook(
+            "a",
+            0,
+            TraceCell(MINUTE_MS, 3 * MINUTE_MS),
+            TraceCell(3 * MINUTE_MS, 30 * MINUTE_MS),  # a rest, not a gap
+            TraceCell(6 * MINUTE_MS, 10 * MINUTE_MS),  # stays open
+            first_ms=MINUTE_MS,
+        ),
+        notebook(
+            "b", 54 * MINUTE_MS, TraceCell(10 * MINUTE_MS, 4 * MINUTE_MS, gpus=2)
+        ),  # opened as the other one is closed
+        notebook("c", 60 * MINUTE_MS),
+    ]
+    found, statistics = reserved_gpus(notebooks), statistics_of(notebooks)
+    assert (statistics.share_under_2_min, statistics.share_under_5_min) == (0.25, 0.5)
+    assert (statistics.median_run_ms, statistics.longest_run_ms) == (6 * MINUTE_MS, 10 * MINUTE_MS)
+    assert statistics.median_gap_ms == 3 * MINUTE_MS
+    assert statistics.used_gpu_ms == (10 + 2 * 10) * MINUTE_MS
+    assert found.gpu_ms == (54 + 2 * 14) * MINUTE_MS
+    assert found.most_at_once == 2
+    assert statistics.idle_share == pytest.approx(1 - 30 / 82)
 
 
 # Made-up weeks
@@ -116,7 +123,7 @@ def test_another_seed_gives_another_week() -> None:
 def test_who_looks_on_works_as_published_of_notebook_clusters(name: str, seed: int, tolerance: float) -> None:
     week = generate(name, seed)
     interactive = [one for one in week.notebooks if all(cell.qos == "interactive" for cell in one.cells)]
-    found = traces.measure(interactive)
+    found = statistics_of(interactive)
     assert found.share_under_2_min == pytest.approx(0.50, abs=tolerance)
     assert found.share_under_5_min == pytest.approx(0.75, abs=tolerance)
     assert found.longest_run_ms > 25 * MINUTE_MS
@@ -126,7 +133,7 @@ def test_who_looks_on_works_as_published_of_notebook_clusters(name: str, seed: i
 
 def test_a_course_has_so_many_people_and_comes_to_class_in_class_hours() -> None:
     week = generate("course", seed=1)
-    assert traces.measure(week.notebooks).users == 500
+    assert len({one.user for one in week.notebooks}) == 500
     monday = [one.opened_ms / (60 * MINUTE_MS) for one in week.notebooks]
     in_class = sum(10 <= hour < 10.5 for hour in monday)
     assert in_class == pytest.approx(85, abs=15)  # one section of 100, of whom 85% come
@@ -142,8 +149,8 @@ def test_a_group_has_sweeps_of_hundreds_of_cells_and_long_trainings() -> None:
 
 
 def test_draws_follow_their_table() -> None:
-    draws = Draws(7)
-    drawn = sorted(draws.of(RUN) for _ in range(10_000))
+    draws = RandomDraws(7)
+    drawn = sorted(draws.draw_ms(RUN) for _ in range(10_000))
     for part, value_ms in RUN[1:-1]:
         assert sum(one < value_ms for one in drawn) / 10_000 == pytest.approx(part, abs=0.02)
     assert RUN[0][1] <= drawn[0]
@@ -167,7 +174,7 @@ def test_a_ledger_becomes_a_trace_with_its_pauses() -> None:
             held_ms=held_ms, ran_ms=held_ms - 1, outcome="returned",
         )  # type: ignore[arg-type]  # fmt: skip
 
-    found = traces.of_ledger(
+    found = traces.trace_of_ledger(
         [
             record("c3", "s1", 10_000, 500, ("g0",)),
             record("c2", "s2", 6_000, 7_000, ("g1", "g2")),
@@ -175,16 +182,16 @@ def test_a_ledger_becomes_a_trace_with_its_pauses() -> None:
         ]
     )
     assert found.notebooks == (
-        Notebook("s1", "s1", "ml", 0, 0, (Cell(2_000, 3_000, 1, "batch"), Cell(500, 0, 1, "batch"))),  # type: ignore[arg-type]
-        Notebook("s2", "s2", "ml", 1_000, 0, (Cell(7_000, 0, 2, "batch"),)),  # type: ignore[arg-type]
+        TraceNotebook("s1", "s1", "ml", 0, 0, (TraceCell(2_000, 3_000, 1, "batch"), TraceCell(500, 0, 1, "batch"))),  # type: ignore[arg-type]
+        TraceNotebook("s2", "s2", "ml", 1_000, 0, (TraceCell(7_000, 0, 2, "batch"),)),  # type: ignore[arg-type]
     )
 
 
 def test_an_empty_ledger_is_an_empty_trace() -> None:
-    assert traces.of_ledger([]).notebooks == ()
-    assert traces.measure(()).idle_share == 0
+    assert traces.trace_of_ledger([]).notebooks == ()
+    assert reserved_gpus(()) == ReservedGpus(gpu_ms=0, most_at_once=0)
 
 
 def test_equal_traces_are_equal_bytes_and_a_plain_cell_is_short() -> None:
-    trace = Trace(ORIGIN, (notebook("a", 0, Cell(1, 2)),))
+    trace = Trace(ORIGIN, (notebook("a", 0, TraceCell(1, 2)),))
     assert traces.encode(trace).splitlines()[1].endswith(b'"cells":[{"run_ms":1,"think_ms":2}]}')

@@ -1,22 +1,24 @@
 """Reports for a terminal: a table, runs side by side, and plots made of letters."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from bulletin.units import show_duration
-from gpu_worker.simulator.report import EDGES_MS, Report, Waits
+from gpu_worker.simulator.run_report import EDGES_MS, RunReport, WaitStatistics
 
 _BARS = " ▁▂▃▄▅▆▇█"
+_PARTS_OF_A_BAR: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")  # by how many eighths of a letter
 _WIDTH = 50  # of a histogram's longest bar
 _HEIGHT = 8  # of a curve
 _COLUMNS = 112  # of a curve at most
 _HALF_HOURS_A_DAY = 48
 
 
-def table(names: Sequence[str], reports: Sequence[Report]) -> list[str]:
-    """Each number one line, each report one column."""
+def table(names: Sequence[str], reports: Sequence[RunReport]) -> list[str]:
+    """Return the lines of the table: each number is a line, each report a column."""
     rows: list[tuple[str, list[str]]] = []
 
-    def row(label: str, show: Callable[[Report], str]) -> None:
+    def row(label: str, show: Callable[[RunReport], str]) -> None:
         rows.append((label, [show(one) for one in reports]))
 
     row("GPUs, nodes", lambda one: f"{one.gpus}, {one.nodes}")
@@ -62,32 +64,33 @@ def table(names: Sequence[str], reports: Sequence[Report]) -> list[str]:
     return ["  ".join(line) for line in cells]
 
 
-def _by_project(one: Report, project: str) -> str:
-    waits: Waits | None = one.waits_by_project.get(project)
+def _by_project(one: RunReport, project: str) -> str:
+    waits: WaitStatistics | None = one.waits_by_project.get(project)
     return f"{waits.at_once:.1%}, {show_duration(waits.p90_ms)}" if waits else "no cells"
 
 
-def histogram(one: Report) -> list[str]:
-    """How many cells waited how long, one bar a line."""
+def histogram(one: RunReport) -> list[str]:
+    """Draw how many cells waited how long, one bar a line."""
     names = [f"up to {show_duration(edge_ms)}" for edge_ms in EDGES_MS]
     names.append(f"over {show_duration(EDGES_MS[-1])}")
     most = max(1, *one.histogram)
     width = max(map(len, names))
-    return [
-        f"{name.rjust(width)} {_bar(cells, most)} {cells}"
-        for name, cells in zip(names, one.histogram, strict=True)
-    ]  # fmt: skip
+    rows = zip(names, one.histogram, strict=True)
+    return [f"{name.rjust(width)} {_bar(cells, most)} {cells}" for name, cells in rows]
 
 
 def _bar(number: int, most: int) -> str:
-    """A bar as long as the number asks for; what is not nothing is seen."""
-    eighths = max(number * _WIDTH * 8 // most, 1 if number else 0)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+    """Draw a bar as long as the number asks for, in eighths of a letter; what is not 0 has at least one of them."""
+    eighths = number * _WIDTH * 8 // most
+    if number and not eighths:
+        eighths = 1
+    full, rest = divmod(eighths, 8)
+    return "█" * full + _PARTS_OF_A_BAR[rest]
 
 
 def curve(values: Sequence[float], top: float) -> list[str]:
-    """Half-hourly values over time as columns, from 0 up to `top`; below them the days."""
-    each = max(1, -(-len(values) // _COLUMNS))
+    """Draw half-hourly values over time as columns, from 0 up to `top`; below them the days."""
+    each = max(1, math.ceil(len(values) / _COLUMNS))  # values that share a column
     columns = [max(values[at : at + each]) for at in range(0, len(values), each)]
     eighths = [round(value * _HEIGHT * 8 / top) if top else 0 for value in columns]
     width = len(f"{top:.0f}")
@@ -103,8 +106,8 @@ def curve(values: Sequence[float], top: float) -> list[str]:
     return lines
 
 
-def pages(names: Sequence[str], reports: Sequence[Report]) -> list[str]:
-    """All of it, as lines."""
+def pages(names: Sequence[str], reports: Sequence[RunReport]) -> list[str]:
+    """Return the whole text of some runs as lines: the table of all, then the plots of each."""
     lines = table(names, reports)
     for name, one in zip(names, reports, strict=True):
         of = f", {name}" if len(reports) > 1 else ""

@@ -1,5 +1,6 @@
 """What a simulated run comes to, in numbers: waits, use of the GPUs, what it saves, fairness."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import msgspec
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import read_quotas
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
-from gpu_worker.simulator.nodes import Delays
-from gpu_worker.simulator.world import Played, World, divide
-from gpu_worker.traces import Trace, measure
+from gpu_worker.simulator.simulated_nodes import Delays
+from gpu_worker.simulator.simulated_pool import PlayedCell, SimulatedPool, divide_gpus
+from gpu_worker.simulator.traces import Trace, reserved_gpus
 
 #: A cell that waits no longer than this starts at once.
 AT_ONCE_MS = 1_000
@@ -19,7 +20,7 @@ EDGES_MS = (1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_8
 _HOUR_MS = 3_600_000
 
 
-class Waits(msgspec.Struct, frozen=True, kw_only=True):
+class WaitStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """How long cells waited, from their submission to their first line of code."""
 
     cells: int  #: submitted
@@ -30,7 +31,7 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
     max_ms: int
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     """One run of one trace on one pool. GPU-hours are exact integrals, shown as numbers of hours."""
 
     gpus: int
@@ -45,8 +46,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     started_hot: int  #: without a request, on GPUs that their session still had
     waited_for_nobody: float  #: the share of all cells that waited no longer than an eviction and a start take
     longest_passed_by: int  #: requests that were submitted after the one that waited longest, and began before it
-    waits: Waits
-    waits_by_project: dict[str, Waits]
+    waits: WaitStatistics
+    waits_by_project: dict[str, WaitStatistics]
     histogram: tuple[int, ...]  #: cells by their wait, between the edges; one longer than those
     evictions: int  #: hot sessions that had to leave for somebody else
     reclaims: int  #: running cells that were ended for an owner, and ran again
@@ -67,16 +68,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     requests_waiting: tuple[float, ...]  #: the same, of requests
 
 
-def report(world: World) -> Report:
-    """The report of a world that has been played."""
-    played = world.played
-    nodes = world.nodes
-    demand = measure(world.trace.notebooks)
-    first_ms = min((notebook.opened_ms for notebook in world.trace.notebooks), default=0)
-    span_ms = max(1, world.now_ms - first_ms)
+def report(pool: SimulatedPool) -> RunReport:
+    """Work out the report of a simulated pool that has been played."""
+    played = pool.played
+    nodes = pool.nodes
+    reserved = reserved_gpus(pool.trace.notebooks)
+    first_ms = min((notebook.opened_ms for notebook in pool.trace.notebooks), default=0)
+    span_ms = max(1, pool.now_ms - first_ms)
     gpus = sum(nodes.sizes)
     users = _progress(played, lambda one: one.user)
-    return Report(
+    return RunReport(
         gpus=gpus,
         nodes=len(nodes.sizes),
         cells=len(played),
@@ -100,28 +101,28 @@ def report(world: World) -> Report:
         hours=span_ms / _HOUR_MS,
         cell_gpu_hours=nodes.busy.total_ms / _HOUR_MS,
         hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / _HOUR_MS,
-        reserved_gpu_hours=demand.reserved_gpu_ms / _HOUR_MS,
-        reserved_gpus=demand.most_open,
+        reserved_gpu_hours=reserved.gpu_ms / _HOUR_MS,
+        reserved_gpus=reserved.most_at_once,
         utilization=nodes.busy.total_ms / (gpus * span_ms),
-        saved_hours=_saved(nodes.busy.total_ms, demand.reserved_gpu_ms),
-        saved_hours_strictly=_saved(nodes.leased.total_ms, demand.reserved_gpu_ms),
-        saved_gpus=_saved(gpus, demand.most_open),
+        saved_hours=_saved(nodes.busy.total_ms, reserved.gpu_ms),
+        saved_hours_strictly=_saved(nodes.leased.total_ms, reserved.gpu_ms),
+        saved_gpus=_saved(gpus, reserved.most_at_once),
         jain_users=jain(users),
         jain_projects=jain(_progress(played, lambda one: one.project)),
         least_progress=min(users, default=1.0),
         gpus_in_use=tuple(nodes.busy.means()),
         gpus_leased=tuple(nodes.leased.means()),
-        requests_waiting=tuple(world.waiting.means()),
+        requests_waiting=tuple(pool.waiting.means()),
     )
 
 
 def simulate(
     trace: Trace, sizes: tuple[int, ...], settings: SchedulerSettings | None = None, delays: Delays | None = None
-) -> Report:
-    """Play a trace on nodes with so many GPUs each, until every notebook is closed."""
-    world = World(trace, sizes, settings, delays)
-    world.run()
-    return report(world)
+) -> RunReport:
+    """Play a trace on nodes with so many GPUs each, until every notebook is closed, and report."""
+    pool = SimulatedPool(trace, sizes, settings, delays)
+    pool.run()
+    return report(pool)
 
 
 def smallest(
@@ -131,17 +132,17 @@ def smallest(
     most: int,
     settings: SchedulerSettings | None = None,
     delays: Delays | None = None,
-) -> Report:
-    """The report of the fewest GPUs, `most` at most, with which this share of cells starts at once.
+) -> RunReport:
+    """Find the fewest GPUs, `most` at most, with which this share of cells starts at once.
 
-    Found by halving: the next smaller pool was tried and falls short.
+    The report of the run with them. Found by halving: the next smaller pool was tried and falls short.
 
     Raises
     ------
     BadConfig
         If `most` GPUs do not suffice.
     """
-    best = simulate(trace, divide(most, nodes), settings, delays)
+    best = simulate(trace, divide_gpus(most, nodes), settings, delays)
     if best.waits.at_once < share:
         raise BadConfig(
             f"With {most} GPUs, {best.waits.at_once:.1%} of the cells start at once, and {share:.1%} were asked for. "
@@ -149,7 +150,7 @@ def smallest(
         )
     low = 0
     while best.gpus - low > 1:
-        tried = simulate(trace, divide((low + best.gpus) // 2, nodes), settings, delays)
+        tried = simulate(trace, divide_gpus((low + best.gpus) // 2, nodes), settings, delays)
         if tried.waits.at_once >= share:
             best = tried
         else:
@@ -158,7 +159,7 @@ def smallest(
 
 
 def read_settings(path: Path) -> SchedulerSettings:
-    """Settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
+    """Read settings of the scheduler: a quota file, or, where the name ends in .json, a JSON object of their fields.
 
     A trace is of no year: class hours are as in their term, without a first and a last day, by the clocks of January.
 
@@ -199,7 +200,7 @@ def jain(amounts: Sequence[float]) -> float:
     return sum(amounts) ** 2 / (len(amounts) * squares) if squares else 1.0
 
 
-def _progress(played: Iterable[Played], of: Callable[[Played], str]) -> list[float]:
+def _progress(played: Iterable[PlayedCell], of: Callable[[PlayedCell], str]) -> list[float]:
     """For each user or project: of the time from its cells' submission to their end, the part in which they ran."""
     ran: dict[str, int] = {}
     passed: dict[str, int] = {}
@@ -212,15 +213,15 @@ def _progress(played: Iterable[Played], of: Callable[[Played], str]) -> list[flo
     return [ran[who] / passed[who] if passed[who] else 1.0 for who in ran]
 
 
-def _waits(played: Sequence[Played]) -> Waits:
+def _waits(played: Sequence[PlayedCell]) -> WaitStatistics:
     waits = sorted(one.wait_ms for one in played if one.wait_ms is not None)
 
     def quantile(percent: int) -> int:
         """The nearest rank: the smallest wait that so many percent of all do not exceed."""
-        at = -(-len(waits) * percent // 100) - 1
-        return waits[at] if waits else 0
+        rank = math.ceil(len(waits) * percent / 100)
+        return waits[rank - 1] if waits else 0
 
-    return Waits(
+    return WaitStatistics(
         cells=len(played),
         at_once=_share_within(played, AT_ONCE_MS),
         median_ms=quantile(50),
@@ -230,11 +231,11 @@ def _waits(played: Sequence[Played]) -> Waits:
     )
 
 
-def _share_within(played: Sequence[Played], limit_ms: int) -> float:
+def _share_within(played: Sequence[PlayedCell], limit_ms: int) -> float:
     return sum(one.wait_ms is not None and one.wait_ms <= limit_ms for one in played) / max(1, len(played))
 
 
-def _passed_by(played: Sequence[Played]) -> int:
+def _passed_by(played: Sequence[PlayedCell]) -> int:
     longest = max((one for one in played if one.wait_ms is not None), key=lambda one: one.wait_ms or 0, default=None)
     if longest is None or longest.started_ms is None:
         return 0

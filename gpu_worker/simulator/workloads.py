@@ -13,7 +13,7 @@ from random import Random
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, SessionId, UserName
-from gpu_worker.traces import MINUTE_MS, Cell, Notebook, Origin, Trace, in_order
+from gpu_worker.simulator.traces import MINUTE_MS, Trace, TraceCell, TraceNotebook, TraceOrigin, in_order
 
 #: Raised whenever the same seed would give another trace.
 VERSION = 1
@@ -52,22 +52,22 @@ _CLASS_MS = 110 * MINUTE_MS
 _SECTION = 100
 
 
-class Draws:
-    """A stream of random numbers, and what a workload draws from it."""
+class RandomDraws:
+    """A stream of random numbers, and what a workload draws from it. Each draw moves the stream on."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
-    def chance(self, part: float) -> bool:
-        """True in this part of all draws."""
+    def draw_chance(self, part: float) -> bool:
+        """Draw yes or no: yes in this part of all draws."""
         return self._random.random() < part
 
-    def below(self, number: int) -> int:
-        """A whole number from 0 up to, and without, `number`; all alike."""
+    def draw_below(self, number: int) -> int:
+        """Draw a whole number from 0 up to, and without, `number`; all are equally likely."""
         return int(self._random.random() * number)
 
-    def of(self, table: Quantiles) -> int:
-        """A duration in milliseconds: the table's inverse distribution function, straight between its points."""
+    def draw_ms(self, table: Quantiles) -> int:
+        """Draw a duration in milliseconds: the table's inverse distribution function, straight between its points."""
         at = self._random.random()
         for (low, low_ms), (high, high_ms) in pairwise(table):
             if at < high:
@@ -75,16 +75,16 @@ class Draws:
         raise AssertionError("the last point of a table is 1")
 
 
-class Week:
-    """The notebooks of one trace, from Monday 0:00, while it is being made."""
+class WorkloadWeek:
+    """The notebooks of one trace while it is being made: a week from Monday 0:00, in milliseconds from then."""
 
     def __init__(self, seed: int) -> None:
-        self.draws = Draws(seed)
-        self.notebooks: list[Notebook] = []
+        self.draws = RandomDraws(seed)
+        self.notebooks: list[TraceNotebook] = []
 
-    def _open(self, user: str, project: str, opened_ms: int, cells: list[Cell], first_ms: int) -> None:
+    def _open(self, user: str, project: str, opened_ms: int, cells: list[TraceCell], first_ms: int) -> None:
         self.notebooks.append(
-            Notebook(
+            TraceNotebook(
                 session=SessionId(f"s{len(self.notebooks)}"),
                 user=UserName(user),
                 project=ProjectId(project),
@@ -94,102 +94,105 @@ class Week:
             )
         )
 
-    def burst(self, number: int, then: Quantiles) -> list[Cell]:
-        """Cells of somebody who looks on; `then` is the pause after the last one."""
+    def draw_burst(self, number: int, then: Quantiles) -> list[TraceCell]:
+        """Draw cells of somebody who looks on; `then` is the pause after the last one."""
         draws = self.draws
         last = number - 1
-        return [Cell(run_ms=draws.of(RUN), think_ms=draws.of(then if at == last else GAP)) for at in range(number)]
+        return [
+            TraceCell(run_ms=draws.draw_ms(RUN), think_ms=draws.draw_ms(then if at == last else GAP))
+            for at in range(number)
+        ]
 
     def sit(self, user: str, project: str, opened_ms: int, number: int) -> None:
-        """One notebook with one burst of work, left open for a while."""
-        self._open(user, project, opened_ms, self.burst(number, STAY), self.draws.of(READ))
+        """Add a notebook with one burst of work, left open for a while."""
+        self._open(user, project, opened_ms, self.draw_burst(number, STAY), self.draws.draw_ms(READ))
 
     def attend(self, user: str, project: str, begins_ms: int) -> None:
-        """One notebook with cells until the class is over, left open for a while."""
+        """Add a notebook with cells until the class is over, left open for a while."""
         draws = self.draws
-        late_ms = draws.of(LATE)
-        first_ms = draws.of(READ)
+        late_ms = draws.draw_ms(LATE)
+        first_ms = draws.draw_ms(READ)
         left_ms = _CLASS_MS - late_ms - first_ms
-        cells: list[Cell] = []
+        cells: list[TraceCell] = []
         while left_ms > 0:
-            cells.append(Cell(run_ms=draws.of(RUN), think_ms=draws.of(GAP)))
+            cells.append(TraceCell(run_ms=draws.draw_ms(RUN), think_ms=draws.draw_ms(GAP)))
             left_ms -= cells[-1].run_ms + cells[-1].think_ms
-        cells[-1] = Cell(run_ms=cells[-1].run_ms, think_ms=draws.of(STAY))
+        cells[-1] = TraceCell(run_ms=cells[-1].run_ms, think_ms=draws.draw_ms(STAY))
         self._open(user, project, begins_ms + late_ms, cells, first_ms)
 
     def add_course(self, project: str, people: int) -> None:
-        """Sections of 100 have two classes each; everybody hands in on Wednesday and on Sunday, by midnight."""
+        """Add a course: sections of 100 with two classes each, and homework for Wednesday and Sunday midnight."""
         draws = self.draws
         for person in range(people):
             user = f"{project}-{person}"
             section = person // _SECTION
-            hour = 10 + section // 5 * 2 % 8
+            hour = 10 + 2 * (section // 5) % 8  # two hours later for each five sections, from 10:00 to 16:00
             for day, at in ((section % 5, hour), ((section + 2) % 5, hour + 4)):
-                if draws.chance(0.85):
+                if draws.draw_chance(0.85):
                     self.attend(user, project, day * _DAY_MS + at * _HOUR_MS)
             for deadline_ms in (3 * _DAY_MS, 7 * _DAY_MS):
-                if draws.chance(0.9):
-                    self.sit(user, project, deadline_ms - draws.of(BEFORE), 6 + draws.below(11))
-            if draws.chance(0.6):
-                at_ms = draws.below(7) * _DAY_MS + 9 * _HOUR_MS + draws.below(13 * _HOUR_MS)
-                self.sit(user, project, at_ms, 3 + draws.below(10))
+                if draws.draw_chance(0.9):
+                    self.sit(user, project, deadline_ms - draws.draw_ms(BEFORE), 6 + draws.draw_below(11))
+            if draws.draw_chance(0.6):
+                at_ms = draws.draw_below(7) * _DAY_MS + 9 * _HOUR_MS + draws.draw_below(13 * _HOUR_MS)
+                self.sit(user, project, at_ms, 3 + draws.draw_below(10))
 
     def add_group(self, project: str, people: int) -> None:
-        """Exploration and two sweeps on each working day, and a long training for every other person."""
+        """Add a group: exploration and two sweeps on each working day, and a long training for every other person."""
         draws = self.draws
         for person in range(people):
             user = f"{project}-{person}"
             for day in range(5):
-                opened_ms = day * _DAY_MS + 8 * _HOUR_MS + draws.below(6 * _HOUR_MS)
-                cells = self.burst(4 + draws.below(8), REST)
-                cells += self.burst(4 + draws.below(8), REST)
-                cells += self.burst(4 + draws.below(8), STAY)
-                self._open(user, project, opened_ms, cells, draws.of(READ))
+                opened_ms = day * _DAY_MS + 8 * _HOUR_MS + draws.draw_below(6 * _HOUR_MS)
+                cells = self.draw_burst(4 + draws.draw_below(8), REST)
+                cells += self.draw_burst(4 + draws.draw_below(8), REST)
+                cells += self.draw_burst(4 + draws.draw_below(8), STAY)
+                self._open(user, project, opened_ms, cells, draws.draw_ms(READ))
             if person % 2 == 0:
-                self.train(user, project, draws.below(5 * _DAY_MS), gpus=(1, 2, 4)[person // 2 % 3])
+                self.train(user, project, draws.draw_below(5 * _DAY_MS), gpus=(1, 2, 4)[person // 2 % 3])
         for sweep in range(10):
-            user = f"{project}-{draws.below(people)}"
-            self.sweep(user, project, sweep // 2 * _DAY_MS + 9 * _HOUR_MS + draws.below(11 * _HOUR_MS))
+            user = f"{project}-{draws.draw_below(people)}"
+            self.sweep(user, project, sweep // 2 * _DAY_MS + 9 * _HOUR_MS + draws.draw_below(11 * _HOUR_MS))
 
     def train(self, user: str, project: str, opened_ms: int, gpus: int) -> None:
-        """One cell that runs for hours."""
-        run_ms = self.draws.of(TRAINING)
+        """Add a notebook with one cell that runs for hours."""
+        run_ms = self.draws.draw_ms(TRAINING)
         walltime_ms = run_ms + run_ms // 4
         qos = "batch" if walltime_ms <= _DAY_MS else "long"
-        cell = Cell(run_ms=run_ms, think_ms=MINUTE_MS, gpus=gpus, qos=qos, walltime_ms=walltime_ms)
+        cell = TraceCell(run_ms=run_ms, think_ms=MINUTE_MS, gpus=gpus, qos=qos, walltime_ms=walltime_ms)
         self._open(user, project, opened_ms, [cell], _SECOND_MS)
 
     def sweep(self, user: str, project: str, opened_ms: int) -> None:
-        """Hundreds of cells, one after the other in each of four notebooks."""
+        """Add four notebooks with hundreds of cells together, one after the other in each."""
         draws = self.draws
         for _ in range(4):
-            trials = 40 + draws.below(61)
+            trials = 40 + draws.draw_below(61)
             cells = [
-                Cell(run_ms=draws.of(TRIAL), think_ms=_SECOND_MS, qos="batch", walltime_ms=_HOUR_MS)
+                TraceCell(run_ms=draws.draw_ms(TRIAL), think_ms=_SECOND_MS, qos="batch", walltime_ms=_HOUR_MS)
                 for _ in range(trials)
             ]
             self._open(user, project, opened_ms, cells, _SECOND_MS)
 
 
-def course(week: Week, people: int) -> None:
-    """A course with class hours and deadline evenings."""
+def course(week: WorkloadWeek, people: int) -> None:
+    """Add a course with class hours and deadline evenings."""
     week.add_course("course", people)
 
 
-def research(week: Week, people: int) -> None:
-    """A group with exploration, sweeps of hundreds of cells and long trainings."""
+def research(week: WorkloadWeek, people: int) -> None:
+    """Add a group with exploration, sweeps of hundreds of cells and long trainings."""
     week.add_group("vision", people)
 
 
-def mix(week: Week, people: int) -> None:
-    """A course, and two research groups of 12 on the same pool."""
+def mix(week: WorkloadWeek, people: int) -> None:
+    """Add a course, and two research groups of 12 on the same pool."""
     week.add_course("course", people)
     week.add_group("vision", 12)
     week.add_group("language", 12)
 
 
 #: Each with how many people it has where nobody says otherwise.
-WORKLOADS: dict[str, tuple[Callable[[Week, int], None], int]] = {
+WORKLOADS: dict[str, tuple[Callable[[WorkloadWeek, int], None], int]] = {
     "course": (course, 500),
     "research": (research, 12),
     "mix": (mix, 500),
@@ -197,7 +200,7 @@ WORKLOADS: dict[str, tuple[Callable[[Week, int], None], int]] = {
 
 
 def generate(name: str, seed: int, people: int | None = None) -> Trace:
-    """A week of the named workload.
+    """Make up a week of the named workload.
 
     Raises
     ------
@@ -210,6 +213,6 @@ def generate(name: str, seed: int, people: int | None = None) -> Trace:
     number = usual if people is None else people
     if number < 1 or seed < 0:
         raise BadConfig(f"{number} people and seed {seed} make no week. Give one person or more, and a seed from 0 on.")
-    week = Week(seed)
+    week = WorkloadWeek(seed)
     make(week, number)
-    return Trace(Origin(made_by=name, version=VERSION, seed=seed, people=number), in_order(week.notebooks))
+    return Trace(TraceOrigin(made_by=name, version=VERSION, seed=seed, people=number), in_order(week.notebooks))
