@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from bulletin.cpython.import_system import read_environ
+
 from . import settings
 
 #: What was found, by kind: "random", "numpy", "torch", "folder", "environ", "settings".
@@ -21,7 +23,7 @@ Sources: TypeAlias = Mapping[str, tuple[list[str], int | None]]
 #: Secrets of the hub and of ours, and what each machine sets for itself.
 _NEVER = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 #: The environment when this process started, as far as we know.
-_at_start: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # reading it by its door costs 0.1 ms
+_at_start: dict[bytes, bytes] = read_environ()
 #: In an executor, the states of generators after the cell before: to read or set them takes longer than many cells.
 _left: dict[str, Any] = {}
 #: What `set_environ` has covered here, to be uncovered when the notebook takes its change back.
@@ -32,7 +34,7 @@ def out() -> Ambient:
     """What goes out with a cell. Of the environment: what the notebook has changed since it started."""
     found = _common({})
     found["settings"] = settings.read()
-    changed = difference(_at_start, environ())
+    changed = difference(_at_start, read_environ())
     if changed:
         found["environ"] = changed
     return found
@@ -47,7 +49,7 @@ def snapshot(arrived: Ambient | None = None) -> Ambient:
     found = _common({} if arrived is None else {**_left, **arrived})
     if arrived is not None:
         _left.clear()  # should the cell not come to its end, nobody knows
-    found["environ"] = environ()
+    found["environ"] = read_environ()
     found["settings"] = settings.current()
     return found
 
@@ -95,11 +97,6 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
         if not name.startswith(_NEVER):
             _set(name, value)
     settings.write(found.get("settings", {}), is_whole=is_overlay)
-
-
-def environ() -> dict[bytes, bytes]:
-    """The environment as it is now, as the system has it."""
-    return dict(os.environ._data)  # type: ignore[attr-defined]  # as above
 
 
 def difference(before: Mapping[bytes, bytes], now: Mapping[bytes, bytes]) -> dict[str, str | None]:

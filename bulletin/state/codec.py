@@ -18,6 +18,10 @@ from typing import Any, TypeAlias
 import cloudpickle
 import xxhash
 
+from bulletin.cpython import pickle_memo
+from bulletin.cpython.class_layout import holds_slots_only, is_python_all_through
+from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, take_out_unheld
+
 from . import reducers
 from .handles import Handle
 from .landing import HERE, Landing, Namespace, Reduced, refuse
@@ -30,11 +34,7 @@ from .table import ABSENT, Unit
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
 #: Puts the namespace, the landing and the built-ins into the first places of the memo.
-PREAMBLE = (
-    pickle.PROTO
-    + b"\x05"
-    + b"".join(pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in (0, 1, 2))
-)
+PREAMBLE = pickle_memo.ground_preamble(places=(0, 1, 2))
 _FIRST = 3
 #: Equal wherever they are, or known by their name: never in the table.
 _ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented))
@@ -117,7 +117,7 @@ class Encoder(pickle.Pickler):
         self.inline = inline | {uid} if uid else inline
         self._file.seek(0)
         self._file.truncate()
-        self.memo = self._ground
+        pickle_memo.set_memo(self, self._ground)
         try:
             with silence():
                 self.dump(root)
@@ -128,8 +128,8 @@ class Encoder(pickle.Pickler):
         nodes = self._nodes(root)
         self.clear_memo()
         if self._has_opaque:
-            _take_out_alone(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
-        lent = self._lent(nodes)
+            take_out_unheld(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
+        lent = find_dict_sharers(nodes, self._usual, self.lent)
         if lent:
             self.lent |= lent
             del data, nodes  # they would count as holders
@@ -158,7 +158,7 @@ class Encoder(pickle.Pickler):
         self._begin(self._name, root, is_ours=self._is_ours)
         self._file.seek(0)
         self._file.truncate()
-        self.memo = self._ground
+        pickle_memo.set_memo(self, self._ground)
         problems: list[BaseException] = []
 
         def dump() -> None:
@@ -181,7 +181,7 @@ class Encoder(pickle.Pickler):
 
     def _nodes(self, root: object) -> list[object]:
         """The objects of the stream by their place, without atoms, and without what only the stream holds."""
-        found = self.memo.copy()
+        found = pickle_memo.read_memo(self)
         nodes: list[object] = [None] * len(found)
         kinds = _kinds_of_nodes
         for place, value in found.values():
@@ -196,32 +196,8 @@ class Encoder(pickle.Pickler):
         value = None
         nodes[:_FIRST] = [None] * _FIRST
         owners = {id(region.owner) for region in self.regions if region.rid < 0}
-        if min(map(sys.getrefcount, nodes)) <= _TEMPORARY_MAPPED + bool(owners):  # seldom, and this is quick to see
-            temporary = _temporary(nodes, root, owners)
-            self._has_opaque = bool(temporary) and _take_out(nodes, temporary, owners)
+        self._has_opaque = take_out_temporaries(nodes, root, owners)
         return nodes
-
-    def _lent(self, nodes: list[object]) -> set[int]:
-        """Instances whose own dict is held by others too, and that do not travel with that in mind yet.
-
-        The dict of any other instance is no node: it is found through its instance.
-        """
-        found: set[int] = set()
-        count_of, usual, lent = sys.getrefcount, self._usual, self.lent
-        if not usual or usual.isdisjoint(map(type, nodes)):
-            return found
-        held = None
-        last = len(nodes) - 1
-        for place, value in enumerate(nodes):
-            if type(value) in usual and id(value) not in lent:
-                held = getattr(value, "__dict__", None)
-                if held is None:
-                    continue
-                if place < last and nodes[place + 1] is held:  # pickle goes on with it
-                    nodes[place + 1] = None
-                if count_of(held) > _OWN_DICT:
-                    found.add(id(value))
-        return found
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """The number of a region in this stream, and the place of an address in it. `user` is what looks at it."""
@@ -312,15 +288,15 @@ def _is_plain(kind: type) -> bool:
         and getattr(kind, "__getstate__", None) in _USUAL_STATE
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
-        and all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
-        and kind.__basicsize__ <= object.__basicsize__ + 8 * _slot_count(kind)
+        and is_python_all_through(kind)
+        and holds_slots_only(kind, _slot_count(kind))
         and kind not in copyreg.dispatch_table
         and kind not in _DISPATCH
     )
 
 
 def _slot_count(kind: type) -> int:
-    """How many references an instance holds that pickle knows of; a type of C code has more, or none of these."""
+    """How many slots an instance has that pickle knows of; one of C code holds more, or has none of these."""
     names = [
         name
         for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
@@ -328,10 +304,9 @@ def _slot_count(kind: type) -> int:
         for name in ([slots] if isinstance(slots, str) else slots)
         if name not in {"__dict__", "__weakref__"}
     ]
-    return len(names) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
+    return len(names)
 
 
-_HEAP_TYPE = 1 << 9
 #: No set: what C++ code gives its classes as methods (pybind11) has no hash.
 _USUAL_STATE = (None, getattr(object, "__getstate__", None))
 #: Whether instances of a type go into the table, as far as it is known.
@@ -348,85 +323,6 @@ def _has_identity(kind: type) -> bool:
 _DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}
 
 
-def _count_alone() -> int:
-    """The reference count, in a loop like that of `_temporary`, of what only the list of nodes holds."""
-    nodes = [object()]
-    count_of = sys.getrefcount
-    for place in range(1):
-        value = nodes[place]
-        found = count_of(value)
-    return found
-
-
-def _temporary(nodes: list[object], root: object, owners: set[int]) -> list[object]:
-    """What nobody but the stream holds: taken out of the nodes."""
-    found: list[object] = []
-    count_of = sys.getrefcount
-    for place in range(len(nodes)):
-        value = nodes[place]
-        if value is not root and count_of(value) <= _TEMPORARY + (id(value) in owners):
-            found.append(value)
-            nodes[place] = None
-    return found
-
-
-def _take_out(nodes: list[object], temporary: list[object], owners: set[int]) -> bool:
-    """Of what only temporary containers hold, nothing is a node either. `temporary` is used up.
-
-    `owners` are ids of what new regions hold besides. True if there were objects of C code among them: what only such
-    a one held shows when it is gone.
-    """
-    has_opaque = False
-    places: dict[int, int] = {}
-    inside: dict[int, int] = {}
-    count_of = sys.getrefcount
-    while temporary:
-        container: Any = temporary.pop()
-        kind = type(container)
-        if kind in {list, tuple, set, frozenset}:
-            parts: Any = container
-        elif kind is dict:
-            parts = container.values()
-        else:
-            parts = getattr(container, "__dict__", None)
-            has_opaque = has_opaque or parts is None
-            parts = () if parts is None else (parts,)
-        del container
-        if parts and not places:
-            places.update((id(node), place) for place, node in enumerate(nodes) if node is not None)
-        for part in parts:
-            place = places.get(id(part))
-            if place is None or nodes[place] is None:
-                continue
-            seen = inside[id(part)] = inside.get(id(part), 0) + 1
-            if count_of(part) <= _TEMPORARY + seen + (id(part) in owners):
-                nodes[place] = None
-                temporary.append(part)
-        part = parts = None
-    return has_opaque
-
-
-def _take_out_alone(nodes: list[object], root: object, owners: set[int]) -> None:
-    """Once the memo is cleared: take out what nothing else holds, and then what only that has held."""
-    count_of = sys.getrefcount
-    has_found = True
-    while has_found:
-        has_found = False
-        for place in range(len(nodes)):
-            value = nodes[place]
-            if value is not root and value is not None and count_of(value) < _TEMPORARY + (id(value) in owners):
-                nodes[place] = None
-                has_found = True
-        value = None
-
-
-#: The memo holds it as well.
-_TEMPORARY = _count_alone() + 1
-_TEMPORARY_MAPPED = min(map(sys.getrefcount, [object()])) + 1
-#: After the memo is cleared, the instance and the variable hold an instance's own dict.
-_OWN_DICT = _TEMPORARY - 1
-
-
 class Reader(pickle.Unpickler):
     """Loads a stream of which this side has nothing yet."""
 
@@ -441,7 +337,7 @@ class Reader(pickle.Unpickler):
     def read(self) -> tuple[Any, list[object]]:
         """The value, and the objects of the stream by their place."""
         value = self.load()
-        return value, list(self.memo.copy().values())  # a copy is in the order of the places
+        return value, pickle_memo.objects_in_order(self)
 
 
 #: What pickle writes without asking anybody, in an order that is the same on both sides.
@@ -462,7 +358,7 @@ def unit_as_read(root: object, data: Buffer, made: list[object], oids: list[int]
     """
     parts = made[_FIRST:]
     is_certain = _SIMPLE.issuperset(map(type, parts)) and len(set(map(id, parts))) == len(parts)
-    if not is_certain or copyreg._inverted_registry:  # type: ignore[attr-defined]
+    if not is_certain or pickle_memo.EXTENSIONS:
         return None
     nodes = [part if oid != ABSENT else None for part, oid in zip(made, oids, strict=True)]
     return Unit(root, xxhash.xxh3_128_digest(memoryview(data)[len(PREAMBLE) :]), nodes, [], oids=oids)

@@ -6,7 +6,6 @@ those that the C pickler writes in protocol 5; `pickletools` of the standard lib
 """
 
 import builtins
-import copyreg
 import math
 import pickle
 import struct
@@ -14,6 +13,8 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
+
+from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
 
 from .inplace import empty, fill_dict, fill_list, fill_set, is_all_attributes, transplant
 from .landing import Landing, Namespace
@@ -227,7 +228,7 @@ class Decoder:
                 width = {0x82: 1, 0x83: 2, 0x84: 4}[op]
                 code = int.from_bytes(data[at : at + width], "little")
                 at += width
-                push(find_class(*copyreg._inverted_registry[code]))  # type: ignore[attr-defined]
+                push(find_class(*EXTENSIONS[code]))
             elif op == 0x63:  # GLOBAL
                 module, name, _ = (part.decode() for part in data[at:].split(b"\n", 2))
                 at += len(module.encode()) + len(name.encode()) + 2
@@ -243,7 +244,7 @@ class Decoder:
             self._keep_state(twin)
             empty(self._landing, twin)
             return twin
-        return transplant(self._landing, twin, cls.__new__(cls, *args, **options), copyreg.__newobj__, (cls, *args))  # type: ignore[attr-defined]
+        return transplant(self._landing, twin, cls.__new__(cls, *args, **options), new_object, (cls, *args))
 
     def _becomes(self, twin: Any, cls: Any) -> bool:
         """Whether the old object is of that class, or can be turned into one, as `twin.__class__ = cls` does it."""

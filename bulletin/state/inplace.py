@@ -19,6 +19,8 @@ from operator import length_hint
 from types import CellType, MemberDescriptorType, MethodType
 from typing import Any
 
+from bulletin.cpython.class_layout import holds_slots_only, is_python_all_through
+
 from .landing import Landing
 
 #: What they are never changes, so an old one is as good as the new one.
@@ -227,18 +229,14 @@ def _replace(landing: Landing, old: Any, fresh: Any) -> Any:
 
 def is_all_attributes(kind: type) -> bool:
     """Whether instances hold nothing but attributes and slots of Python's."""
-    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__) and not any(
+    if not is_python_all_through(kind):
+        return False
+    has_members_of_c = any(
         isinstance(held, MemberDescriptorType) and "__slots__" not in vars(base)
         for base in kind.__mro__
         for held in vars(base).values()
-    ) and kind.__basicsize__ <= object.__basicsize__ + 8 * _reference_count(kind)  # fmt: skip
-
-
-_HEAP_TYPE = 1 << 9
-
-
-def _reference_count(kind: type) -> int:
-    return len(slots_of(kind)) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
+    )
+    return not has_members_of_c and holds_slots_only(kind, len(slots_of(kind)))
 
 
 def _made_alike(landing: Landing, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:

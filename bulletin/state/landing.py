@@ -1,10 +1,11 @@
 """What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
-import gc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import CellType
 from typing import Any, TypeAlias
+
+from bulletin.cpython.referrers import holders_of
 
 from .memory import Region
 from .table import Table
@@ -88,7 +89,7 @@ class Landing:
             return
         own = {id(self.replaced), id(replaced), *map(id, replaced.values()), *map(id, self.replaced)}
         own |= {id(part) for part in (self.alive, self._undo, self.table.objects)}
-        for holder in gc.get_referrers(*(old for old, _ in replaced.values())):
+        for holder in holders_of(*(old for old, _ in replaced.values())):
             if id(holder) not in own:
                 self._exchange(holder, replaced)
 

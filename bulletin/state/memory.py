@@ -7,19 +7,16 @@ travels once, and only blocks that the other side does not have.
 import ctypes
 import sys
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from mmap import mmap
 from typing import Any, Protocol
 
 import xxhash
 
+from bulletin.cpython.raw_memory import view_of
+
 BLOCK_BYTES = 1 << 20
 DIGEST_BYTES = 16
-
-_view_of: Callable[[int, int, int], memoryview] = ctypes.pythonapi.PyMemoryView_FromMemory
-_view_of.restype = ctypes.py_object  # type: ignore[attr-defined]
-_view_of.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)  # type: ignore[attr-defined]
-_WRITABLE = 0x200
 
 
 class Widen(Exception):
@@ -93,7 +90,7 @@ class Region:
         """Its bytes; of a device, a copy."""
         if self.device is not None:
             return self.device.read(self.owner)
-        return _view_of(self.address, self.size, _WRITABLE)
+        return view_of(self.address, self.size)
 
     def write(self, offset: int, data: Any) -> None:
         """Put bytes into it."""

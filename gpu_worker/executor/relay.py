@@ -6,7 +6,6 @@ stream within 5 ms goes together. A writer that is a megabyte ahead waits, so me
 
 import base64
 import contextlib
-import functools
 import json
 import math
 import numbers
@@ -15,12 +14,14 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from bulletin.cpython.thread_hooks import surround_threads
 from bulletin.ids import CellId
 from bulletin.wire import pipe
 from bulletin.wire.frames import BLOB_LIMIT, Blob, pack
@@ -139,30 +140,28 @@ class Relay:
 
     def follow_threads(self) -> None:
         """Let threads belong to the cell that starts them, for as long as they run. Once in a process."""
-        kind: Any = threading.Thread
-        start, run = kind.start, kind._bootstrap_inner
-        starting: dict[int, CellId] = {}
+        owners: dict[int, CellId] = {}  # by the id of a thread that is being started
 
-        @functools.wraps(start)
-        def start_owned(thread: threading.Thread) -> None:
-            starting[id(thread)] = self.owner
+        @contextmanager
+        def starting(thread: threading.Thread) -> Iterator[None]:
+            owners[id(thread)] = self.owner
             try:
-                start(thread)
+                yield
             finally:
-                starting.pop(id(thread), None)
+                owners.pop(id(thread), None)
 
-        @functools.wraps(run)
-        def run_owned(thread: threading.Thread) -> None:
+        @contextmanager
+        def running(thread: threading.Thread) -> Iterator[None]:
             number = threading.get_ident()
-            cell = starting.get(id(thread), self.cell)
+            cell = owners.get(id(thread), self.cell)
             if cell:
                 self._threads[number] = cell
             try:
-                run(thread)
+                yield
             finally:
                 self._threads.pop(number, None)
 
-        kind.start, kind._bootstrap_inner = start_owned, run_owned
+        surround_threads(starting, running)
 
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
         """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""

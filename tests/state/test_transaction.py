@@ -19,7 +19,7 @@ from typing import Any, NoReturn, Self
 
 import pytest
 
-import bulletin.state
+import bulletin
 from bulletin import state
 from bulletin.errors import CannotReturn
 
@@ -27,10 +27,18 @@ from .census import Census, Form, difference
 from .graphs import as_main
 from .notebook import Executor, Notebook, run_cell
 
-HOME = str(Path(bulletin.state.__file__).parent)
+HOMES = tuple(str(Path(bulletin.__file__).with_name(name)) for name in ("state", "cpython"))
 #: These copy bytes, unbind names, and call what comes after that: only a signal can come in between.
 NO_RETURN = frozenset(
-    {"_Arrival.write_memory", "_Arrival.delete", "_land", "_settle", "Interrupts.__enter__", "Interrupts.__exit__"}
+    {
+        "_Arrival.write_memory",
+        "Landing.finish",
+        "_Arrival.delete",
+        "_land",
+        "_settle",
+        "Interrupts.__enter__",
+        "Interrupts.__exit__",
+    }
     | {"Interrupts.hold", "Interrupts.release", "_undisturbed", "silence"}
 )
 #: Of the steps that are the first, the second or the last to pass a line, each so many-th is tried; with 1, all are.
@@ -63,7 +71,7 @@ def press_stop() -> None:
 
 
 class Steps:
-    """Follows the lines of `bulletin.state` while they run, and does harm at one of them."""
+    """Follows the lines of `bulletin.state` and `bulletin.cpython` while they run, and does harm at one of them."""
 
     def __init__(self, at: Point | None = None, harm: Callable[[], None] | None = None) -> None:
         self._at, self._harm = at, harm
@@ -81,7 +89,7 @@ class Steps:
         sys.settrace(self._before)
 
     def _call(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        return self._line if frame.f_code.co_filename.startswith(HOME) else None
+        return self._line if frame.f_code.co_filename.startswith(HOMES) else None
 
     def _line(self, frame: FrameType, event: str, _argument: object) -> Any:
         if event == "line":

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from bulletin.cpython.import_system import as_import_machinery
 from bulletin.state.modules import attributes, sources
 from bulletin.state.modules.attributes import Change
 from bulletin.state.modules.shipment import Changes, Entry, Load, Shipment, new_id, unnoticed
@@ -239,12 +240,6 @@ class _Compiled(MetaPathFinder):
             raise ModuleNotFoundError(problem, name=fullname)
 
 
-def _as_import_machinery(function: Any) -> Any:
-    """Let Python cut its frame out of tracebacks through an import, as it does with its own."""
-    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
-    return function
-
-
 class _Loader(ExecutionLoader):
     """Runs the text of one module."""
 
@@ -278,7 +273,7 @@ class _Loader(ExecutionLoader):
         code: CodeType = compile(text, self.path, "exec", dont_inherit=True)
         return code
 
-    @_as_import_machinery
+    @as_import_machinery
     def exec_module(self, module: ModuleType) -> None:
         """Run it."""
         self._digest = self._executor.digest_to_run(self.name) or ""

@@ -9,6 +9,7 @@ from functools import cached_property
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 
+from bulletin.cpython.import_system import is_being_imported
 from bulletin.errors import ModulesTooLarge
 from bulletin.state.modules import attributes, sources
 from bulletin.state.modules.attributes import Change
@@ -76,7 +77,7 @@ class Notebook:
             spec = sources.spec_in(module)
             if name in self._looked and self._looked[name] is spec:
                 continue
-            if getattr(spec, "_initializing", False):
+            if is_being_imported(spec):
                 self._last = _NOTHING  # to be looked at again
                 continue
             self._looked[name] = spec

@@ -4,6 +4,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.class_layout import is_python_class
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.landing import HERE, Landing, Reduced
 from bulletin.state.memory import Region
@@ -288,13 +289,10 @@ def is_kind(kind: type) -> bool:
     numpy = sys.modules["numpy"]
     return (
         issubclass(kind, numpy.ndarray)
-        and (kind in {numpy.recarray, numpy.matrix} or bool(kind.__flags__ & _HEAP_TYPE))
+        and (kind in {numpy.recarray, numpy.matrix} or is_python_class(kind))
         and kind.__module__ != "numpy.ma"
         and (kind is numpy.recarray or _says_nothing(kind, numpy.ndarray))
     )
-
-
-_HEAP_TYPE = 1 << 9
 
 
 def _says_nothing(kind: type, base: type) -> bool:

@@ -2,13 +2,13 @@
 
 import abc
 import enum
-import importlib
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.class_layout import is_python_class, make_abstract, register_anew, registered_with
 from bulletin.state import identity
 from bulletin.state.landing import HERE, Landing, Reduced, refuse
 
@@ -18,8 +18,6 @@ from .functions import is_importable, is_reference, known, meet
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
 
-#: The C half of `abc`: the only door to a class's registry.
-_abc: Any = importlib.import_module("_abc")
 #: Types that no module holds under their own name.
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
 _SINGLES: dict[type, object] = {type(None): None, type(...): ..., type(NotImplemented): NotImplemented}
@@ -43,7 +41,7 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
     derived = foreign.reduce_derived(cls)
     if derived is not None:
         return derived
-    if not cls.__flags__ & _HEAP_TYPE:
+    if not is_python_class(cls):
         return refuse(cls)
     uid = meet(encoder, cls)
     if is_reference(encoder, uid):
@@ -92,9 +90,9 @@ def _is_slot(cls: type, value: object) -> bool:
 def _registered(cls: type) -> list[type]:
     if not isinstance(cls, abc.ABCMeta):
         return []
-    registry = [reference() for reference in _abc._get_dump(cls)[0]]
-    found = [other for other in registry if other is not None]
-    return sorted(found, key=lambda other: (other.__module__, other.__qualname__))  # they are kept in no order
+    return sorted(
+        registered_with(cls), key=lambda other: (other.__module__, other.__qualname__)
+    )  # they are kept in no order
 
 
 def make_class(
@@ -132,7 +130,7 @@ def make_class(
     if cls.__qualname__ != qualname:
         type.__setattr__(cls, "__qualname__", qualname)
     if isinstance(cls, abc.ABCMeta):
-        _abc._abc_init(cls)
+        make_abstract(cls)
     identity.track(uid, cls)
     landing.made(cls)
     if members:
@@ -144,7 +142,7 @@ def make_class(
 def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
     """Keep the nearest `__init_subclass__` from running a second time for a class that has been made before."""
     owner = next((cls for base in bases for cls in base.__mro__ if "__init_subclass__" in vars(cls)), object)
-    if owner is object or not owner.__flags__ & _HEAP_TYPE:
+    if owner is object or not is_python_class(owner):
         yield
         return
     hook = vars(owner)["__init_subclass__"]
@@ -153,9 +151,6 @@ def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
         yield
     finally:
         type.__setattr__(owner, "__init_subclass__", hook)
-
-
-_HEAP_TYPE = 1 << 9
 
 
 def fill_class(cls: type, state: tuple[Landing, dict[str, Any], list[dict[str, Any]], list[type]]) -> None:
@@ -174,10 +169,7 @@ def fill_class(cls: type, state: tuple[Landing, dict[str, Any], list[dict[str, A
 
 def _set_registered(cls: Any, registered: list[type]) -> None:
     if _registered(cls) != registered:
-        _abc._reset_registry(cls)
-        _abc._reset_caches(cls)
-        for other in registered:
-            abc.ABCMeta.register(cls, other)
+        register_anew(cls, registered)
 
 
 def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:

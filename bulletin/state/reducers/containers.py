@@ -1,12 +1,13 @@
 """Instances of Python's own making: their items, attributes and slots, and nothing of the user's is asked."""
 
-import copyreg
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.class_layout import is_python_all_through, is_python_class
+from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.inplace import fill_dict, fill_list, fill_set, reused, slots_held
 from bulletin.state.landing import HERE, Landing, Reduced
 
@@ -15,7 +16,6 @@ from .functions import is_importable
 if TYPE_CHECKING:
     from bulletin.state.codec import Encoder
 
-_HEAP_TYPE = 1 << 9
 _USUAL_REDUCE = tuple(kind.__reduce__ for kind in (object, set, OrderedDict, defaultdict, Counter))
 _USUAL_STATE = (None, getattr(object, "__getstate__", None))
 _NEW_ARGS = ("__getnewargs__", "__getnewargs_ex__")
@@ -30,12 +30,12 @@ def is_own_container(kind: Any) -> bool:
     """
     return (
         (issubclass(kind, list | dict | set) or _is_made_bare(kind))
-        and bool(kind.__flags__ & _HEAP_TYPE)
+        and is_python_class(kind)
         and kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ in _USUAL_REDUCE
         and getattr(kind, "__getstate__", None) in _USUAL_STATE
         and not any(hasattr(kind, name) for name in ("__setstate__", *_NEW_ARGS))
-        and (issubclass(kind, list | dict | set) or _is_all_python(kind))
+        and (issubclass(kind, list | dict | set) or is_python_all_through(kind))
     )
 
 
@@ -47,10 +47,6 @@ def _is_made_bare(kind: type) -> bool:
     required = new.__code__.co_argcount - len(new.__defaults__ or ())
     named = new.__code__.co_kwonlyargcount - len(new.__kwdefaults__ or ())
     return required > 1 or named > 0 or not is_importable(kind)
-
-
-def _is_all_python(kind: type) -> bool:
-    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
 
 
 def is_own_value(kind: Any) -> bool:
@@ -216,7 +212,7 @@ def _fill_sharing(value: Any, state: tuple[Landing, Any, str, dict[str, Any], li
 def reduce_bare(_: "Encoder", value: Any) -> Reduced:
     """As pickle has it, but made without its class being asked."""
     reduced = value.__reduce_ex__(5)
-    if not isinstance(reduced, tuple) or reduced[0] is not copyreg.__newobj__ or len(reduced[1]) != 1:  # type: ignore[attr-defined]
+    if not isinstance(reduced, tuple) or reduced[0] is not new_object or len(reduced[1]) != 1:
         return reduced
     return (make_instance, (HERE, type(value), False), *reduced[2:])
 

@@ -1,12 +1,12 @@
 """Functions of the notebook: by value, once per side, with the receiver's own namespace as their globals."""
 
 import functools
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.referrers import module_of_globals
 from bulletin.state import identity, lookups
 from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.landing import HERE, Landing, NotHere, Reduced
@@ -95,12 +95,7 @@ def _globals_of(encoder: "Encoder", function: FunctionType) -> Any:
     name = spoken.get("__name__")
     if isinstance(name, str) and getattr(sys.modules.get(name), "__dict__", None) is spoken:
         return name
-    return spoken if "__spec__" not in spoken else _module_of(spoken) or spoken
-
-
-def _module_of(spoken: dict[str, Any]) -> ModuleType | None:
-    """The module that a dict belongs to."""
-    return next((held for held in gc.get_referrers(spoken) if type(held) is ModuleType), None)
+    return spoken if "__spec__" not in spoken else module_of_globals(spoken) or spoken
 
 
 def _content(cell: CellType) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ import _thread
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
 from bulletin.state.landing import Reduced, Unpicklable
 
 if TYPE_CHECKING:
@@ -26,13 +27,9 @@ def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
 
 def reduce_rlock(encoder: "Encoder", lock: Any) -> Reduced:
     """As a lock; one that this very thread holds is held as well."""
-    if lock._is_owned():
+    if is_owned_by_this_thread(lock):
         raise Unpicklable("cannot pickle an RLock that is held")
     return reduce_lock(encoder, lock)
-
-
-#: What a thread knows its end by, since Python 3.13.
-_Handle: Any = getattr(_thread, "_ThreadHandle", None)
 
 
 def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
@@ -48,18 +45,8 @@ def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
     return make_thread_handle, (handle.is_done(),)
 
 
-def make_thread_handle(is_done: bool) -> Any:
-    """One of a thread that has not begun, or has ended."""
-    if not is_done:
-        return _Handle()
-    start: Any = vars(_thread)["start_joinable_thread"]
-    handle = start(int)  # only a thread can make one that has ended
-    handle.join()
-    return handle
-
-
 EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
     _thread.LockType: reduce_lock,
     _thread.RLock: reduce_rlock,
-    **({} if _Handle is None else {_Handle: reduce_thread_handle}),
+    **({} if ThreadHandle is None else {ThreadHandle: reduce_thread_handle}),
 }

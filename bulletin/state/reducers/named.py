@@ -3,12 +3,12 @@
 import dataclasses
 import importlib
 import logging
-import pickle
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.inplace import fill_dict
 from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
 
@@ -80,7 +80,7 @@ def by_name(value: object, name: str) -> Reduced:
     Unpicklable
         If no module that the other side can import has it under that name.
     """
-    module = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
+    module = module_holding(value, name)
     if module in {"__main__", "__mp_main__"} or find_by_name(module, name) is not value:
         raise Unpicklable(f"cannot find {name!r} in {module!r}")
     return find_by_name, (module, name)

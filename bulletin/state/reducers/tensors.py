@@ -3,12 +3,12 @@
 A tensor of a device lands in the notebook as a CPU tensor that remembers its device, and goes back there by itself.
 """
 
-import copyreg
 import importlib
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.landing import HERE, Landing, Reduced, refuse
 from bulletin.state.memory import Region
 
@@ -214,10 +214,7 @@ def is_optimizer(kind: type) -> bool:
 
 def reduce_optimizer(_: "Encoder", optimizer: Any) -> Reduced:
     """All its attributes. Its own way leaves out what schedulers and people put on it."""
-    return _new, (type(optimizer),), (HERE, dict(vars(optimizer))), None, None, fill_optimizer
-
-
-_new: Any = copyreg.__newobj__  # type: ignore[attr-defined]
+    return new_object, (type(optimizer),), (HERE, dict(vars(optimizer))), None, None, fill_optimizer
 
 
 def fill_optimizer(optimizer: Any, state: tuple[Landing, dict[str, Any]]) -> None:
@@ -253,7 +250,7 @@ def reduce_script(_: "Encoder", module: Any) -> Reduced:
 
 def reduce_module(_: "Encoder", module: Any) -> Reduced:
     """All its attributes, as of a module whose class says nothing."""
-    return _new, (type(module),), (HERE, dict(vars(module))), None, None, fill_module
+    return new_object, (type(module),), (HERE, dict(vars(module))), None, None, fill_module
 
 
 def fill_module(module: Any, state: tuple[Landing, dict[str, Any]]) -> None:
@@ -278,7 +275,7 @@ def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
     if id(loader) in encoder.lent:
         return NotImplemented
     state = {**vars(loader), "_iterator": None}
-    return _new, (type(loader),), (HERE, state), None, None, fill_module
+    return new_object, (type(loader),), (HERE, state), None, None, fill_module
 
 
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:

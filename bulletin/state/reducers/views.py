@@ -1,11 +1,11 @@
 """What looks at another object: memory views, read-only dicts, and iterators of dicts and sets."""
 
-import ctypes
-import gc
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from bulletin.cpython.raw_memory import address_of
+from bulletin.cpython.referrers import behind_proxy, class_of_attributes, dict_of_iterator, id_behind_iterator
 from bulletin.state.landing import HERE, Landing, Reduced, Unpicklable
 
 if TYPE_CHECKING:
@@ -14,27 +14,15 @@ if TYPE_CHECKING:
 
 def reduce_mapping_proxy(_: "Encoder", proxy: Any) -> Reduced:
     """What is behind it goes itself; behind `vars(cls)` is the class."""
-    (behind,) = gc.get_referents(proxy)
-    owner = _class_of(behind)
+    behind = behind_proxy(proxy)
+    owner = class_of_attributes(behind)
     return make_mapping_proxy, (HERE, behind if owner is None else owner, owner is not None)
-
-
-def _class_of(attributes: Any) -> type | None:
-    """The class whose attributes these are."""
-    if type(attributes) is not dict:
-        return None
-    owners = (getattr(held, "__objclass__", None) for held in attributes.values())
-    if "__module__" in attributes:
-        for owner in (*owners, *gc.get_referrers(attributes)):
-            if isinstance(owner, type) and gc.get_referents(vars(owner))[0] is attributes:
-                return owner
-    return None
 
 
 def make_mapping_proxy(landing: Landing, behind: Any, is_class: bool) -> Any:
     """The old one if the same is behind it, or a new one."""
     made: Any = vars(behind) if is_class else MappingProxyType(behind)
-    return _old_or(landing, made, lambda view: gc.get_referents(view)[0])
+    return _old_or(landing, made, behind_proxy)
 
 
 def _old_or(landing: Landing, made: Any, key: Callable[[Any], Any]) -> Any:
@@ -45,28 +33,6 @@ def _old_or(landing: Landing, made: Any, key: Callable[[Any], Any]) -> Any:
     if old is not None:
         landing.replaced.append((old, made))
     return made
-
-
-class _Buffer(ctypes.Structure):
-    """A `Py_buffer`: only where it begins is asked."""
-
-    _fields_ = (("start", ctypes.c_void_p), ("rest", ctypes.c_byte * 128))
-
-
-_FULL_READ_ONLY = 0x11C
-_get_buffer: Any = ctypes.pythonapi.PyObject_GetBuffer
-_get_buffer.argtypes = (ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)
-_release_buffer: Any = ctypes.pythonapi.PyBuffer_Release
-_release_buffer.argtypes = (ctypes.POINTER(_Buffer),)
-_release_buffer.restype = None
-
-
-def _start_of(view: Any) -> int:
-    buffer = _Buffer()
-    _get_buffer(view, ctypes.byref(buffer), _FULL_READ_ONLY)
-    start = int(buffer.start or 0)
-    _release_buffer(ctypes.byref(buffer))
-    return start
 
 
 def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
@@ -87,7 +53,7 @@ def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
     shape = view.shape or ()
     step = (view.strides or (view.itemsize,))[0] if len(shape) == 1 else view.itemsize
     with memoryview(view.obj) as whole:
-        return _start_of(view) - _start_of(whole), view.itemsize, view.format, tuple(shape), step
+        return address_of(view) - address_of(whole), view.itemsize, view.format, tuple(shape), step
 
 
 def make_memory_view(
@@ -138,7 +104,7 @@ _KINDS: tuple[type, ...] = tuple(type(way({})) for way in _WAYS)
 
 def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
     """Its dict and how far it is; without a dict where it has come to the end."""
-    of = next((part for part in gc.get_referents(iterator) if isinstance(part, dict)), None)
+    of = dict_of_iterator(iterator)
     left = iterator.__length_hint__()
     if of is not None and not left < len(of) + 1:
         raise Unpicklable("cannot pickle an iterator of a dict that has changed")
@@ -152,9 +118,7 @@ def make_dict_iterator(landing: Landing, of: Any, way: int, left: int) -> Any:
         next(made)
     if of is None:
         next(made, None)
-    return _old_or(
-        landing, made, lambda iterator: (iterator.__length_hint__(), *map(id, gc.get_referents(iterator)[:1]))
-    )
+    return _old_or(landing, made, lambda iterator: (iterator.__length_hint__(), *id_behind_iterator(iterator)))
 
 
 def reduce_set_iterator(_: "Encoder", iterator: Any) -> Reduced:

@@ -1,0 +1,18 @@
+"""Everything that relies on what CPython does not promise: one module for each of its parts, and nothing elsewhere.
+
+Other modules of the packages call these functions instead; `tests/unit/bulletin/test_cpython.py` holds each fact to the
+Python that runs it, and `test_cpython_alone.py` says where a new use of one would stand outside.
+
+| module | what is relied on | why it is needed | what breaks if it changes |
+| --- | --- | --- | --- |
+| `refcounts` | `sys.getrefcount` counts every holder, and nothing else | to tell values that exist for a stream alone, and instances whose `__dict__` somebody else holds | temporaries enter the object table (memory grows, aliasing is seen where none is), or `vars(x)` loses its instance |
+| `referrers` | `gc.get_referrers` and `gc.get_referents` see through frames, proxies and iterators | to replace an object wherever it is held, and to find what a read-only view looks at | what could not be changed in place keeps its old self in some places; proxies and iterators stay behind |
+| `class_layout` | bit 9 of `__flags__`, `__basicsize__`, and the C half of `abc` | to tell classes written in Python from those of C code, whose instances hold more than attributes | instances of C classes travel without what only C code knows |
+| `pickle_memo` | the C pickler's memo, its places, and the private names of `copyreg` | one number names an object on both sides: its place in the memo | the object table and the streams fall apart: every exchange fails |
+| `raw_memory` | the buffer functions of the C interface, through `ctypes` | to read and write the memory of arrays without numpy, and to place a memory view in its object | arrays and memory views do not travel |
+| `thread_hooks` | `Thread._bootstrap_inner`, `_thread._ThreadHandle` | to know whose output a thread's output is, and to send a thread that has ended | output of threads is shown below the wrong cell; threads stay behind |
+| `import_system` | tracebacks are cut at `<frozen importlib._bootstrap_external>`, `ModuleSpec._initializing`, `os.environ._data` | clean tracebacks through our own loader; not to look at a module half-way; to read the environment in microseconds | frames of ours are shown to users; a module is remembered too early; each cell is slower |
+
+Bytecode is read in `bulletin.state.lookups`, through `dis` alone. Private names of single libraries (`ctypes._Pointer`,
+the cache of `logging`) stand in the reducer of that library.
+"""  # noqa: E501  a table

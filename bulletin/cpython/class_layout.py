@@ -1,0 +1,51 @@
+"""Which classes were written in Python, what their instances hold, and the registry of an abstract base class."""
+
+import abc
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+#: `Py_TPFLAGS_HEAPTYPE`: set for every class of a `class` statement, and for few of C code.
+_HEAP_TYPE = 1 << 9
+#: What an instance keeps for each attribute, slot or list of weak references: one pointer.
+_POINTER_BYTES = 8
+#: The C half of `abc`: there is no other way to a class's registry.
+_abc: Any = importlib.import_module("_abc")
+
+
+def is_python_class(kind: type) -> bool:
+    """Whether a `class` statement made this class (or C code that makes classes in the same way)."""
+    return bool(kind.__flags__ & _HEAP_TYPE)
+
+
+def is_python_all_through(kind: type) -> bool:
+    """Whether a `class` statement made it, and all its bases but `object`."""
+    return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
+
+
+def holds_slots_only(kind: type, slot_count: int) -> bool:
+    """Whether instances are no larger than so many slots, a dict and weak references make them.
+
+    One of C code that is larger holds something that nobody here can see.
+    """
+    references = slot_count + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
+    return kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * references
+
+
+def make_abstract(cls: abc.ABCMeta) -> None:
+    """Give a class that `type.__new__` made what `ABCMeta` would have: its abstract methods and an empty registry."""
+    _abc._abc_init(cls)
+
+
+def registered_with(cls: abc.ABCMeta) -> list[type]:
+    """The classes that were registered with an abstract base class and still live, in no order."""
+    registry = [reference() for reference in _abc._get_dump(cls)[0]]
+    return [other for other in registry if other is not None]
+
+
+def register_anew(cls: abc.ABCMeta, registered: Iterable[type]) -> None:
+    """Let exactly these be registered with an abstract base class."""
+    _abc._reset_registry(cls)
+    _abc._reset_caches(cls)
+    for other in registered:
+        abc.ABCMeta.register(cls, other)

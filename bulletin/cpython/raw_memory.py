@@ -1,0 +1,39 @@
+"""Memory by its address, through the C interface of Python: views of it, and where a view begins."""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+#: `PyBUF_WRITE`, and `PyBUF_FULL_RO`.
+_WRITABLE, _FULL_READ_ONLY = 0x200, 0x11C
+
+_view: Callable[[int, int, int], memoryview] = ctypes.pythonapi.PyMemoryView_FromMemory
+_view.restype = ctypes.py_object  # type: ignore[attr-defined]
+_view.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)  # type: ignore[attr-defined]
+
+
+def view_of(address: int, size: int) -> memoryview:
+    """A writable view of so many bytes. Nothing keeps the memory alive: its owner must outlive the view."""
+    return _view(address, size, _WRITABLE)
+
+
+class _Buffer(ctypes.Structure):
+    """A `Py_buffer`, of which only the first field is read. The rest is more than any version of Python needs."""
+
+    _fields_ = (("start", ctypes.c_void_p), ("rest", ctypes.c_byte * 128))
+
+
+_get_buffer: Any = ctypes.pythonapi.PyObject_GetBuffer
+_get_buffer.argtypes = (ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int)
+_release_buffer: Any = ctypes.pythonapi.PyBuffer_Release
+_release_buffer.argtypes = (ctypes.POINTER(_Buffer),)
+_release_buffer.restype = None
+
+
+def address_of(view: Any) -> int:
+    """Where the memory of an object with the buffer interface begins. Raises BufferError where it gives none."""
+    buffer = _Buffer()
+    _get_buffer(view, ctypes.byref(buffer), _FULL_READ_ONLY)
+    start = int(buffer.start or 0)
+    _release_buffer(ctypes.byref(buffer))
+    return start

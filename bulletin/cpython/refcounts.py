@@ -1,0 +1,142 @@
+"""Reference counts: which objects a pickler's stream alone holds, and whose own dict somebody else holds too.
+
+How many references a loop holds itself (the variable, the argument of the call) differs between versions of Python, so
+it is measured when this module is imported, in loops of the same form as those that count.
+"""
+
+import sys
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+
+def _count_in_a_loop() -> int:
+    """The count, in a loop like those below, of an object that only the list of nodes holds."""
+    nodes = [object()]
+    count_of = sys.getrefcount
+    for place in range(1):
+        value = nodes[place]
+        found = count_of(value)
+    return found
+
+
+#: Of what the list of nodes and the pickler's memo hold, and nobody else: in a loop, and counted by `map`.
+HELD_BY_STREAM = _count_in_a_loop() + 1
+HELD_BY_STREAM_MAPPED = min(map(sys.getrefcount, [object()])) + 1
+#: Of an instance's own dict once the memo is cleared: the instance and the variable hold it.
+HELD_BY_INSTANCE = HELD_BY_STREAM - 1
+
+
+def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[int]) -> bool:
+    """Set to None what nobody but the stream holds, and then what only that has held.
+
+    Called while the memo of the pickler is full.
+
+    Parameters
+    ----------
+    nodes
+        The objects of the stream by their place. Changed.
+    root
+        Never taken out.
+    owners
+        Ids of objects that a region of memory holds besides.
+
+    Returns
+    -------
+    bool
+        Whether there were objects of C code among them: what only such a one held shows when it is gone, so
+        `take_out_unheld` is to be called once the memo is cleared.
+    """
+    if min(map(sys.getrefcount, nodes)) > HELD_BY_STREAM_MAPPED + bool(owners):  # mostly, and this is quick to see
+        return False
+    temporary = _take_out_temporary(nodes, root, owners)
+    return bool(temporary) and _take_out_their_parts(nodes, temporary, owners)
+
+
+def _take_out_temporary(nodes: list[object], root: object, owners: AbstractSet[int]) -> list[object]:
+    found: list[object] = []
+    count_of = sys.getrefcount
+    for place in range(len(nodes)):
+        value = nodes[place]
+        if value is not root and count_of(value) <= HELD_BY_STREAM + (id(value) in owners):
+            found.append(value)
+            nodes[place] = None
+    return found
+
+
+def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: AbstractSet[int]) -> bool:
+    """Set to None what only temporary containers hold; uses up `temporary`. True if some of them were of C code."""
+    has_opaque = False
+    places: dict[int, int] = {}
+    inside: dict[int, int] = {}
+    count_of = sys.getrefcount
+    while temporary:
+        container: Any = temporary.pop()
+        kind = type(container)
+        if kind in {list, tuple, set, frozenset}:
+            parts: Any = container
+        elif kind is dict:
+            parts = container.values()
+        else:
+            parts = getattr(container, "__dict__", None)
+            has_opaque = has_opaque or parts is None
+            parts = () if parts is None else (parts,)
+        del container
+        if parts and not places:
+            places.update((id(node), place) for place, node in enumerate(nodes) if node is not None)
+        for part in parts:
+            place = places.get(id(part))
+            if place is None or nodes[place] is None:
+                continue
+            seen = inside[id(part)] = inside.get(id(part), 0) + 1
+            if count_of(part) <= HELD_BY_STREAM + seen + (id(part) in owners):
+                nodes[place] = None
+                temporary.append(part)
+        part = parts = None
+    return has_opaque
+
+
+def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int]) -> None:
+    """Set to None what nothing but `nodes` holds, once the memo is cleared; then what only that has held."""
+    count_of = sys.getrefcount
+    has_found = True
+    while has_found:
+        has_found = False
+        for place in range(len(nodes)):
+            value = nodes[place]
+            if value is not root and value is not None and count_of(value) < HELD_BY_STREAM + (id(value) in owners):
+                nodes[place] = None
+                has_found = True
+        value = None
+
+
+def find_dict_sharers(nodes: list[object], kinds: AbstractSet[type], known: AbstractSet[int]) -> set[int]:
+    """The ids of instances whose own dict somebody else holds too, as `vars(x)`; none of those in `known`.
+
+    Sets to None the nodes that are the own dict of the instance before them: it is found through its instance. Called
+    once the memo of the pickler is cleared.
+
+    Parameters
+    ----------
+    nodes
+        The objects of the stream by their place. Changed.
+    kinds
+        The types whose instances are asked.
+    known
+        Ids of instances that are not asked.
+    """
+    found: set[int] = set()
+    count_of = sys.getrefcount
+    if not kinds or kinds.isdisjoint(map(type, nodes)):
+        return found
+    held = None
+    last = len(nodes) - 1
+    for place, value in enumerate(nodes):
+        if type(value) in kinds and id(value) not in known:
+            held = getattr(value, "__dict__", None)
+            if held is None:
+                continue
+            if place < last and nodes[place + 1] is held:  # pickle goes on with it
+                nodes[place + 1] = None
+            if count_of(held) > HELD_BY_INSTANCE:
+                found.add(id(value))
+    return found
