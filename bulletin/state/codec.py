@@ -129,7 +129,7 @@ class Encoder(pickle.Pickler):
         self.clear_memo()
         if self._has_opaque:
             take_out_unheld(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
-        lent = find_dict_sharers(nodes, self._usual, self.lent)
+        lent = find_dict_sharers(nodes, self._usual, self.lent) if self._usual else set()
         if lent:
             self.lent |= lent
             del data, nodes  # they would count as holders
