@@ -18,9 +18,9 @@ from gpu_worker import cli
 from gpu_worker.config import Pool
 from gpu_worker.console.commands import Question
 from gpu_worker.quotas import schema
-from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
-from gpu_worker.quotas.values import Word
-from gpu_worker.quotas.words import NEW_QOS, PROJECT_WORDS, QOS_WORDS
+from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
@@ -187,34 +187,34 @@ Any other name is a new class: it needs a walltime, and has these defaults.
 def quota_file() -> str:
     """What may be written in a quota file."""
     parts = ["# The quota file\n\n" + NOTE.rstrip("\n") + "\n" + QUOTA_FILE]
-    parts += _words(PROJECT_WORDS, Project(id=ProjectId("")))
+    parts += _settings_table(PROJECT_SETTINGS, Project(id=ProjectId("")))
     parts.append(QUOTA_FILE_HOURS)
-    parts += _words(CLASS_HOURS_WORDS, None)
+    parts += _settings_table(CLASS_HOURS_SETTINGS, None)
     parts.append(QUOTA_FILE_QOS)
-    parts += _words(QOS_WORDS, NEW_QOS)
+    parts += _settings_table(QOS_SETTINGS, NEW_QOS)
     parts.append(
         "\n### Those that come with Bulletin\n\n| setting |" + "".join(f" {one.name} |" for one in DEFAULT_QOS)
     )
     parts.append("\n| --- |" + " --- |" * len(DEFAULT_QOS) + "\n")
-    for word in QOS_WORDS:
-        shown = "".join(f" {word.kind.show(getattr(one, word.field))} |" for one in DEFAULT_QOS)
-        parts.append(f"| `{word.name}` |{shown}\n")
+    for setting in QOS_SETTINGS:
+        shown = "".join(f" {setting.kind.show(getattr(one, setting.field))} |" for one in DEFAULT_QOS)
+        parts.append(f"| `{setting.name}` |{shown}\n")
     return "".join(parts)
 
 
-def _words(words: Sequence[Word], model: Project | QoS | None) -> list[str]:
+def _settings_table(settings: Sequence[QuotaSetting], model: Project | QoS | None) -> list[str]:
     rows = ["| setting | value | default | example | |\n| --- | --- | --- | --- | --- |\n"]
-    for word in words:
-        must = word.is_needed or word.field == "walltime_ms"
-        default = "must be written" if must else word.kind.show(getattr(model, word.field, None))
-        cells = [f"`{word.name}`", _cell(word.kind.form), default, f"`{word.example}`", _cell(word.help)]
+    for setting in settings:
+        must = setting.is_needed or setting.field == "walltime_ms"
+        default = "must be written" if must else setting.kind.show(getattr(model, setting.field, None))
+        cells = [f"`{setting.name}`", _cell(setting.kind.form), default, f"`{setting.example}`", _cell(setting.help)]
         rows.append("| " + " | ".join(cells) + " |\n")
     return rows
 
 
 def quota_schema() -> str:
     """The quota file as JSON schema."""
-    return json.dumps(schema.schema(), indent=2) + "\n"
+    return json.dumps(schema.quota_schema(), indent=2) + "\n"
 
 
 PAGES = {

@@ -11,7 +11,7 @@ from bulletin.ids import UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, Happening, Record
 from gpu_worker.config import Settings
-from gpu_worker.quotas import Change, Quotas, difference, read_quotas
+from gpu_worker.quotas import QuotaChange, Quotas, difference, read_quotas
 from gpu_worker.scheduler import projects
 
 #: Names of what the ledger keeps of quotas as a whole; a number follows.
@@ -23,7 +23,7 @@ class NewPolicy(msgspec.Struct, frozen=True):
 
     settings: projects.SchedulerSettings
     quotas: Quotas
-    changes: tuple[Change, ...]
+    changes: tuple[QuotaChange, ...]
     by: str
 
 

@@ -8,14 +8,14 @@ import msgspec
 
 from bulletin.errors import BadConfig
 from gpu_worker.quotas import from_toml, from_yaml
-from gpu_worker.quotas.advice import check_reading
-from gpu_worker.quotas.changes import Change, changes
+from gpu_worker.quotas.cross_checks import check_reading
 from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
+from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
-__all__ = ["Change", "Finding", "Quotas", "difference", "parse_quotas", "read_quotas"]
+__all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
 
 #: A file of this size has thousands of projects.
 LIMIT_BYTES = 1_000_000
@@ -25,7 +25,7 @@ _LANGUAGES = {".toml": from_toml.parse, ".yaml": from_yaml.parse, ".yml": from_y
 
 
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
-    """What a quota file says. Without one: no projects, and the classes of service that come with Bulletin."""
+    """What a quota file says. Without a file: no projects, and the classes of service that come with Bulletin."""
 
     projects: tuple[Project, ...] = ()
     qos: tuple[QoS, ...] = DEFAULT_QOS
@@ -51,7 +51,7 @@ def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Qu
     BadConfig
         With every error, one a line, as "file:line: sentence".
     """
-    return parse_quotas(_content(str(path)), str(path), capacity_milli)
+    return parse_quotas(_read_content(str(path)), str(path), capacity_milli)
 
 
 def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
@@ -64,10 +64,10 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         parse = _LANGUAGES.get(Path(file).suffix.lower())
         if parse is None:
             raise NotReadable(None, f"The end of its name must say what it is: {', '.join(_LANGUAGES)}. Rename it.")
-        reading = read_tree(parse(_text(content)), findings)
+        reading = read_tree(parse(_decode(content)), findings)
         check_reading(reading, findings, capacity_milli)
     except NotReadable as problem:
-        findings.error(problem.line, (), problem.sentence)
+        findings.add_error(problem.line, (), problem.sentence)
     except TooManyErrors:
         pass  # the text says so
     if findings.errors:
@@ -75,16 +75,16 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
     return Quotas(projects=reading.projects, qos=reading.qos), findings.warnings
 
 
-def difference(before: Quotas, after: Quotas) -> list[Change]:
-    """What changed, each setting once: nothing where both mean the same, in whatever order they are written.
+def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:
+    """Compare two sets of quotas, each setting once: nothing where both mean the same, in whatever order they stand.
 
     `str()` of a change is a sentence for the log.
     """
-    return list(changes((before.projects, before.qos), (after.projects, after.qos)))
+    return list(compare_quotas((before.projects, before.qos), (after.projects, after.qos)))
 
 
-def _content(path: str) -> bytes:
-    """The bytes of a regular file, no more than may be read. Raises BadConfig."""
+def _read_content(path: str) -> bytes:
+    """Read a regular file, no more of it than a quota file may have. Raises BadConfig."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its writer
         with os.fdopen(handle, "rb") as file:
@@ -104,8 +104,8 @@ def _content(path: str) -> bytes:
     raise BadConfig(f"{path}: This is not a file. Name a file.")
 
 
-def _text(content: bytes) -> str:
-    """The text, without the mark that some editors put at its beginning. Raises NotReadable."""
+def _decode(content: bytes) -> str:
+    """Decode the text, without the mark that some editors put at its beginning. Raises NotReadable."""
     if len(content) > LIMIT_BYTES:
         raise NotReadable(None, f"It is larger than {LIMIT_BYTES} bytes. A quota file is smaller.")
     try:

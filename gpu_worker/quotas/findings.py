@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpu_worker.quotas.tree import Path
+from gpu_worker.quotas.tree import KeyPath
 
 #: After this many errors the rest is not looked for: most of them have one cause.
 MOST_ERRORS = 200
@@ -13,7 +13,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     line: int | None  #: counts from 1; None is the file as a whole
-    key: Path  #: as ("projects", "physics", "limit"); () where no name can be told
+    key: KeyPath  #: as ("projects", "physics", "limit"); () where no name can be told
     sentence: str
     is_warning: bool = False
 
@@ -23,24 +23,24 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TooManyErrors(Exception):
-    """There is no use in looking for more."""
+    """So many errors were found that there is no use in looking for more."""
 
 
 class Findings:
-    """What was found in one file so far."""
+    """The errors and warnings of one file, gathered while it is read."""
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._errors: list[Finding] = []
         self._warnings: list[Finding] = []
 
-    def error(self, line: int | None, key: Path, sentence: str) -> None:
+    def add_error(self, line: int | None, key: KeyPath, sentence: str) -> None:
         """Note an error. Raises TooManyErrors after the last that is worth a line."""
         self._errors.append(Finding(file=self._file, line=line, key=key, sentence=sentence))
         if len(self._errors) >= MOST_ERRORS:
             raise TooManyErrors
 
-    def warning(self, line: int | None, key: Path, sentence: str) -> None:
+    def add_warning(self, line: int | None, key: KeyPath, sentence: str) -> None:
         """Note a warning."""
         self._warnings.append(Finding(file=self._file, line=line, key=key, sentence=sentence, is_warning=True))
 
@@ -55,7 +55,7 @@ class Findings:
         return _in_order(self._warnings)
 
     def text(self) -> str:
-        """All errors, each on its line."""
+        """Return all errors, one a line, as "file:line: sentence"."""
         lines = [str(one) for one in self.errors]
         if len(lines) >= MOST_ERRORS:
             lines.append(f"{self._file}: There may be more errors. Correct these first.")

@@ -5,7 +5,16 @@ from decimal import Decimal
 
 import yaml
 
-from gpu_worker.quotas.tree import DEPTH, Entry, Leaf, Node, NotReadable, Odd, Table, show_text
+from gpu_worker.quotas.tree import (
+    DEPTH,
+    NotReadable,
+    TreeEntry,
+    TreeLeaf,
+    TreeNode,
+    TreeTable,
+    UnsupportedValue,
+    show_text,
+)
 
 _STANDARD = "tag:yaml.org,2002:"
 _YES, _NO = ("yes", "true", "on"), ("no", "false", "off")
@@ -14,8 +23,8 @@ _PART = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,9})?")
 _BEYOND = re.compile(r"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 
 
-def parse(text: str) -> Table:
-    """The tree of a YAML text with one document. A text without any is an empty table.
+def parse(text: str) -> TreeTable:
+    """Read a YAML text with one document as a tree. A text without any is an empty table.
 
     Raises
     ------
@@ -42,9 +51,9 @@ def parse(text: str) -> Table:
             None, "Lists or mappings are nested too deep. A quota file has mappings in mappings only."
         ) from None
     if root is None or _is_nothing(root):
-        return Table()
-    node = _Nodes().read(root, 0)
-    if not isinstance(node, Table):
+        return TreeTable()
+    node = _NodeReader().read(root, 0)
+    if not isinstance(node, TreeTable):
         raise NotReadable(
             root.start_mark.line + 1, "This is not a mapping. Begin with `projects:` or `qos:`, and names below it."
         )
@@ -59,63 +68,64 @@ def _not_yaml(line: int | None, problem: str) -> NotReadable:
     )
 
 
-class _Nodes:
-    """Reads nodes; one that aliases name many times is read once for each depth."""
+class _NodeReader:
+    """Reads nodes of PyYAML; one that aliases name many times is read once for each depth."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[int, int], Node] = {}
+        self._read: dict[tuple[int, int], TreeNode] = {}
 
-    def read(self, node: yaml.Node, depth: int) -> Node:
-        """The node, and those inside it."""
+    def read(self, node: yaml.Node, depth: int) -> TreeNode:
+        """Read a node with those inside it; `depth` is in how many mappings it is."""
         at = (id(node), depth)
         if at not in self._read:
-            self._read[at] = self._fresh(node, depth)
+            self._read[at] = self._read_fresh(node, depth)
         return self._read[at]
 
-    def _fresh(self, node: yaml.Node, depth: int) -> Node:
+    def _read_fresh(self, node: yaml.Node, depth: int) -> TreeNode:
         if not node.tag.startswith(_STANDARD):
-            return Odd(f"a value with the tag {show_text(node.tag)}")
+            return UnsupportedValue(f"a value with the tag {show_text(node.tag)}")
         tag = node.tag.removeprefix(_STANDARD)
         if isinstance(node, yaml.ScalarNode):
             return _scalar(tag, node.value)
         if tag == "map":
             if depth == DEPTH:
-                return Odd("a mapping")
-            return Table(tuple(self._entry(key, value, depth) for key, value in node.value))
+                return UnsupportedValue("a mapping")
+            return TreeTable(tuple(self._read_entry(key, value, depth) for key, value in node.value))
         if tag == "seq":
             texts = tuple(one.value for one in node.value if one.tag == _STANDARD + "str")
-            return Leaf(texts) if len(texts) == len(node.value) else Odd("a list")
-        return Odd(f"a value with the tag {show_text('!!' + tag)}")
+            return TreeLeaf(texts) if len(texts) == len(node.value) else UnsupportedValue("a list")
+        return UnsupportedValue(f"a value with the tag {show_text('!!' + tag)}")
 
-    def _entry(self, key: yaml.Node, value: yaml.Node, depth: int) -> Entry:
+    def _read_entry(self, key: yaml.Node, value: yaml.Node, depth: int) -> TreeEntry:
         line = key.start_mark.line + 1
         if key.tag == _STANDARD + "merge":
             raise NotReadable(line, 'A quota file has no merge keys ("<<"). Write the settings out.')
         if not isinstance(key, yaml.ScalarNode) or not key.tag.startswith(_STANDARD):
             raise NotReadable(line, "This key is not a name. Write text before the colon.")
-        return Entry(key.value, line, self.read(value, depth + 1))
+        return TreeEntry(key.value, line, self.read(value, depth + 1))
 
 
 def _is_nothing(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and bool(node.tag == _STANDARD + "null")
 
 
-def _scalar(tag: str, text: str) -> Node:
+def _scalar(tag: str, text: str) -> TreeNode:
+    """Read one value; numbers only as people write them, since YAML has others that nobody means."""
     match tag:
         case "str":
-            return Leaf(text)
+            return TreeLeaf(text)
         case "null":
-            return Leaf(None)
+            return TreeLeaf(None)
         case "bool" if text.lower() in _YES + _NO:
-            return Leaf(text.lower() in _YES)
+            return TreeLeaf(text.lower() in _YES)
         case "int" if _WHOLE.fullmatch(text):
-            return Leaf(Decimal(text))
+            return TreeLeaf(Decimal(text))
         case "float" if _PART.fullmatch(text):
-            return Leaf(Decimal(text))
+            return TreeLeaf(Decimal(text))
         case "float" if _BEYOND.fullmatch(text):
-            return Leaf(Decimal(text.replace(".", "")))
+            return TreeLeaf(Decimal(text.replace(".", "")))
         case "int" | "float":  # 010 is eight in YAML, and 1:30 is ninety: nobody means that
-            return Odd(f"{show_text(text)}, which YAML takes for another number")
+            return UnsupportedValue(f"{show_text(text)}, which YAML takes for another number")
         case "timestamp":
-            return Odd("a date or a time of day")
-    return Odd(f"a value with the tag {show_text('!!' + tag)}")
+            return UnsupportedValue("a date or a time of day")
+    return UnsupportedValue(f"a value with the tag {show_text('!!' + tag)}")

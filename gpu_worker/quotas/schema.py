@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
-from gpu_worker.quotas.values import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, Word
-from gpu_worker.quotas.words import PROJECT_WORDS, QOS_WORDS
+from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting
 from gpu_worker.scheduler.projects import DEFAULT_QOS
 
 
-def schema() -> dict[str, Any]:
-    """What one file may say, word by word. What words come to together, only the reader checks."""
+def quota_schema() -> dict[str, Any]:
+    """Build the schema of one file, setting by setting. What settings come to together, only the reader checks."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Quotas of a Bulletin pool",
@@ -32,9 +32,9 @@ def schema() -> dict[str, Any]:
             },
         },
         "$defs": {
-            "project": _settings(PROJECT_WORDS),
-            "class_hours": {**_settings(CLASS_HOURS_WORDS), "type": "object"},
-            "qos": _settings(QOS_WORDS),
+            "project": _settings(PROJECT_SETTINGS),
+            "class_hours": {**_settings(CLASS_HOURS_SETTINGS), "type": "object"},
+            "qos": _settings(QOS_SETTINGS),
         },
     }
 
@@ -43,11 +43,11 @@ def _name(longest: int) -> dict[str, Any]:
     return {"minLength": 1, "maxLength": longest}
 
 
-def _settings(words: Sequence[Word]) -> dict[str, Any]:
+def _settings(settings: Sequence[QuotaSetting]) -> dict[str, Any]:
     form = {
         "type": ["object", "null"],
         "additionalProperties": False,
-        "properties": {word.name: {"description": word.help} | word.kind.schema() for word in words},
+        "properties": {one.name: {"description": one.help} | one.kind.schema() for one in settings},
     }
-    needed = [word.name for word in words if word.is_needed]
+    needed = [one.name for one in settings if one.is_needed]
     return {**form, "required": needed} if needed else form

@@ -11,37 +11,37 @@ _SHOWN = 40
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 #: A value as it is written, numbers exactly, and a list of texts; None is a name with nothing behind it.
 Scalar = str | bool | Decimal | tuple[str, ...] | None
-#: A name after the names of the tables that it is in.
-Path = tuple[str, ...]
+#: A name after the names of the tables that it is in: ("projects", "physics", "limit").
+KeyPath = tuple[str, ...]
 
 
-class Leaf(msgspec.Struct, frozen=True):
-    """One value."""
+class TreeLeaf(msgspec.Struct, frozen=True):
+    """One value, as the file has it."""
 
     value: Scalar
 
 
-class Odd(msgspec.Struct, frozen=True):
-    """Something that no setting is, in words: "a list" of something else than texts."""
+class UnsupportedValue(msgspec.Struct, frozen=True):
+    """A value of a kind that no setting has, in words for people: "a list" of something else than texts."""
 
     what: str
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TreeEntry(msgspec.Struct, frozen=True):
     """A name and what is behind it. Lines count from 1."""
 
     name: str
     line: int
-    node: "Node"
+    node: "TreeNode"
 
 
-class Table(msgspec.Struct, frozen=True):
+class TreeTable(msgspec.Struct, frozen=True):
     """Names in the order of the file. A name may be there twice where the language lets it."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TreeEntry, ...] = ()
 
 
-Node = Leaf | Odd | Table
+TreeNode = TreeLeaf | UnsupportedValue | TreeTable
 
 
 class NotReadable(Exception):
@@ -52,24 +52,24 @@ class NotReadable(Exception):
         self.line, self.sentence = line, sentence
 
 
-def show_node(node: Node) -> str:
+def show_node(node: TreeNode) -> str:
     """A value as a sentence may quote it: short, and printable whatever is in it."""
     match node:
-        case Odd(what):
+        case UnsupportedValue(what):
             return what
-        case Table():
+        case TreeTable():
             return "a table"
-        case Leaf(None):
+        case TreeLeaf(None):
             return "empty"
-        case Leaf(tuple()):
+        case TreeLeaf(tuple()):
             return "a list"
-        case Leaf(bool() as value):
+        case TreeLeaf(bool() as value):
             return str(value).lower()
-        case Leaf(value):
+        case TreeLeaf(value):
             return show_text(value) if isinstance(value, str) else _cut(str(value))
 
 
-def show_path(path: Path) -> str:
+def show_path(path: KeyPath) -> str:
     """A name with the tables that it is in: "projects.physics.limit"."""
     return ".".join(part if _BARE.fullmatch(part) else show_text(part) for part in path)
 

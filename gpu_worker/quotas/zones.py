@@ -14,8 +14,8 @@ _SECOND = timedelta(seconds=1)
 
 
 @cache
-def zone(name: str) -> Zone | None:
-    """The time zone of this name; None if there is none.
+def find_zone(name: str) -> Zone | None:
+    """Look a time zone up by its name; None if there is none.
 
     It is what the tz database of this computer says, and the same for as long as the process runs.
     """
@@ -41,13 +41,13 @@ def zone(name: str) -> Zone | None:
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """All names that there are, for who has mistyped one."""
+def zone_names() -> tuple[str, ...]:
+    """Return all names that there are, sorted: for who has mistyped one."""
     return tuple(sorted(available_timezones()))
 
 
 def _ahead(info: ZoneInfo, at: datetime) -> int:
-    """How far clocks are ahead of UTC, in milliseconds."""
+    """Return how far clocks are ahead of UTC at a time, in milliseconds."""
     ahead = at.astimezone(info).utcoffset()
     assert ahead is not None, "its time zone is known"
     return int(ahead / timedelta(milliseconds=1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from bulletin.ids import ProjectId
-from gpu_worker.quotas.zones import zone
+from gpu_worker.quotas.zones import find_zone
 from gpu_worker.scheduler.class_hours import (
     ClassHours,
     guaranteed_at,
@@ -161,4 +161,4 @@ def test_the_table_of_a_place_is_what_the_tz_database_has(name: str) -> None:
     "name", ["", "Mars", "../etc/passwd", "Europe", "Europe/Berlin ", "tzdata.zi", "/UTC", "x" * 99]
 )
 def test_what_is_no_place_is_no_zone(name: str) -> None:
-    assert zone(name) is None
+    assert find_zone(name) is None

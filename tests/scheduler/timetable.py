@@ -2,14 +2,14 @@
 
 from datetime import date
 
-from gpu_worker.quotas.zones import zone
+from gpu_worker.quotas.zones import find_zone
 from gpu_worker.scheduler.class_hours import ClassHours, Zone
 
 EPOCH = date(1970, 1, 1)
 
 
 def place(name: str) -> Zone:
-    found = zone(name)
+    found = find_zone(name)
     assert found is not None
     return found
 

@@ -20,14 +20,23 @@ from hypothesis import example, given, settings, strategies as st
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId
-from gpu_worker.quotas import LIMIT_BYTES, Change, Finding, Quotas, difference, from_toml, parse_quotas, read_quotas
+from gpu_worker.quotas import (
+    LIMIT_BYTES,
+    Finding,
+    QuotaChange,
+    Quotas,
+    difference,
+    from_toml,
+    parse_quotas,
+    read_quotas,
+)
+from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.findings import MOST_ERRORS
-from gpu_worker.quotas.hours_words import CLASS_HOURS_WORDS
-from gpu_worker.quotas.schema import schema
-from gpu_worker.quotas.tree import DEPTH, Leaf, Table
-from gpu_worker.quotas.values import Duration, Factor, GpuHours, Gpus, Unfit, Word
-from gpu_worker.quotas.words import PROJECT_WORDS, QOS_WORDS, read_word
-from gpu_worker.quotas.zones import zone
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, read_setting
+from gpu_worker.quotas.schema import quota_schema
+from gpu_worker.quotas.tree import DEPTH, TreeLeaf, TreeTable
+from gpu_worker.quotas.value_kinds import Duration, Factor, GpuAmount, GpuHours, QuotaSetting, UnfitValue
+from gpu_worker.quotas.zones import find_zone
 from gpu_worker.scheduler.class_hours import ClassHours, Zone
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS
 
@@ -129,8 +138,8 @@ def test_an_alias_stands_for_what_it_names() -> None:
 
 
 def test_every_field_of_the_model_has_its_word() -> None:
-    assert {word.field for word in PROJECT_WORDS} == set(Project.__struct_fields__) - {"id"}
-    assert {word.field for word in QOS_WORDS} == set(QoS.__struct_fields__) - {"name"}
+    assert {word.field for word in PROJECT_SETTINGS} == set(Project.__struct_fields__) - {"id"}
+    assert {word.field for word in QOS_SETTINGS} == set(QoS.__struct_fields__) - {"name"}
 
 
 LECTURE = """
@@ -151,7 +160,7 @@ def test_class_hours_are_tables_by_name() -> None:
         from_minute=600,
         until_minute=720,
         guaranteed_milli=8000,
-        zone=zone("Europe/Berlin") or Zone(""),
+        zone=find_zone("Europe/Berlin") or Zone(""),
         first_day=(date(2026, 10, 12) - date(1970, 1, 1)).days,
         last_day=(date(2027, 2, 5) - date(1970, 1, 1)).days,
     )
@@ -564,7 +573,9 @@ _VALUES = st.recursive(
     max_leaves=4,
 )
 _NEARLY = st.dictionaries(
-    st.sampled_from([word.name for word in (*PROJECT_WORDS, *QOS_WORDS)]) | st.text(max_size=4), _VALUES, max_size=4
+    st.sampled_from([word.name for word in (*PROJECT_SETTINGS, *QOS_SETTINGS)]) | st.text(max_size=4),
+    _VALUES,
+    max_size=4,
 )
 
 
@@ -616,12 +627,12 @@ def test_every_name_in_toml_has_its_line(data: st.DataObject) -> None:
     text = "\n".join(write_toml(data.draw, (f"k{number:04}" for number in range(10_000)), [], 0))
     parsed = tomllib.loads(text)
 
-    def compare(table: Table, values: dict[str, Any], depth: int) -> None:
+    def compare(table: TreeTable, values: dict[str, Any], depth: int) -> None:
         assert [one.name for one in table.entries] == list(values)
         for one in table.entries:
             if one.name.startswith("k"):
                 assert one.line == text[: text.index(one.name[:5])].count("\n") + 1
-            if isinstance(one.node, Table):
+            if isinstance(one.node, TreeTable):
                 compare(one.node, values[one.name], depth + 1)
             else:
                 assert depth == DEPTH or not isinstance(values[one.name], dict)
@@ -632,18 +643,18 @@ def test_every_name_in_toml_has_its_line(data: st.DataObject) -> None:
 # --- the same form for editors, pages and the log -------------------------------------------------------------------
 
 
-def accepts(word: Word, value: str | float | bool | tuple[str, ...] | None) -> bool:
+def accepts(word: QuotaSetting, value: str | float | bool | tuple[str, ...] | None) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     try:
-        read_word(word, Leaf(Decimal(str(value)) if number else value))  # type: ignore[arg-type]
-    except Unfit:
+        read_setting(word, TreeLeaf(Decimal(str(value)) if number else value))  # type: ignore[arg-type]
+    except UnfitValue:
         return False
     return True
 
 
 @pytest.mark.parametrize("table", ["projects", "qos"])
 def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
-    form = schema()
+    form = quota_schema()
     check = jsonschema.Draft202012Validator(form)
     check.check_schema(form)
     values = [
@@ -651,7 +662,7 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
         "30 min", "30min", "30 MIN", "1.5 h", "30", "-30 min", "30 minutes", "200 GPU-hours per week", "pause", "kill",
         "1 gpu hour per day", "0.5 GPU-hours per Month", "5 GPU-hours per year", "0.0005 GPU-hours per day", "5 GPU-h",
     ]  # fmt: skip
-    for word in PROJECT_WORDS if table == "projects" else QOS_WORDS:
+    for word in PROJECT_SETTINGS if table == "projects" else QOS_SETTINGS:
         if word.name == "class_hours":  # a table: see below
             continue
         assert any(accepts(word, value) for value in values)
@@ -663,7 +674,7 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
 @pytest.mark.parametrize("name", ["quotas.toml", "quotas.yaml"])
 def test_the_examples_fit_the_schema(name: str) -> None:
     text = (HERE / "examples" / name).read_text()
-    jsonschema.validate(tomllib.loads(text) if name.endswith("toml") else yaml.safe_load(text), schema())
+    jsonschema.validate(tomllib.loads(text) if name.endswith("toml") else yaml.safe_load(text), quota_schema())
 
 
 @pytest.mark.parametrize(
@@ -679,15 +690,15 @@ def test_the_examples_fit_the_schema(name: str) -> None:
     ],
 )
 def test_the_schema_refuses_what_no_file_may_say(values: dict[str, Any]) -> None:
-    assert not jsonschema.Draft202012Validator(schema()).is_valid(values)
+    assert not jsonschema.Draft202012Validator(quota_schema()).is_valid(values)
     with pytest.raises(BadConfig):
         parse_quotas(json.dumps(values).encode(), "q.yaml")
 
 
-@pytest.mark.parametrize("word", CLASS_HOURS_WORDS, ids=lambda one: one.name)
-def test_the_schema_takes_the_class_hours_that_the_reader_takes(word: Word) -> None:
-    check = jsonschema.Draft202012Validator(schema())
-    written = {one.name: tomllib.loads(f"x = {one.example}")["x"] for one in CLASS_HOURS_WORDS}
+@pytest.mark.parametrize("word", CLASS_HOURS_SETTINGS, ids=lambda one: one.name)
+def test_the_schema_takes_the_class_hours_that_the_reader_takes(word: QuotaSetting) -> None:
+    check = jsonschema.Draft202012Validator(quota_schema())
+    written = {one.name: tomllib.loads(f"x = {one.example}")["x"] for one in CLASS_HOURS_SETTINGS}
     values = [
         1, -1, True, None, "", "9:00", "10:30", "23:59", "24:00", "25:00", "Mon", ["Mon"], ["Mon", "Tue"], [],
         ["Monday"], ["Mon", "Mon"], "UTC", "2026-10-12", "12.10.2026",
@@ -701,15 +712,15 @@ def test_the_schema_takes_the_class_hours_that_the_reader_takes(word: Word) -> N
 
 
 def test_the_example_of_class_hours_is_that_of_each_word() -> None:
-    text = "[projects.x.class_hours.y]\n" + "\n".join(f"{one.name} = {one.example}" for one in CLASS_HOURS_WORDS)
+    text = "[projects.x.class_hours.y]\n" + "\n".join(f"{one.name} = {one.example}" for one in CLASS_HOURS_SETTINGS)
     assert difference(Quotas(), toml(text)[0])[0].after == (
         "class_hours 'y' Mon, Wed 10:00-12:00 Europe/Berlin from 2026-10-12 to 2027-02-05, 8 GPUs"
     )
 
 
 def test_the_example_of_each_word_can_be_written() -> None:
-    values = [word for word in PROJECT_WORDS if word.name != "class_hours"]
-    for table, words in (("projects", values), ("qos", QOS_WORDS)):
+    values = [word for word in PROJECT_SETTINGS if word.name != "class_hours"]
+    for table, words in (("projects", values), ("qos", QOS_SETTINGS)):
         text = f"[{table}.x]\n" + "\n".join(f"{word.name} = {word.example}" for word in words) + "\n[projects.science]"
         quotas, _ = toml(text)
         for word in words:
@@ -728,7 +739,9 @@ def test_a_change_says_what_it_was_and_what_it_is() -> None:
         "[qos.long]\nrunning_per_user = 'unlimited'\nwalltime = '150 min'\n[qos.night]\nwalltime = '1 d'"
     )
     changes = difference(before, after)
-    assert changes[0] == Change(what="project", name="physics", field="guaranteed", before="4 GPUs", after="6 GPUs")
+    assert changes[0] == QuotaChange(
+        what="project", name="physics", field="guaranteed", before="4 GPUs", after="6 GPUs"
+    )
     assert [str(one) for one in changes] == [
         "guaranteed of project 'physics': 4 GPUs -> 6 GPUs",
         "budget of project 'physics': unlimited -> 1.5 GPU-hours per day",
@@ -751,7 +764,7 @@ def test_the_order_of_a_file_is_no_change() -> None:
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 @QUICK
 def test_two_values_never_look_alike_in_a_change(one: int, other: int) -> None:
-    for kind in (Gpus(), Duration(0, 10**12), Factor()):
+    for kind in (GpuAmount(), Duration(0, 10**12), Factor()):
         assert (kind.show(one) == kind.show(other)) == (one == other)
     assert (GpuHours().show(Budget(one, "day")) == GpuHours().show(Budget(other, "day"))) == (one == other)
 

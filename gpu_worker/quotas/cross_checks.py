@@ -1,12 +1,12 @@
-"""What projects and classes of service come to together: errors of the tree, and settings that do nothing."""
+"""What only projects and classes of service together show: errors of the tree, and settings that do nothing."""
 
 from collections.abc import Iterator, Sequence
 
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
-from gpu_worker.quotas.tree import Path
-from gpu_worker.quotas.words import PROJECT_WORDS
+from gpu_worker.quotas.tree import KeyPath
 from gpu_worker.scheduler.projects import (
     Preemption,
     Project,
@@ -19,11 +19,11 @@ from gpu_worker.scheduler.projects import (
 
 #: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
 MOST_LEVELS = 16
-_WORD_OF = {word.field: word.name for word in PROJECT_WORDS}
+_NAME_OF_FIELD = {setting.field: setting.name for setting in PROJECT_SETTINGS}
 
 
 def check_reading(reading: Reading, findings: Findings, capacity_milli: int | None) -> None:
-    """Note what the scheduler says of the projects, and, where all is right, what has no effect.
+    """Note as errors what the scheduler says of the projects, and as warnings, where all is right, what has no effect.
 
     Raises
     ------
@@ -33,25 +33,28 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
     lines = reading.lines
     too_deep = _too_deep(reading.projects)
     for path, sentence in too_deep:
-        findings.error(line_of(lines, path), path, sentence)
+        findings.add_error(line_of(lines, path), path, sentence)
     if too_deep:
         return  # who is next is found by functions that call each other once a level
     for problem in check_projects(reading.projects, capacity_milli):
         field, _, inside = problem.field.partition(".")
-        path = ("projects", problem.project, _WORD_OF.get(field, field), *([inside] if inside else []))
+        path = ("projects", problem.project, _NAME_OF_FIELD.get(field, field), *([inside] if inside else []))
         if problem.is_warning:
-            findings.warning(line_of(lines, path), path, problem.sentence)
+            findings.add_warning(line_of(lines, path), path, problem.sentence)
         else:  # of what was read: the rest is at its default, of which nothing is said
-            findings.error(line_of(lines, path), path, problem.sentence)
+            findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
         for path, sentence in [*_idle_projects(reading.projects), *_idle_qos(reading.qos)]:
-            findings.warning(line_of(lines, path), path, sentence)
+            findings.add_warning(line_of(lines, path), path, sentence)
 
 
-def _too_deep(projects: Sequence[Project]) -> list[tuple[Path, str]]:
-    """The first on each way down that is nested too deep. Missing parents and small circles are told elsewhere."""
+def _too_deep(projects: Sequence[Project]) -> list[tuple[KeyPath, str]]:
+    """Find the first project on each way down that is nested too deep, with the sentence for it.
+
+    Missing parents and small circles are told elsewhere.
+    """
     parents = {one.id: one.parent for one in projects}
-    found: list[tuple[Path, str]] = []
+    found: list[tuple[KeyPath, str]] = []
     endless: ProjectId | None = None
     for one in projects:
         way, at = [one.id], one.parent
@@ -69,8 +72,8 @@ def _too_deep(projects: Sequence[Project]) -> list[tuple[Path, str]]:
     return found
 
 
-def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[Path, str]]:
-    """Projects and settings that change nothing."""
+def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[KeyPath, str]]:
+    """Find projects and settings of projects that change nothing, with the sentence for each."""
     usual, inside = guarantees(projects), guarantees(projects, most_in_force(0))  # in any class hours at all
     by_id = {one.id: one for one in projects}
     parents = {one.parent for one in projects}
@@ -96,7 +99,8 @@ def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[Path, str]]:
         yield from _idle_limits(one, by_id)
 
 
-def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tuple[Path, str]]:
+def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tuple[KeyPath, str]]:
+    """Find limits of a project that a lower limit above it makes useless, with the sentence for each."""
     if one.limit_milli is None:
         return
     limit = show_gpus(one.limit_milli)
@@ -118,8 +122,8 @@ def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tupl
             return
 
 
-def _idle_qos(classes: Sequence[QoS]) -> Iterator[tuple[Path, str]]:
-    """Classes of service whose cells keep what they have borrowed."""
+def _idle_qos(classes: Sequence[QoS]) -> Iterator[tuple[KeyPath, str]]:
+    """Find classes of service whose cells keep what they have borrowed, with the sentence for each."""
     for one in classes:
         if one.must_be_in_quota:
             continue

@@ -26,85 +26,85 @@ _BUDGET = re.compile(rf"\s*([0-9]{{1,10}}{_THREE_PLACES}) GPU[- ]hours? per (day
 _UNITS = (("d", DAY_MS), ("h", _HOUR_MS), ("min", 60_000), ("s", 1000), ("ms", 1))
 
 
-class Unfit(Exception):
-    """A value that a word cannot have. The message is the remedy, as a sentence."""
+class UnfitValue(Exception):
+    """A value that a setting cannot have. The message is the remedy, as a sentence."""
 
 
-class Kind(Protocol):
-    """The values that a word may have."""
+class ValueKind(Protocol):
+    """The values that a setting may have: how they are read, shown, and told to an editor."""
 
     @property
     def form(self) -> str:
-        """What to write, for the page: "GPUs, from 0"."""
+        """Say what to write, for the reference page: "GPUs, from 0"."""
 
     def read(self, value: Scalar) -> Any:
-        """What the scheduler's model has for it. Raises Unfit."""
+        """Turn what the file says into what the scheduler's model has for it. Raises UnfitValue."""
 
     def schema(self) -> dict[str, Any]:
-        """The same as JSON schema."""
+        """Describe the same values as JSON schema."""
 
     def show(self, value: Any) -> str:
-        """A value of the scheduler's model, as people read it. Two values never look alike."""
+        """Write a value of the scheduler's model as people read it. Two values never look alike."""
 
 
-class Gpus(msgspec.Struct, frozen=True):
-    """An amount of GPUs, to the thousandth."""
+class GpuAmount(msgspec.Struct, frozen=True):
+    """An amount of GPUs, to the thousandth: "4", "1.5", or "unlimited" where that is allowed."""
 
     may_be_unlimited: bool = False
 
     @property
     def form(self) -> str:
-        """What to write."""
+        """Say what to write, for the reference page."""
         return "GPUs, from 0" + _or_unlimited(self.may_be_unlimited)
 
     def read(self, value: Scalar) -> int | None:
-        """Thousandths of a GPU; None is no limit."""
+        """Return thousandths of a GPU; None is no limit. Raises UnfitValue."""
         if value == UNLIMITED and self.may_be_unlimited:
             return None
         milli = _scaled(value, GPU_MILLI, 0, _MOST_GPUS)
         if milli is None:
             either = f', or "{UNLIMITED}"' if self.may_be_unlimited else ""
-            raise Unfit(f"Write a number of GPUs from 0 on with at most three decimals, as in 4 or 1.5{either}.")
+            raise UnfitValue(f"Write a number of GPUs from 0 on with at most three decimals, as in 4 or 1.5{either}.")
         return milli
 
     def schema(self) -> dict[str, Any]:
-        """A number, or the word."""
+        """Allow a number, or the word for no limit."""
         return _schema_or_unlimited({"type": "number", "minimum": 0, "maximum": _MOST_GPUS}, self.may_be_unlimited)
 
     def show(self, value: Any) -> str:
-        """As in "1.5 GPUs"."""
+        """Write thousandths of a GPU as in "1.5 GPUs"."""
         return UNLIMITED if value is None else show_gpus(value)
 
 
-class Whole(msgspec.Struct, frozen=True):
-    """A whole number."""
+class WholeNumber(msgspec.Struct, frozen=True):
+    """A whole number from `least` on, or "unlimited" where that is allowed."""
 
     least: int
     may_be_unlimited: bool = False
 
     @property
     def form(self) -> str:
-        """What to write."""
+        """Say what to write, for the reference page."""
         start = f"whole number, from {self.least}" if self.least >= 0 else "whole number, also below 0"
         return start + _or_unlimited(self.may_be_unlimited)
 
     def read(self, value: Scalar) -> int | None:
-        """The number; None is no limit."""
+        """Return the number; None is no limit. Raises UnfitValue."""
         if value == UNLIMITED and self.may_be_unlimited:
             return None
         number = _scaled(value, 1, self.least, MOST_WHOLE)
         if number is None:
             either = f', or "{UNLIMITED}"' if self.may_be_unlimited else ""
-            raise Unfit(f"Write a whole number from {self.least} to {MOST_WHOLE}{either}.")
+            raise UnfitValue(f"Write a whole number from {self.least} to {MOST_WHOLE}{either}.")
         return number
 
     def schema(self) -> dict[str, Any]:
-        """A whole number, or the word."""
+        """Allow a whole number, or the word for no limit."""
         form = {"type": "integer", "minimum": self.least, "maximum": MOST_WHOLE}
         return _schema_or_unlimited(form, self.may_be_unlimited)
 
     def show(self, value: Any) -> str:
-        """The digits."""
+        """Write the digits."""
         return UNLIMITED if value is None else str(value)
 
 
@@ -115,18 +115,18 @@ class Factor(msgspec.Struct, frozen=True):
     form: str = "number, from 0 to 100"
 
     def read(self, value: Scalar) -> int:
-        """Percent."""
+        """Return whole percent. Raises UnfitValue."""
         percent = _scaled(value, 100, 0, self.most)
         if percent is None:
-            raise Unfit(f"Write a number from 0 to {self.most} with at most two decimals, as in 0.5.")
+            raise UnfitValue(f"Write a number from 0 to {self.most} with at most two decimals, as in 0.5.")
         return percent
 
     def schema(self) -> dict[str, Any]:
-        """A number."""
+        """Allow a number."""
         return {"type": "number", "minimum": 0, "maximum": self.most}
 
     def show(self, value: Any) -> str:
-        """As it is written."""
+        """Write percent as the file does, as a factor."""
         return _plain(Decimal(value) / 100)
 
 
@@ -138,99 +138,101 @@ class Duration(msgspec.Struct, frozen=True):
 
     @property
     def form(self) -> str:
-        """What to write."""
+        """Say what to write, for the reference page."""
         return f'number and unit (ms, s, min, h, d), from "{self.show(self.least_ms)}" to "{self.show(self.most_ms)}"'
 
     def read(self, value: Scalar) -> int:
-        """Milliseconds."""
+        """Return milliseconds. Raises UnfitValue."""
         if isinstance(value, str) and _DURATION.fullmatch(value):
             duration_ms = parse_duration_ms(value)
             if self.least_ms <= duration_ms <= self.most_ms:
                 return duration_ms
-        raise Unfit(
+        raise UnfitValue(
             'Write a number and a unit in quotes, as in "30 min"; '
             f"units are ms, s, min, h, d, and it goes from {self.show(self.least_ms)} to {self.show(self.most_ms)}."
         )
 
     def schema(self) -> dict[str, Any]:
-        """A text of this form; its size is checked by the reader."""
+        """Allow a text of this form; its size is checked by the reader."""
         return {"type": "string", "pattern": r"^\s*[0-9]{1,12}(\.[0-9]{1,6})?\s*([mM]?[sS]|[mM][iI][nN]|[hH]|[dD])\s*$"}
 
     def show(self, value: Any) -> str:
-        """Exact, in the largest unit that divides it."""
-        unit, size = next((unit, size) for unit, size in _UNITS if value % size == 0 and (value or unit == "s"))
+        """Write milliseconds exactly, in the largest unit that divides them; 0 is "0 s"."""
+        if value == 0:
+            return "0 s"
+        unit, size = next((unit, size) for unit, size in _UNITS if value % size == 0)
         return f"{value // size} {unit}"
 
 
 class YesNo(msgspec.Struct, frozen=True):
-    """True or false."""
+    """true or false, without quotes."""
 
     form: str = "true or false"
 
     def read(self, value: Scalar) -> bool:
-        """The same."""
+        """Return the truth value. Raises UnfitValue."""
         if not isinstance(value, bool):
-            raise Unfit("Write true or false, without quotes.")
+            raise UnfitValue("Write true or false, without quotes.")
         return value
 
     def schema(self) -> dict[str, Any]:
-        """The same."""
+        """Allow true and false."""
         return {"type": "boolean"}
 
     def show(self, value: Any) -> str:
-        """As it is written."""
+        """Write it as the file does."""
         return str(value).lower()
 
 
-class AfterReclaim(msgspec.Struct, frozen=True):
+class PreemptionMode(msgspec.Struct, frozen=True):
     """What happens to a borrowed cell whose GPU is wanted back."""
 
     @property
     def form(self) -> str:
-        """What to write."""
+        """Say what to write, for the reference page."""
         return ", ".join(f'"{one.value}"' for one in Preemption)
 
     def read(self, value: Scalar) -> Preemption:
-        """The scheduler's word."""
+        """Return the scheduler's mode. Raises UnfitValue."""
         for one in Preemption:
             if one.value == value:
                 return one
-        raise Unfit(f"Write one of {self.form}.")
+        raise UnfitValue(f"Write one of {self.form}.")
 
     def schema(self) -> dict[str, Any]:
-        """The words."""
+        """Allow the modes."""
         return {"enum": [one.value for one in Preemption]}
 
     def show(self, value: Any) -> str:
-        """As it is written."""
+        """Write it as the file does."""
         return str(cast("Preemption", value).value)
 
 
 class GpuHours(msgspec.Struct, frozen=True):
-    """How much GPU time a period has."""
+    """A budget: how much GPU time a period has."""
 
     form: str = f'"N GPU-hours per day" (week, month), or "{UNLIMITED}"'
 
     def read(self, value: Scalar) -> Budget | None:
-        """The scheduler's budget; None is none."""
+        """Return the scheduler's budget; None is no budget. Raises UnfitValue."""
         if value == UNLIMITED:
             return None
         match = _BUDGET.fullmatch(value) if isinstance(value, str) else None
         if match is None or Decimal(match[1]) > _MOST_HOURS:
-            raise Unfit(
+            raise UnfitValue(
                 'Write it as in "200 GPU-hours per week"; the period is day, week or month, and the hours go '
                 f'from 0 to {_MOST_HOURS} with at most three decimals. "{UNLIMITED}" is no budget.'
             )
         return Budget(int(Decimal(match[1]) * _HOUR_MS), cast("Any", match[2].lower()))
 
     def schema(self) -> dict[str, Any]:
-        """A text of this form."""
+        """Allow a text of this form, or the word for no budget."""
         hours = r"^\s*[0-9]{1,10}(\.[0-9]{1,3})? [gG][pP][uU][- ][hH][oO][uU][rR][sS]? [pP][eE][rR] "
         period = "(" + "|".join("".join(f"[{c}{c.upper()}]" for c in word) for word in ("day", "week", "month")) + ")"
         return _schema_or_unlimited({"type": "string", "pattern": hours + period + r"\s*$"}, may_be=True)
 
     def show(self, value: Any) -> str:
-        """As it is written."""
+        """Write it as the file does."""
         if value is None:
             return UNLIMITED
         budget = cast("Budget", value)
@@ -243,36 +245,33 @@ class ProjectName(msgspec.Struct, frozen=True):
     form: str = "name of a project in this file"
 
     def read(self, value: Scalar) -> ProjectId:
-        """The name, which may be of a project that is not there: what it is told of all projects together."""
-        problem = "" if isinstance(value, str) else "no text"
-        if isinstance(value, str):
-            problem = name_problem(value, PROJECT_NAME_LENGTH)
-        if problem:
-            raise Unfit("Write the name of another project of this file, in quotes.")
-        return ProjectId(cast("str", value))
+        """Return the name. Whether there is such a project is checked of all projects together. Raises UnfitValue."""
+        if not isinstance(value, str) or name_problem(value, PROJECT_NAME_LENGTH):
+            raise UnfitValue("Write the name of another project of this file, in quotes.")
+        return ProjectId(value)
 
     def schema(self) -> dict[str, Any]:
-        """A text."""
+        """Allow a text that can be a name."""
         return {"type": "string", "minLength": 1, "maxLength": PROJECT_NAME_LENGTH}
 
     def show(self, value: Any) -> str:
-        """In quotes; "none" without is no parent."""
+        """Quote the name; "none" without quotes is no parent."""
         return "none" if value is None else repr(value)
 
 
-class Word(msgspec.Struct, frozen=True):
-    """One setting: the word in the file, the field of the scheduler's model, what it may be, and what it is for."""
+class QuotaSetting(msgspec.Struct, frozen=True):
+    """One setting: its name in the file, the field of the scheduler's model, what it may be, and what it is for."""
 
     name: str
     field: str
-    kind: Kind
+    kind: ValueKind
     help: str
     example: str  #: as TOML writes it
     is_needed: bool = False  #: whether it must be written
 
 
 def name_problem(name: str, longest: int) -> str:
-    """Why this cannot be a name, as words for a sentence; empty where it can."""
+    """Say why this cannot be a name, as words for a sentence; empty where it can."""
     if not name.strip():
         return "is empty"
     if len(name) > longest:
@@ -283,7 +282,7 @@ def name_problem(name: str, longest: int) -> str:
 
 
 def _scaled(value: Scalar, scale: int, least: int, most: int) -> int | None:
-    """`value` times `scale` if that is whole and `value` from `least` to `most`, else None."""
+    """Return `value` times `scale` if that is whole and `value` from `least` to `most`, else None."""
     if not isinstance(value, Decimal) or not value.is_finite() or not least <= value <= most:
         return None
     step = Decimal(1) / scale

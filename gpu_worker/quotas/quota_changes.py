@@ -1,0 +1,82 @@
+"""What differs between two sets of quotas: as data for the ledger, and as sentences for the log."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from bulletin.ids import ProjectId
+from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.value_kinds import QuotaSetting
+from gpu_worker.scheduler.projects import Project, QoS
+
+
+class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting that is not as it was.
+
+    A project or class of service that came or went is one change with the field "": `before` or `after` is None, and
+    the other side has all that is set in it, in one text.
+    """
+
+    what: Literal["project", "qos"]
+    name: str
+    field: str  #: the setting, as the quota file calls it
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        """A sentence for the log, without a full stop."""
+        thing = f"{self.what} {self.name!r}"
+        if self.field:
+            return f"{self.field} of {thing}: {self.before} -> {self.after}"
+        return f"{thing} removed, had {self.before}" if self.after is None else f"{thing} added, with {self.after}"
+
+
+def compare_quotas(
+    before: tuple[Sequence[Project], Sequence[QoS]], after: tuple[Sequence[Project], Sequence[QoS]]
+) -> Iterator[QuotaChange]:
+    """Yield each difference once: projects, then classes of service; those that were there first, in their order."""
+    yield from _compare("project", _by_id(before[0]), _by_id(after[0]), PROJECT_SETTINGS, Project(id=ProjectId("")))
+    yield from _compare("qos", _by_name(before[1]), _by_name(after[1]), QOS_SETTINGS, NEW_QOS)
+
+
+def _by_id(projects: Sequence[Project]) -> dict[str, Project]:
+    return {one.id: one for one in projects}
+
+
+def _by_name(classes: Sequence[QoS]) -> dict[str, QoS]:
+    return {one.name: one for one in classes}
+
+
+def _compare(
+    what: Literal["project", "qos"],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    settings: Sequence[QuotaSetting],
+    default: Any,
+) -> Iterator[QuotaChange]:
+    for name in [*before, *(name for name in after if name not in before)]:
+        if name not in after:
+            yield QuotaChange(
+                what=what, name=name, field="", before=_describe(before[name], settings, default), after=None
+            )
+        elif name not in before:
+            yield QuotaChange(
+                what=what, name=name, field="", before=None, after=_describe(after[name], settings, default)
+            )
+        else:
+            for setting in settings:
+                was, now = getattr(before[name], setting.field), getattr(after[name], setting.field)
+                if was != now:
+                    show = setting.kind.show
+                    yield QuotaChange(what=what, name=name, field=setting.name, before=show(was), after=show(now))
+
+
+def _describe(one: Any, settings: Sequence[QuotaSetting], default: Any) -> str:
+    """Name all settings of a project or class of service that are not at their default."""
+    said = []
+    for setting in settings:
+        value = getattr(one, setting.field)
+        if value != getattr(default, setting.field):
+            said.append(f"{setting.name} {setting.kind.show(value)}")
+    return ", ".join(said) or "nothing set"

@@ -1,0 +1,138 @@
+"""What may be written in a quota file: each setting once, for the reader, the JSON schema, the page and the log."""
+
+from typing import Any
+
+from gpu_worker.quotas.class_hours_settings import ClassHoursTable
+from gpu_worker.quotas.tree import TreeLeaf, TreeNode, TreeTable, UnsupportedValue
+from gpu_worker.quotas.value_kinds import (
+    DAY_MS,
+    MOST_WHOLE,
+    Duration,
+    Factor,
+    GpuAmount,
+    GpuHours,
+    PreemptionMode,
+    ProjectName,
+    QuotaSetting,
+    UnfitValue,
+    WholeNumber,
+    YesNo,
+)
+from gpu_worker.scheduler.projects import QoS
+
+#: A new class of service has what is not written from here.
+NEW_QOS = QoS(name="", priority=100, walltime_ms=0, queued_per_user=4)
+
+#: The settings of a project.
+PROJECT_SETTINGS = (
+    QuotaSetting(
+        "guaranteed", "guaranteed_milli", GpuAmount(), "What it gets within the reclaim time, whoever has it now.", "4"
+    ),
+    QuotaSetting(
+        "limit", "limit_milli", GpuAmount(may_be_unlimited=True), "What all its cells together never exceed.", "8"
+    ),
+    QuotaSetting("weight", "weight", WholeNumber(1), "Its part of what is left when all guarantees are met.", "3"),
+    QuotaSetting(
+        "priority", "priority", WholeNumber(-MOST_WHOLE), "Of what is left, projects with more of it take first.", "10"
+    ),
+    QuotaSetting(
+        "lending_limit",
+        "lending_limit_milli",
+        GpuAmount(may_be_unlimited=True),
+        "How much of its unused guarantee others may use.",
+        "2",
+    ),
+    QuotaSetting(
+        "borrow", "can_borrow", YesNo(), "false: never more than is guaranteed, even when GPUs are free.", "false"
+    ),
+    QuotaSetting(
+        "user_limit", "user_limit_milli", GpuAmount(may_be_unlimited=True), "What one of its users never exceeds.", "2"
+    ),
+    QuotaSetting(
+        "budget",
+        "budget",
+        GpuHours(),
+        "How much GPU time it may use in a period. Days, weeks from Monday and months begin at 0:00 UTC.",
+        '"200 GPU-hours per week"',
+    ),
+    QuotaSetting(
+        "class_hours",
+        "class_hours",
+        ClassHoursTable(),
+        "Windows of the week in which more is guaranteed.",
+        "[projects.cs101.class_hours.lecture]",
+    ),
+    QuotaSetting(
+        "parent", "parent", ProjectName(), "The project that it is in: what it uses counts there too.", '"science"'
+    ),
+)
+
+#: The settings of a class of service.
+QOS_SETTINGS = (
+    QuotaSetting(
+        "walltime",
+        "walltime_ms",
+        Duration(1000, 366 * DAY_MS),
+        "The longest a cell may run, and what it gets if it does not ask.",
+        '"30 min"',
+    ),
+    QuotaSetting("priority", "priority", WholeNumber(-MOST_WHOLE), "Classes with more of it come first.", "150"),
+    QuotaSetting(
+        "queued_per_user", "queued_per_user", WholeNumber(1), "Requests of one user in the queue at once.", "20"
+    ),
+    QuotaSetting(
+        "running_per_user",
+        "running_per_user",
+        WholeNumber(1, may_be_unlimited=True),
+        "Leases of one user at once.",
+        "2",
+    ),
+    QuotaSetting(
+        "must_be_in_quota",
+        "must_be_in_quota",
+        YesNo(),
+        "true: its cells never borrow, whatever their project may.",
+        "true",
+    ),
+    QuotaSetting(
+        "grace", "grace_ms", Duration(0, DAY_MS), "Between the warning and the end, when reclaimed.", '"30 s"'
+    ),
+    QuotaSetting(
+        "min_runtime",
+        "min_runtime_ms",
+        Duration(0, 366 * DAY_MS),
+        "A cell that has run for less is not reclaimed.",
+        '"5 min"',
+    ),
+    QuotaSetting(
+        "share_after",
+        "share_after_ms",
+        Duration(0, 366 * DAY_MS),
+        "A cell that has waited for so long takes back what other projects use beyond their share.",
+        '"2 min"',
+    ),
+    QuotaSetting(
+        "preemption",
+        "preemption",
+        PreemptionMode(),
+        "What happens to a borrowed cell whose GPU is wanted back.",
+        '"requeue"',
+    ),
+    QuotaSetting(
+        "usage_factor", "usage_percent", Factor(), "How much of its GPU time counts when use is compared.", "0.5"
+    ),
+)
+
+#: The tables of a file, with the settings that each of their entries may have.
+SETTINGS_OF_TABLE = {"projects": PROJECT_SETTINGS, "qos": QOS_SETTINGS}
+
+
+def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:
+    """Turn what the file says of a setting into what the scheduler's model has for it. Raises UnfitValue."""
+    match node:
+        case TreeLeaf(None):
+            raise UnfitValue("Write a value, or leave the line out.")
+        case TreeLeaf(value):
+            return setting.kind.read(value)
+        case UnsupportedValue() | TreeTable():
+            return setting.kind.read(None)
