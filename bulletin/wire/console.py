@@ -2,7 +2,7 @@
 
     person ── FromConsole / ToConsole ── broker        who waits and why, who runs where, stop this, empty that node
 
-Each question has one answer: the report that is named beside it, or Refused with a sentence. Only admins see other
+Each question has one answer: the report that is named beside it, or Refusal with a sentence. Only admins see other
 people's names and cells. A request, the lease it becomes and the row of the ledger have one name, the lease's; wherever
 an id is asked for, its beginning is enough, and a cell's id will do. Times are durations up to the answer.
 """
@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
-from bulletin.wire.messages import TEXT_LIMIT, FromKernel, Malformed, Message, Name, Refused, ToKernel, Unknown, Welcome
+from bulletin.wire.messages import TEXT_LIMIT, FromKernel, Malformed, Message, Name, Refusal, ToKernel, Unknown, Welcome
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -222,7 +222,7 @@ class Drained(Message, frozen=True, kw_only=True, tag="drained"):
 
 FromConsole = AskQueue | AskProjects | AskAbout | Cancel | Drain
 Report = QueueReport | ProjectReport | AboutWaiting | AboutRunning | AboutEnded | Cancelled | Drained
-ToConsole = Report | Welcome | Refused | Unknown | Malformed
+ToConsole = Report | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
 FromClient = FromKernel | FromConsole
 ToClient = ToKernel | ToConsole

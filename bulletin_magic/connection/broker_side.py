@@ -25,7 +25,7 @@ GREET_AGAIN_MS = 1_500
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-BrokerNews = say.Granted | say.Revoked | say.Refused | say.Picture | say.Found | BulletinError
+BrokerNews = say.Granted | say.Revoked | say.Refusal | say.Picture | say.Found | BulletinError
 
 
 class BrokerStanding(Enum):
@@ -113,11 +113,11 @@ class BrokerSide:
         match message:
             case say.Welcome():
                 self._welcome(message, now_ms)
-            case say.Refused(request=None):
+            case say.Refusal(request=None):
                 return self._refused(message)
-            case say.Refused(code=say.CANCELLED):
+            case say.Refusal(code=say.CANCELLED):
                 return message
-            case say.Refused(request=request):
+            case say.Refusal(request=request):
                 if self._is_asked_for(request):
                     self._forget_request()
                     return RefusedError(message.sentence)
@@ -168,7 +168,7 @@ class BrokerSide:
             self._was_restarted = True
         self._greet(now_ms)
 
-    def _refused(self, refused: say.Refused) -> BulletinError | None:
+    def _refused(self, refused: say.Refusal) -> BulletinError | None:
         self._standing = BrokerStanding.STRANGE
         if self._is_cell_under_way and self._request is None:
             self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")

@@ -166,7 +166,7 @@ class SessionClient:
                     run.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
                 elif self._agent.holds(lease):
                     self._lease_over(sentence)
-            case say.Refused(request=request, sentence=sentence):
+            case say.Refusal(request=request, sentence=sentence):
                 if run is not None and run.is_of(request):
                     self._broker.withdraw()
                     self._agent.drop()
@@ -201,7 +201,7 @@ class SessionClient:
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
-            case say.Refused(sentence=sentence):
+            case say.Refusal(sentence=sentence):
                 self._agent.drop()
                 self._fail(RefusedError(sentence))
             case say.Malformed(problem=problem):

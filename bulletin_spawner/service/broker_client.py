@@ -20,7 +20,7 @@ from bulletin.wire.messages import (
     Look,
     Malformed,
     Picture,
-    Refused,
+    Refusal,
     ToKernel,
     Unknown,
     Welcome,
@@ -117,7 +117,7 @@ class BrokerClient:
 
 def _advice(answer: ToKernel) -> str:
     match answer:
-        case Refused(sentence=sentence) | Malformed(problem=sentence):
+        case Refusal(sentence=sentence) | Malformed(problem=sentence):
             return sentence
         case _:
             return "Look into the hub's log."

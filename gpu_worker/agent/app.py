@@ -190,7 +190,7 @@ class Agent:
             case wire.Recorded():
                 if message.lease is not None:
                     self.unrecorded.pop((message.lease, message.cell), None)
-            case wire.Refused():
+            case wire.Refusal():
                 raise SystemExit(f"bulletin agent: the broker refused this agent. {message.sentence}")
             case wire.Pong() | wire.Malformed():
                 pass
@@ -453,7 +453,7 @@ class Agent:
     async def _attach(self, route: bytes, message: wire.Attach) -> None:
         if message.protocol != wire.PROTOCOL:
             sentence = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side"))
-            await self._to_kernel(route, wire.Refused(code="version-mismatch", sentence=sentence), ())
+            await self._to_kernel(route, wire.Refusal(code="version-mismatch", sentence=sentence), ())
             return
         kept = self.kept.get(message.lease)
         session = kept[0] if kept is not None else self.sessions.get(message.lease)

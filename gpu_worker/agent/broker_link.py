@@ -67,7 +67,7 @@ class BrokerLink:
                 case wire.Recorded():
                     if message.lease is not None:
                         self._unrecorded.pop((message.lease, message.cell), None)
-                case wire.Refused():
+                case wire.Refusal():
                     raise SystemExit(f"bulletin agent: the broker refused this agent. {message.sentence}")
                 case wire.Pong() | wire.Malformed():
                     pass

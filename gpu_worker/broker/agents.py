@@ -109,7 +109,7 @@ class Agents:
         if problem:
             self.refused += 1
             self._log.warning("agent refused", node=message.node[:100], problem=problem)
-            await self._send(route, wire.Refused(code="agent-refused", sentence=problem))
+            await self._send(route, wire.Refusal(code="agent-refused", sentence=problem))
             return
         self._forget(message.agent)
         self.known[message.agent] = Agent(route, message, self._now_ms())

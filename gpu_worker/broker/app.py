@@ -152,7 +152,7 @@ class Broker:
             counters=self.counters,
         )
 
-    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self._console.answer(person, question)
 
     def _announce(self) -> None:

@@ -39,7 +39,7 @@ class NodeNote(msgspec.Struct, frozen=True):
 
 
 class CannotTell(Exception):
-    """There is no answer to the question, for this person. Code and sentence travel as Refused."""
+    """There is no answer to the question, for this person. Code and sentence travel as Refusal."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(code, sentence)
@@ -61,7 +61,7 @@ class Console:
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
 
-    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         """The report that was asked for, or a refusal with its sentence."""
         try:
             match question:
@@ -76,9 +76,9 @@ class Console:
                 case console.Drain():
                     return await self._drain(person, question)
         except CannotTell as problem:
-            return wire.Refused(code=problem.code, sentence=problem.sentence)
+            return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:
-            return wire.Refused(code=error.code, sentence=str(error))
+            return wire.Refusal(code=error.code, sentence=str(error))
 
     # --- who waits, who runs
 

@@ -43,7 +43,7 @@ class _Handover(msgspec.Struct):
     agent: AgentId
     ticket: str
     since_ms: int
-    answer: wire.Granted | wire.Refused | None = None
+    answer: wire.Granted | wire.Refusal | None = None
 
 
 class Joins:
@@ -91,7 +91,7 @@ class Joins:
                 return
         if message.agent not in self._leases.nodes:
             sentence = "The node that had the cell is not there (any more)."
-            await self._send(asker.route, wire.Refused(code="no-such-cell", sentence=sentence, request=message.request))
+            await self._send(asker.route, wire.Refusal(code="no-such-cell", sentence=sentence, request=message.request))
             return
         handover = _Handover(asker, message.request, message.agent, keys.make_secret(), self._now_ms())
         query = keys.make_id()
@@ -119,7 +119,7 @@ class Joins:
             return
         asker = handover.asker
         if message.lease is None:
-            handover.answer = wire.Refused(code="no-such-cell", sentence=message.sentence, request=handover.request)
+            handover.answer = wire.Refusal(code="no-such-cell", sentence=message.sentence, request=handover.request)
         else:
             deal = self._leases.deals.get(message.lease)
             if deal is not None:

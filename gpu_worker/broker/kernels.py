@@ -21,7 +21,7 @@ _FORGET_MS = 3_600_000
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
-Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refused]]
+Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refusal]]
 
 
 class Kernel(msgspec.Struct):
@@ -140,7 +140,7 @@ class Kernels:
             self.refused_hellos += 1
             self._log.info("hello refused", code=error.code)
             sentence = error.problem if isinstance(error, NotAllowed) else str(error)
-            await self._send(route, wire.Refused(code=error.code, sentence=sentence))
+            await self._send(route, wire.Refusal(code=error.code, sentence=sentence))
             return
         session = self._sessions.setdefault((person.user, message.kernel), SessionId(f"s-{keys.make_id()}"))
         other = self._known.get(route)
@@ -164,7 +164,7 @@ class Kernels:
         try:
             kernel.person = await self._identity.who(kernel.token, self._now_ms())
         except NotAllowed as error:
-            refused = wire.Refused(code=error.code, sentence=error.problem, request=message.request)
+            refused = wire.Refusal(code=error.code, sentence=error.problem, request=message.request)
             await self._send(kernel.route, refused)
             return
         if isinstance(message, wire.Join):
@@ -177,7 +177,7 @@ class Kernels:
         try:
             kernel.person = await self._identity.who(kernel.token, self._now_ms())
         except NotAllowed as error:
-            await self._send(kernel.route, wire.Refused(code=error.code, sentence=error.problem))
+            await self._send(kernel.route, wire.Refusal(code=error.code, sentence=error.problem))
             return
         await self._send(kernel.route, await self._answer_console(kernel.person, question))
 
@@ -186,7 +186,7 @@ class Kernels:
         if message.project and not person.is_owner and message.project not in (*person.groups, person.project):
             mine = ", ".join(person.groups) or person.project
             sentence = f"you are not in the project {message.project!r}. Your projects: {mine}."
-            refused = wire.Refused(code="not-your-project", sentence=sentence, request=message.request)
+            refused = wire.Refusal(code="not-your-project", sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
         wish = Wish(kernel.session, kernel.kernel, person, message, self._now_ms())

@@ -79,14 +79,14 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=action.why.value, sentence=SENTENCES[action.why])
 
 
-def refused(request: RequestId, reason: actions.Reason) -> wire.Refused:
+def refused(request: RequestId, reason: actions.Reason) -> wire.Refusal:
     """A refusal, for its kernel."""
-    return wire.Refused(code=type(reason).__name__, sentence=str(reason), request=request)
+    return wire.Refusal(code=type(reason).__name__, sentence=str(reason), request=request)
 
 
-def cancelled(request: RequestId, sentence: str) -> wire.Refused:
+def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
     """The end of a request by the hand of a person, for its kernel."""
-    return wire.Refused(code=wire.CANCELLED, sentence=sentence, request=request)
+    return wire.Refusal(code=wire.CANCELLED, sentence=sentence, request=request)
 
 
 def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:

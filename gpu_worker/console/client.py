@@ -75,7 +75,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                     case wire.Welcome() if not is_asked:
                         is_asked = True
                         await socket.send_multipart(frames.pack(question))
-                    case wire.Refused(sentence=sentence):
+                    case wire.Refusal(sentence=sentence):
                         raise NotDone(sentence)
                     case wire.Malformed(problem=problem):
                         raise NotDone(f"The pool's broker does not understand this command: {problem}.")

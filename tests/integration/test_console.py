@@ -123,7 +123,7 @@ def test_what_was_granted_and_has_not_begun_never_begins(pool: PoolProcess, bull
     while not isinstance(granted := client.receive(), wire.Granted):
         pass
     assert "is withdrawn" in bulletin("cancel", granted.lease)
-    while not isinstance(refused := client.receive(), wire.Refused):
+    while not isinstance(refused := client.receive(), wire.Refusal):
         pass
     client.close()
     assert (refused.code, refused.request) == (wire.CANCELLED, "r")

@@ -79,7 +79,7 @@ def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(
     assert "eve" not in bulletin("ada", "quota")
     assert "does not know your server's token" in bulletin("mallory", "queue")
     assert "is withdrawn" in bulletin("root", "cancel", "cell-of-eve")
-    while not isinstance(refused := clients["eve"].receive(), wire.Refused):
+    while not isinstance(refused := clients["eve"].receive(), wire.Refusal):
         pass
     assert (refused.code, refused.sentence) == (wire.CANCELLED, "An admin (root) cancelled this cell.")
     assert bulletin("eve", "queue").startswith("1 waiting")

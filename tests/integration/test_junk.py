@@ -80,8 +80,8 @@ def test_ten_thousand_frames_of_junk_harm_nobody(pool: PoolProcess, notebook: No
             dealer.send_multipart(parts or [b""])
             thrown += 1
         dealer.send_multipart(frames.pack(wire.Ping()))
-        answers: frames.Unpacker[wire.Unknown | wire.Malformed | wire.Pong | wire.Refused | wire.Gone] = (
-            frames.Unpacker(wire.Unknown | wire.Malformed | wire.Pong | wire.Refused | wire.Gone)
+        answers: frames.Unpacker[wire.Unknown | wire.Malformed | wire.Pong | wire.Refusal | wire.Gone] = (
+            frames.Unpacker(wire.Unknown | wire.Malformed | wire.Pong | wire.Refusal | wire.Gone)
         )
         said = {type(next_answer(dealer, answers)).__name__}
         while dealer.poll(2_000):
@@ -128,7 +128,7 @@ def test_another_version_is_refused_with_a_sentence(pool: PoolProcess) -> None:
     client = Client(pool.connection)
     client.send(wire.Hello(protocol=99, version="9", token=pool.connection.token, kernel="k"))  # type: ignore[arg-type]
     answer = client.receive()
-    assert isinstance(answer, wire.Refused)
+    assert isinstance(answer, wire.Refusal)
     assert answer.code == "version-mismatch"
     assert "upgraded" in answer.sentence
     client.close()
@@ -137,7 +137,7 @@ def test_another_version_is_refused_with_a_sentence(pool: PoolProcess) -> None:
 def test_a_wrong_token_is_refused_with_a_sentence(pool: PoolProcess) -> None:
     client = Client(pool.connection)
     answer = client.hello("guess")
-    assert isinstance(answer, wire.Refused)
+    assert isinstance(answer, wire.Refusal)
     assert answer.code == "not-allowed"
     client.close()
 

@@ -36,6 +36,14 @@ from bulletin.wire.messages.agent_broker import (
     SlotOffer as SlotOffer,
     ToAgent as ToAgent,
 )
+from bulletin.wire.messages.agent_zygote import (
+    Exited as Exited,
+    Fork as Fork,
+    Forked as Forked,
+    FromZygote as FromZygote,
+    ToZygote as ToZygote,
+    Warm as Warm,
+)
 from bulletin.wire.messages.cells import (
     AgentToKernel as AgentToKernel,
     Answer as Answer,
@@ -91,7 +99,7 @@ from bulletin.wire.messages.kernel_broker import (
     Picture as Picture,
     ProjectPicture as ProjectPicture,
     Queued as Queued,
-    Refused as Refused,
+    Refusal as Refusal,
     Revoked as Revoked,
     SlotPicture as SlotPicture,
     Submit as Submit,
@@ -99,12 +107,4 @@ from bulletin.wire.messages.kernel_broker import (
     WaitingPicture as WaitingPicture,
     Welcome as Welcome,
     Withdraw as Withdraw,
-)
-from bulletin.wire.messages.zygote import (
-    Exited as Exited,
-    Fork as Fork,
-    Forked as Forked,
-    FromZygote as FromZygote,
-    ToZygote as ToZygote,
-    Warm as Warm,
 )

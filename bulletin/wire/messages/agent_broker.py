@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, EnvironmentId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire.messages.every_link import Malformed, Message, Ping, Pong, Unknown
-from bulletin.wire.messages.kernel_broker import AgentAddress, CellNote, Refused
+from bulletin.wire.messages.kernel_broker import AgentAddress, CellNote, Refusal
 
 
 class SlotOffer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -233,7 +233,7 @@ ToAgent = (
     | Recorded
     | ListCells
     | HandOver
-    | Refused
+    | Refusal
     | Pong
     | Unknown
     | Malformed

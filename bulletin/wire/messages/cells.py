@@ -10,7 +10,7 @@ import msgspec
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire.messages.agent_broker import CellUsage
 from bulletin.wire.messages.every_link import TEXT_LIMIT, Malformed, Message, Name, Ping, Pong, Secret, Unknown
-from bulletin.wire.messages.kernel_broker import Refused
+from bulletin.wire.messages.kernel_broker import Refusal
 
 
 class Attach(Message, frozen=True, kw_only=True, tag="attach"):
@@ -202,7 +202,7 @@ class Gone(Message, frozen=True, kw_only=True, tag="gone"):
 
 KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Ping
 AgentToKernel = (
-    Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refused | Pong | Unknown | Malformed
+    Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refusal | Pong | Unknown | Malformed
 )
 ToExecutor = Run | Chunk | Took | Answer | Return | Seen
 FromExecutor = Ready | Chunk | Took | Output | Asked | Noticed | Ended

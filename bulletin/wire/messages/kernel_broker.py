@@ -54,7 +54,7 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
 CANCELLED = "cancelled"
 
 
-class Refused(Message, frozen=True, kw_only=True, tag="refused"):
+class Refusal(Message, frozen=True, kw_only=True, tag="refused"):
     """No, for good: of a request, or (without one) of the whole conversation."""
 
     code: str
@@ -228,7 +228,7 @@ class Found(Message, frozen=True, kw_only=True, tag="found"):
 
 
 class Join(Message, frozen=True, kw_only=True, tag="join"):
-    """Let this kernel have a cell whose own is gone. Answered with Granted or Refused."""
+    """Let this kernel have a cell whose own is gone. Answered with Granted or Refusal."""
 
     request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
     cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -236,4 +236,4 @@ class Join(Message, frozen=True, kw_only=True, tag="join"):
 
 
 FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping
-ToKernel = Welcome | Refused | Queued | Granted | Revoked | Picture | Found | Pong | Unknown | Malformed
+ToKernel = Welcome | Refusal | Queued | Granted | Revoked | Picture | Found | Pong | Unknown | Malformed

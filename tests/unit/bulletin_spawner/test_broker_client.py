@@ -13,7 +13,7 @@ from bulletin.ids import UserName
 from bulletin.wire import channel
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection, make_keys, write_private
-from bulletin.wire.messages import FromKernel, Hello, Look, Message, Picture, Refused, Unknown, Welcome
+from bulletin.wire.messages import FromKernel, Hello, Look, Message, Picture, Refusal, Unknown, Welcome
 from bulletin_spawner.service.broker_client import BrokerClient
 
 PICTURE = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
@@ -81,7 +81,7 @@ def test_a_broker_that_refuses_is_quoted_and_asked_again_next_time(tmp_path: Pat
             await client.picture()
         await looks(client)
 
-    against(tmp_path, [Refused(code="not-allowed", sentence="An old token."), WELCOME, PICTURE], scenario)
+    against(tmp_path, [Refusal(code="not-allowed", sentence="An old token."), WELCOME, PICTURE], scenario)
 
 
 def test_without_a_pool_it_says_so(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from .stage import LEASE, Stage, cell, failure, submit
 SENTENCE = "An admin (root) cancelled this cell."
 
 
-def cancelled(request: str = "r-c1") -> say.Refused:
-    return say.Refused(code=say.CANCELLED, sentence=SENTENCE, request=RequestId(request))
+def cancelled(request: str = "r-c1") -> say.Refusal:
+    return say.Refusal(code=say.CANCELLED, sentence=SENTENCE, request=RequestId(request))
 
 
 def assert_is_stopped(stage: Stage) -> None:

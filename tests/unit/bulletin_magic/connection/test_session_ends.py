@@ -24,9 +24,9 @@ def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        (say.Refused(code="too-many", sentence="No.", request=RequestId("r-c1")), Refused),
-        (say.Refused(code="not-allowed", sentence="Who?"), NotAllowed),
-        (say.Refused(code="version-mismatch", sentence="Old."), Refused),
+        (say.Refusal(code="too-many", sentence="No.", request=RequestId("r-c1")), Refused),
+        (say.Refusal(code="not-allowed", sentence="Who?"), NotAllowed),
+        (say.Refusal(code="version-mismatch", sentence="Old."), Refused),
         (say.Malformed(problem="eh"), MalformedMessage),
     ],
 )
@@ -42,7 +42,7 @@ def test_a_refused_ticket_ends_the_cell() -> None:
     stage = Stage()
     stage.queue()
     stage.grant()
-    stage.agent(say.Refused(code="version-mismatch", sentence="Old."))
+    stage.agent(say.Refusal(code="version-mismatch", sentence="Old."))
     assert type(failure(stage)) is Refused
     assert stage.has_dropped()
 

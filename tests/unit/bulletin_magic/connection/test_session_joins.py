@@ -74,7 +74,7 @@ def test_a_lease_that_is_held_is_given_back_first() -> None:
 def test_what_the_broker_refuses_is_said() -> None:
     stage = Stage()
     stage.queue(JOINS)
-    stage.broker(say.Refused(code="no-such-cell", sentence="It is gone.", request=RequestId("r-c1")))
+    stage.broker(say.Refusal(code="no-such-cell", sentence="It is gone.", request=RequestId("r-c1")))
     assert isinstance(failure(stage), RefusedError)
 
 

@@ -47,7 +47,7 @@ class Desk:
         kernels.leases = self.agents.leases = self.leases
         self.console = Console(self.leases, self.agents, ledger, self.clock_ms)
 
-    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refused:
+    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)
 
     def clock_ms(self) -> int:
@@ -106,5 +106,5 @@ class Desk:
 
     def refusal(self, person: Person, question: console.FromConsole) -> str:
         answer = self.ask(person, question)
-        assert isinstance(answer, wire.Refused), answer
+        assert isinstance(answer, wire.Refusal), answer
         return answer.sentence

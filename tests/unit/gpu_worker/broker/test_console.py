@@ -211,7 +211,7 @@ def test_an_admin_withdraws_a_request_and_its_kernel_hears_who_did(desk: Desk) -
     answer = desk.ask(ADMIN, console.Cancel(id=lease))
     assert (answer.lease, answer.user, answer.what) == (lease, "ann", "withdrawn")
     sentence = "An admin (root) cancelled this cell."
-    told = wire.Refused(code=wire.CANCELLED, sentence=sentence, request=RequestId("cell-a"))
+    told = wire.Refusal(code=wire.CANCELLED, sentence=sentence, request=RequestId("cell-a"))
     assert desk.to_sessions[-1] == (SessionId("s-cell-a"), told)
     assert desk.ask(ADMIN, console.AskQueue()).waiting == ()
     assert "waits or runs" in desk.refusal(ADMIN, console.Cancel(id=lease))
@@ -238,7 +238,7 @@ def test_a_cell_that_was_granted_and_has_not_begun_ends_with_its_session_and_its
     assert isinstance(desk.to_agents[-1], wire.CancelCell)
     asyncio.run(desk.leases.over(wire.LeaseOver(lease=lease, code="cancelled", sentence="")))
     session, told = desk.to_sessions[-1]
-    assert isinstance(told, wire.Refused)
+    assert isinstance(told, wire.Refusal)
     assert (session, told.code, told.request) == ("s-cell-a", wire.CANCELLED, "cell-a")
 
 

@@ -167,7 +167,7 @@ def test_what_the_node_says_against_it_is_the_answer() -> None:
         await joins.handed_over(AgentId("a1"), wire.HandedOver(query=pool.to_agents[0][1].query, sentence="No."))
         await joins.join(ADA, structs.replace(JOIN, request=RequestId("r2"), agent=AgentId("a9")))
         answers = [message for _, message in pool.to_kernels]
-        assert [(type(answer), answer.request) for answer in answers] == [(wire.Refused, "r1"), (wire.Refused, "r2")]  # type: ignore[attr-defined]
+        assert [(type(answer), answer.request) for answer in answers] == [(wire.Refusal, "r1"), (wire.Refusal, "r2")]  # type: ignore[attr-defined]
         assert pool.leases.deals[LeaseId("l1")].session == "s1"
 
     pool.play(story)
