@@ -30,12 +30,14 @@ IllegalMove, InvariantBroken  bugs of ours; deliberately not BulletinErrors
 
 from typing import Any
 
+from bulletin.codes import RefusalCode
+
 
 class BulletinError(Exception):
     """What went wrong, as fields and as one sentence for the person who must act."""
 
     #: Travels and is counted. The sentence may improve; this may not.
-    code = "error"
+    code: str = "error"
     #: True where the same call may succeed later, with nothing changed by the user.
     retryable = False
 
@@ -218,7 +220,7 @@ class SomeFailed(BulletinError):
 class NotAllowed(BulletinError):
     """Who asks may not use the pool, or cannot be identified."""
 
-    code = "not-allowed"
+    code = RefusalCode.NOT_ALLOWED
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -343,7 +345,7 @@ class BadConfig(BulletinError):
 class LedgerAway(BulletinError):
     """The server of the ledger's database does not answer. What was told to the ledger before is kept."""
 
-    code = "ledger-away"
+    code = RefusalCode.LEDGER_AWAY
     retryable = True
 
     def __init__(self, database: str, problem: str) -> None:
@@ -373,7 +375,7 @@ class MalformedMessage(BulletinError):
 class VersionMismatch(BulletinError):
     """The two sides speak different versions of the protocol."""
 
-    code = "version-mismatch"
+    code = RefusalCode.VERSION_MISMATCH
 
     def __init__(self, theirs: int, ours: int, who: str) -> None:
         super().__init__(theirs, ours, who)

@@ -9,7 +9,7 @@ from pathlib import Path
 from traitlets import Undefined
 from traitlets.config import Configurable
 
-from bulletin import errors
+from bulletin import codes, errors
 from bulletin.ids import ProjectId
 from bulletin_magic.commands.magics import BulletinMagics
 from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS
@@ -138,6 +138,19 @@ def lives() -> str:
     return "".join(parts)
 
 
+def ends() -> str:
+    """The words for how cells and leases end and why something is refused."""
+    parts = ["# How cells and leases end, and why something is refused\n\n" + NOTE, inspect.getdoc(codes) or "", "\n"]
+    for title, words in (
+        ("How a cell ended: the column `outcome` of the ledger", codes.CellOutcome),
+        ("Why a lease ended: the column `why` of the ledger", codes.LeaseEnd),
+        ("Why something is refused", codes.RefusalCode),
+    ):
+        parts.append(f"\n## {title}\n\n| word | |\n| --- | --- |\n")
+        parts += [f"| `{word.value}` | {_cell(word.__doc__ or '')} |\n" for word in words]
+    return "".join(parts)
+
+
 def type_matrix() -> str:
     """Which kinds of values travel: the rows of tests/state/matrix, which its tests hold to what happens."""
     sys.path.insert(0, str(HERE.parent))
@@ -223,6 +236,7 @@ PAGES = {
     "reference/gpu-magic.md": magic,
     "reference/errors.md": all_errors,
     "reference/lives.md": lives,
+    "reference/ends.md": ends,
     "reference/type-matrix.md": type_matrix,
     "reference/quota-file.md": quota_file,
     "reference/quota-file.schema.json": quota_schema,

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire.messages import TEXT_LIMIT, FromKernel, Malformed, Message, Name, Refusal, ToKernel, Unknown, Welcome
 
@@ -155,7 +156,7 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
     qos: str
     node: str
     slots: tuple[SlotId, ...]
-    outcome: str
+    outcome: CellOutcome
     started_at_ms: int
     ended_at_ms: int
     held_ms: int

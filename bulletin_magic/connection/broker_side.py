@@ -4,6 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import assert_never
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import (
     BulletinError,
     MalformedMessage,
@@ -115,7 +116,7 @@ class BrokerSide:
                 self._welcome(message, now_ms)
             case say.Refusal(request=None):
                 return self._refused(message)
-            case say.Refusal(code=say.CANCELLED):
+            case say.Refusal(code=RefusalCode.CANCELLED):
                 return message
             case say.Refusal(request=request):
                 if self._is_asked_for(request):
@@ -172,7 +173,7 @@ class BrokerSide:
         self._standing = BrokerStanding.STRANGE
         if self._is_cell_under_way and self._request is None:
             self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")
-        is_about_us = refused.code == NotAllowedError.code
+        is_about_us = refused.code is RefusalCode.NOT_ALLOWED
         return self._refuse(NotAllowedError(refused.sentence) if is_about_us else RefusedError(refused.sentence))
 
     def _refuse(self, error: BulletinError) -> BulletinError | None:

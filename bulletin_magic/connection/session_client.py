@@ -6,6 +6,7 @@ trip of one cell, and tells the main thread what comes of it. It knows no socket
 
 from typing import assert_never
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import (
     BulletinError,
     CannotReturn,
@@ -160,7 +161,7 @@ class SessionClient:
                 run.move(CellPhase.ATTACHING)
                 self._agent.take(news, run.asked.resources, self._now_ms)
             case say.Revoked(lease=lease, sentence=sentence):
-                if run is not None and run.phase is CellPhase.QUEUED and news.code == "cannot-start":
+                if run is not None and run.phase is CellPhase.QUEUED and news.code is LeaseEnd.CANNOT_START:
                     self._again(run, sentence)  # its lease ended before it was granted
                 elif run is not None and run.phase is CellPhase.RETURNING and self._agent.holds(lease):
                     run.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
@@ -194,7 +195,7 @@ class SessionClient:
                 self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 is_ours = run is not None and run.is_under_way and run.cell == cell
-                if is_ours and run is not None and run.asked.joins is None and message.code == "reclaimed":
+                if is_ours and run is not None and run.asked.joins is None and message.code is CellOutcome.RECLAIMED:
                     self._run_again(run, sentence)
                 else:
                     self._lease_over(sentence, is_cell_lost=is_ours)

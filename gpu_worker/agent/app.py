@@ -17,6 +17,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin import __version__
+from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
 from bulletin.ids import AgentId, CellId, LeaseId
 from bulletin.wire import channel, frames, keys, messages as wire
@@ -254,7 +255,7 @@ class Agent:
 
     async def _cannot_start(self, lease: LeaseId, error: Exception) -> None:
         sentence = f"The pool could not start a process for your cell: {error}."
-        await self._tell_broker(wire.LeaseOver(lease=lease, code="cannot-start", sentence=sentence))
+        await self._tell_broker(wire.LeaseOver(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
 
     async def _keep(self, session: Session) -> None:
         """A session from its start to its end. Whatever happens to it happens to it alone."""
@@ -279,12 +280,11 @@ class Agent:
             self._forget(lease)
         elif len(self.kept) > _KEPT:
             self._forget(next(iter(self.kept)))
-        code = session.end.value if session.end else "session-over"
-        session.log.info("lease over", code="failed" if problem else code)
+        session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.lease_end)
         if problem is not None:
             await self._cannot_start(lease, problem)
         else:
-            await self._tell_broker(wire.LeaseOver(lease=lease, code=code, sentence=sentence))
+            await self._tell_broker(wire.LeaseOver(lease=lease, code=session.lease_end, sentence=sentence))
 
     def _forget(self, lease: LeaseId) -> None:
         session, _ = self.kept.pop(lease)
@@ -295,7 +295,7 @@ class Agent:
     async def _evict(self, message: wire.Evict) -> None:
         session = self.sessions.get(message.lease)
         if session is None:
-            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence=""))
         elif session.cell is not None and not message.force:
             session.is_wanted = True
             await self._tell_broker(session.began(session.cell))
@@ -307,7 +307,7 @@ class Agent:
     async def _reclaim(self, message: wire.Reclaim) -> None:
         session = self.sessions.get(message.lease)
         if session is None:
-            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence=""))
         else:
             await session.give_back(message.grace_ms, is_for_share=message.is_for_share)
 
@@ -315,7 +315,7 @@ class Agent:
         """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
         session = self.sessions.get(lease)
         if session is None:
-            await self._tell_broker(wire.LeaseOver(lease=lease, code="unknown", sentence=""))
+            await self._tell_broker(wire.LeaseOver(lease=lease, code=LeaseEnd.NO_SUCH_LEASE, sentence=""))
         elif session.cell is not None:
             await self._tell_broker(wire.PauseDeclined(lease=lease))
         elif not session.may_go:
@@ -326,7 +326,7 @@ class Agent:
     async def _cancel(self, message: wire.CancelCell) -> None:
         session = self.sessions.get(message.lease)
         if session is None:
-            await self._tell_broker(wire.LeaseOver(lease=message.lease, code="unknown", sentence=""))
+            await self._tell_broker(wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence=""))
         else:
             await session.cancel(message.sentence, hard=message.hard)
 
@@ -453,13 +453,13 @@ class Agent:
     async def _attach(self, route: bytes, message: wire.Attach) -> None:
         if message.protocol != wire.PROTOCOL:
             sentence = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side"))
-            await self._to_kernel(route, wire.Refusal(code="version-mismatch", sentence=sentence), ())
+            await self._to_kernel(route, wire.Refusal(code=RefusalCode.VERSION_MISMATCH, sentence=sentence), ())
             return
         kept = self.kept.get(message.lease)
         session = kept[0] if kept is not None else self.sessions.get(message.lease)
         if session is None or not secrets.compare_digest(message.ticket.encode(), session.prepare.ticket.encode()):
             sentence = "The session is not on this node any more: it was ended, or the node's agent was restarted."
-            await self._to_kernel(route, wire.Gone(code="unknown-session", sentence=sentence), ())
+            await self._to_kernel(route, wire.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence=sentence), ())
             return
         if session.route is not None:
             self.routes.pop(session.route, None)

@@ -3,20 +3,21 @@
 import signal
 from enum import Enum
 
+from bulletin.codes import LeaseEnd
 from bulletin.units import show_duration
 
 
 class End(Enum):
-    """Why the agent ended an executor."""
+    """Why the agent ended an executor; each value is the word for it on the wire."""
 
-    EVICTED = "evicted"
-    RECLAIMED = "reclaimed"
-    LEFT = "left"
-    CANCELLED = "cancelled"
-    KERNEL_GONE = "kernel-gone"
-    STOPPED = "stopped"
-    WALLTIME = "walltime"
-    FLOOD = "flood"
+    EVICTED = LeaseEnd.EVICTED
+    RECLAIMED = LeaseEnd.RECLAIMED
+    LEFT = LeaseEnd.LEFT
+    CANCELLED = LeaseEnd.CANCELLED
+    KERNEL_GONE = LeaseEnd.KERNEL_GONE
+    STOPPED = LeaseEnd.STOPPED
+    WALLTIME = LeaseEnd.WALLTIME
+    FLOOD = LeaseEnd.FLOOD
 
 
 _TOLD = {

@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from msgspec import structs
 
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.errors import MalformedMessage
 from bulletin.ids import AgentId, CellId
 from bulletin.units import show_duration
@@ -96,6 +97,11 @@ class Session:
             cpus=prepare.cpus,
             memory_bytes=prepare.memory_bytes,
         )
+
+    @property
+    def lease_end(self) -> LeaseEnd:
+        """Why its lease ended, once it has: where the agent did not end the executor, that died."""
+        return LeaseEnd.EXECUTOR_DIED if self.end is None else self.end.value
 
     def began(self, cell: Cell) -> wire.CellBegan:
         """That a cell runs, for the broker."""
@@ -231,7 +237,7 @@ class Session:
             message.parcel, self._settings.parcel_limit_bytes
         )  # before any of it is believed: a cell can forge it
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
-        usage = self._usage(cell, "walltime" if cell.is_overdue else message.outcome, message)
+        usage = self._usage(cell, CellOutcome.WALLTIME if cell.is_overdue else CellOutcome(message.outcome), message)
         cell.quiet()  # no walltime ends it any more
         cell.ended, cell.question = structs.replace(message, usage=usage), None
         cell.results = self._results(cell, cell.ended, blobs)
@@ -243,7 +249,7 @@ class Session:
         if cell.results.is_out:
             await self._close_cell(cell)
 
-    async def _close_cell(self, cell: Cell, outcome: str | None = None) -> None:
+    async def _close_cell(self, cell: Cell, outcome: CellOutcome | None = None) -> None:
         """The cell is over in every respect: count it once, and let the session be hot."""
         if self.cell is not cell:
             return
@@ -261,13 +267,13 @@ class Session:
                 qos=prepare.qos,
                 slots=prepare.slots,
                 label=prepare.label,
-                usage=usage or self._usage(cell, outcome or "died", cell.ended),
+                usage=usage or self._usage(cell, outcome or CellOutcome.EXECUTOR_DIED, cell.ended),
             )
         )
         if self.is_wanted and self.may_go:  # or a notebook that runs cell after cell would never give way
             self.finish_soon(End.EVICTED)
 
-    def _usage(self, cell: Cell, outcome: str, ended: wire.Ended | None) -> wire.CellUsage:
+    def _usage(self, cell: Cell, outcome: CellOutcome, ended: wire.Ended | None) -> wire.CellUsage:
         held_ms = now_ms() - cell.began_ms
         return wire.CellUsage(
             outcome=outcome,
@@ -429,12 +435,13 @@ class Session:
         try:
             bulk.check(message.parcel, self._settings.parcel_limit_bytes)
         except MalformedMessage as error:
-            await self._tell(wire.Lost(cell=message.cell, code="too-large", sentence=_not_accepted(error)))
+            lost = wire.Lost(cell=message.cell, code=CellOutcome.STATE_TOO_LARGE, sentence=_not_accepted(error))
+            await self._tell(lost)
             return
         is_ending = self.end is not None or self._is_over
         if is_ending or self.cell is not None or message.cell in self._used:
             sentence = "The session is ending." if is_ending else "The session runs another cell."
-            await self._tell(wire.Gone(code="not-free", sentence=sentence))
+            await self._tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
             return
         self._used.add(message.cell)  # each is counted once, so each is new
         self._forget_last()
@@ -568,11 +575,10 @@ class Session:
         sentence = epitaph(self.end, status, self.prepare.walltime_ms)
         cell = self.cell
         if cell is not None:
-            code = self.end.value if self.end is not None else "executor-died"
-            await self._lose(cell, code, sentence)
-            await self._close_cell(cell, self.end.value if self.end is not None else "died")
+            await self._lose(cell, self.lease_end.outcome, sentence)
+            await self._close_cell(cell, self.lease_end.outcome)
         elif self.last is not None and not (self._may_go(self.last) if self.is_joined else self.last.is_safe):
-            await self._lose(self.last, "executor-died", sentence)
+            await self._lose(self.last, CellOutcome.EXECUTOR_DIED, sentence)
         elif self.last is None:
             await self._tell_over()
         while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
@@ -580,7 +586,7 @@ class Session:
         self.discard()
         return sentence
 
-    async def _lose(self, cell: Cell, code: str, sentence: str) -> None:
+    async def _lose(self, cell: Cell, code: CellOutcome, sentence: str) -> None:
         cell.lost = wire.Lost(cell=cell.id, code=code, sentence=sentence)
         await self._tell(cell.lost)
 
@@ -588,7 +594,7 @@ class Session:
         """The kernel has all of its cells: there will be no more of them here."""
         if self.end not in (End.LEFT, End.CANCELLED):  # of the one it knows; of the other the broker tells
             sentence = epitaph(self.end, self.executor.status if self.executor else None, self.prepare.walltime_ms)
-            await self._tell(wire.Lost(cell=None, code="session-ended", sentence=sentence))
+            await self._tell(wire.Lost(cell=None, code=self.lease_end.outcome, sentence=sentence))
 
     def forget(self) -> None:
         """Nobody will ask for what its last cell has left."""

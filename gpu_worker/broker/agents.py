@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 import structlog
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
@@ -101,15 +102,16 @@ class Agents:
                 await self.leases.lost(agent_id)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
-        problem = ""
+        problem, code = "", RefusalCode.NOT_ALLOWED
         if message.protocol != wire.PROTOCOL:
             problem = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
+            code = RefusalCode.VERSION_MISMATCH
         elif not secrets.compare_digest(message.secret.encode(), self._secret.encode()):
             problem = "The agent does not know this pool's secret."
         if problem:
             self.refused += 1
             self._log.warning("agent refused", node=message.node[:100], problem=problem)
-            await self._send(route, wire.Refusal(code="agent-refused", sentence=problem))
+            await self._send(route, wire.Refusal(code=code, sentence=problem))
             return
         self._forget(message.agent)
         self.known[message.agent] = Agent(route, message, self._now_ms())

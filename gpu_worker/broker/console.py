@@ -8,6 +8,7 @@ from itertools import chain
 import msgspec
 import structlog
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
@@ -41,7 +42,7 @@ class NodeNote(msgspec.Struct, frozen=True):
 class CannotTell(Exception):
     """There is no answer to the question, for this person. Code and sentence travel as Refusal."""
 
-    def __init__(self, code: str, sentence: str) -> None:
+    def __init__(self, code: RefusalCode, sentence: str) -> None:
         super().__init__(code, sentence)
         self.code, self.sentence = code, sentence
 
@@ -78,15 +79,17 @@ class Console:
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:
-            return wire.Refusal(code=error.code, sentence=str(error))
+            return wire.Refusal(code=RefusalCode.LEDGER_AWAY, sentence=str(error))
 
     # --- who waits, who runs
 
     def _queue(self, person: Person, asked: console.AskQueue) -> console.QueueReport:
         if not person.is_admin and asked.user not in (None, person.user):
-            raise CannotTell("not-allowed", "Only admins see whose cells other people's are.")
+            raise CannotTell(RefusalCode.NOT_ALLOWED, "Only admins see whose cells other people's are.")
         if not person.is_admin and asked.project not in (None, *_own_projects(person)):
-            raise CannotTell("not-allowed", f"You are not in the project {asked.project!r}. Only admins see others'.")
+            raise CannotTell(
+                RefusalCode.NOT_ALLOWED, f"You are not in the project {asked.project!r}. Only admins see others'."
+            )
 
         def is_asked_for(one: Request | Lease) -> bool:
             return asked.user in (None, one.user) and (asked.project is None or asked.project in self._path(one))
@@ -181,7 +184,9 @@ class Console:
                     found[_lease_id(one)] = one
         if len(found) > 1:
             several = ", ".join(list(found)[:_MOST_NAMED]) + (", …" if len(found) > _MOST_NAMED else "")
-            raise CannotTell("ambiguous", f"{len(found)} ids begin with {name!r}: {several}. Write more of it.")
+            raise CannotTell(
+                RefusalCode.AMBIGUOUS_ID, f"{len(found)} ids begin with {name!r}: {several}. Write more of it."
+            )
         return next(iter(found.values()), None)
 
     # --- what changes something
@@ -203,19 +208,21 @@ class Console:
                 raise _unknown(person, name, "waits or runs")
             found = self._state.leases[found.lease]
         if found.phase not in (Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING):
-            raise CannotTell("no-cell", f"No cell runs in {found.id}: there is nothing to cancel.")
+            raise CannotTell(RefusalCode.NO_CELL, f"No cell runs in {found.id}: there is nothing to cancel.")
         return console.Cancelled(
             lease=found.id, user=found.user, what=await self._leases.cancel_cell(found.id, sentence)
         )
 
     async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
         if not person.is_admin:
-            raise CannotTell("not-allowed", "Only admins drain nodes.")
+            raise CannotTell(RefusalCode.NOT_ALLOWED, "Only admins drain nodes.")
         names = self._drained | {agent: known.message.node for agent, known in self._agents.known.items()}
         agents = tuple(agent for agent, node in names.items() if asked.node in (agent, node))
         if not agents:
             nodes = ", ".join(sorted(set(names.values()))) or "none"
-            raise CannotTell("no-node", f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}.")
+            raise CannotTell(
+                RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
+            )
         for agent in agents:
             if asked.is_undone == (agent in self._drained):
                 note = NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user)
@@ -287,5 +294,7 @@ def _names(one: Request | Lease) -> Iterator[str]:
 def _unknown(person: Person, name: str, what: str = "is known") -> CannotTell:
     whose = "" if person.is_admin else " of yours"
     if len(name) < _LEAST:
-        return CannotTell("unknown-id", f"{name!r} is too short for an id: write its first {_LEAST} letters at least.")
-    return CannotTell("unknown-id", f"No request, lease or cell{whose} with the id {name!r} {what}.")
+        return CannotTell(
+            RefusalCode.UNKNOWN_ID, f"{name!r} is too short for an id: write its first {_LEAST} letters at least."
+        )
+    return CannotTell(RefusalCode.UNKNOWN_ID, f"No request, lease or cell{whose} with the id {name!r} {what}.")

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from bulletin.codes import RefusalCode
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.leases import Leases
@@ -91,7 +92,9 @@ class Joins:
                 return
         if message.agent not in self._leases.nodes:
             sentence = "The node that had the cell is not there (any more)."
-            await self._send(asker.route, wire.Refusal(code="no-such-cell", sentence=sentence, request=message.request))
+            await self._send(
+                asker.route, wire.Refusal(code=RefusalCode.NO_SUCH_CELL, sentence=sentence, request=message.request)
+            )
             return
         handover = _Handover(asker, message.request, message.agent, keys.make_secret(), self._now_ms())
         query = keys.make_id()
@@ -119,7 +122,9 @@ class Joins:
             return
         asker = handover.asker
         if message.lease is None:
-            handover.answer = wire.Refusal(code="no-such-cell", sentence=message.sentence, request=handover.request)
+            handover.answer = wire.Refusal(
+                code=RefusalCode.NO_SUCH_CELL, sentence=message.sentence, request=handover.request
+            )
         else:
             deal = self._leases.deals.get(message.lease)
             if deal is not None:

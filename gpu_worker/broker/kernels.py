@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from bulletin import __version__
+from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.wire import console, keys, messages as wire
@@ -140,7 +141,7 @@ class Kernels:
             self.refused_hellos += 1
             self._log.info("hello refused", code=error.code)
             sentence = error.problem if isinstance(error, NotAllowed) else str(error)
-            await self._send(route, wire.Refusal(code=error.code, sentence=sentence))
+            await self._send(route, wire.Refusal(code=RefusalCode(error.code), sentence=sentence))
             return
         session = self._sessions.setdefault((person.user, message.kernel), SessionId(f"s-{keys.make_id()}"))
         other = self._known.get(route)
@@ -164,7 +165,7 @@ class Kernels:
         try:
             kernel.person = await self._identity.who(kernel.token, self._now_ms())
         except NotAllowed as error:
-            refused = wire.Refusal(code=error.code, sentence=error.problem, request=message.request)
+            refused = wire.Refusal(code=RefusalCode(error.code), sentence=error.problem, request=message.request)
             await self._send(kernel.route, refused)
             return
         if isinstance(message, wire.Join):
@@ -177,7 +178,7 @@ class Kernels:
         try:
             kernel.person = await self._identity.who(kernel.token, self._now_ms())
         except NotAllowed as error:
-            await self._send(kernel.route, wire.Refusal(code=error.code, sentence=error.problem))
+            await self._send(kernel.route, wire.Refusal(code=RefusalCode(error.code), sentence=error.problem))
             return
         await self._send(kernel.route, await self._answer_console(kernel.person, question))
 
@@ -186,7 +187,7 @@ class Kernels:
         if message.project and not person.is_owner and message.project not in (*person.groups, person.project):
             mine = ", ".join(person.groups) or person.project
             sentence = f"you are not in the project {message.project!r}. Your projects: {mine}."
-            refused = wire.Refusal(code="not-your-project", sentence=sentence, request=message.request)
+            refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
         wish = Wish(kernel.session, kernel.kernel, person, message, self._now_ms())

@@ -6,6 +6,7 @@ from typing import Literal, assert_never
 
 import msgspec
 
+from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
@@ -80,7 +81,7 @@ class Leases:
         self._stepping = asyncio.Lock()
         self._news = asyncio.Event()  #: places in line may have changed
 
-    async def step(self, event: events.Event, why: str = "") -> None:
+    async def step(self, event: events.Event, why: LeaseEnd | None = None) -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
 
         `why` says for the ledger why a lease ended, where the event is its end.
@@ -101,15 +102,17 @@ class Leases:
             await self._tell_unseen()  # it may be of the same cell
             await self._step(recall.refunded(stretches, self.scheduler.state.accounts, self._now_ms()))
 
-    async def _step(self, event: events.Event, why: str = "") -> None:
+    async def _step(self, event: events.Event, why: LeaseEnd | None = None) -> None:
         now_ms = self._now_ms()
         if self._journal is not None:  # first, so that a step that fails is in it
             self._journal.note(event, now_ms)
         if isinstance(event, events.AgentJoined):
             self._metering.reported({held.lease: held.held_ms for held in event.held})
         said = self.scheduler.step(event, now_ms)
-        ends = {action.lease: action.why.value for action in said if isinstance(action, actions.EndLease)}
-        if isinstance(event, events.LeaseEnded):
+        ends = {
+            action.lease: translate.LEASE_ENDS[action.why] for action in said if isinstance(action, actions.EndLease)
+        }
+        if isinstance(event, events.LeaseEnded) and why is not None:
             ends[event.lease] = why
         self._writer.keep(self._metering.stepped(ends, now_ms))
         for action in said:
@@ -223,10 +226,10 @@ class Leases:
     async def over(self, message: wire.LeaseOver) -> None:
         """The slots are free again."""
         deal = self.deals.pop(message.lease, None)
-        if deal is not None and message.code == "cannot-start":
+        if deal is not None and message.code is LeaseEnd.CANNOT_START:
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
             await self._tell(deal.session, revoked)
-        if deal is not None and message.code == "cancelled" and deal.granted is not None:  # before its cell ran
+        if deal is not None and message.code is LeaseEnd.CANCELLED and deal.granted is not None:  # before its cell ran
             await self._tell(deal.session, translate.cancelled(deal.granted.request, deal.farewell))
         await self.step(events.LeaseEnded(message.lease), message.code)
         self._news.set()

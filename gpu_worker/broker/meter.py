@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId
 from gpu_worker.broker.records import CellRecord, Holder, HotRecord, LeaseRecord, Span
 
@@ -68,7 +69,7 @@ class Meter:
         """A cell that nobody is charged for: its time is hot."""
         return self._fill(record, self._until_ms, (), is_refunded=False)
 
-    def close(self, why: str, at_ms: int | None = None) -> list[HotRecord | LeaseRecord]:
+    def close(self, why: LeaseEnd, at_ms: int | None = None) -> list[HotRecord | LeaseRecord]:
         """The lease ended: its last hot time, and its end. A cell that still runs has to end first.
 
         Without a time, nobody knows when: what is told is all that there was.

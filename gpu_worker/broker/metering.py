@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, UserName
 from gpu_worker.broker.meter import Meter
 from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, OpenLease, Record, first_name, name_again
-from gpu_worker.scheduler.actions import Why
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
@@ -24,8 +24,6 @@ from gpu_worker.scheduler.state import State
 
 #: For how long the cells of a lease that is over may still be reported.
 PATIENCE_MS = 30_000
-#: How a cell ended whose slots were taken back: its time is refunded.
-RECLAIMED = "reclaimed"
 #: So many of the last cells of a lease may be reported again.
 _CELLS = 1000
 
@@ -47,7 +45,7 @@ class _Tab(msgspec.Struct):
     meter: Meter
     cells: dict[CellId, None]  #: those that ended in it last
     over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
-    why: str = ""
+    why: LeaseEnd = LeaseEnd.UNRECOGNIZED  #: why it is over, once it is
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
     #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
     seen_until_ms: int | None = None
@@ -77,14 +75,14 @@ class Metering:
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
-            self._tabs[name] = _Tab(meter, dict.fromkeys(one.cells), None, Why.NOT_HELD.value, now_ms + PATIENCE_MS)
+            self._tabs[name] = _Tab(meter, dict.fromkeys(one.cells), None, LeaseEnd.NOT_HELD, now_ms + PATIENCE_MS)
             self._closing[name] = None
 
     def reported(self, held_ms: Mapping[LeaseId, int]) -> None:
         """An agent is about to join with these leases, which it has had for so long."""
         self._held_ms = dict(held_ms)
 
-    def stepped(self, why: Mapping[LeaseId, str], now_ms: int) -> list[Record]:
+    def stepped(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int) -> list[Record]:
         """What the scheduler's last step comes to. Must be called after every one; `why` names ends of leases."""
         told: list[Record] = []
         turned = self._coverage.follow(self._state)
@@ -93,7 +91,7 @@ class Metering:
             if lease is not None:
                 told += self._holds(lease, tab, now_ms)
             elif tab is not None and tab.closes_ms is None:
-                told += self._over(name, tab, why.get(name, ""), now_ms)
+                told += self._over(name, tab, why.get(name, LeaseEnd.UNRECOGNIZED), now_ms)
         self._held_ms = {}
         for name, is_in_quota in turned.items():
             if name in self._tabs:
@@ -116,7 +114,7 @@ class Metering:
         at_ms = now_ms - ended_ago_ms
         if tab.over_ms is not None:
             at_ms = min(at_ms, tab.over_ms)
-        lease, is_refunded = self._state.leases.get(record.lease), record.outcome == RECLAIMED
+        lease, is_refunded = self._state.leases.get(record.lease), record.outcome is CellOutcome.RECLAIMED
         told: list[Record] = []
         if lease is not None and lease.phase is Phase.ENDING:
             told.append(tab.meter.free(record))  # its session has long gone on elsewhere
@@ -183,7 +181,7 @@ class Metering:
         if lease.phase is Phase.ENDING:
             if meter.cell is not None:
                 tab.note_end(meter.cell)
-                ended = meter.end(_lost(meter, meter.cell, Why.NODE_LOST.value), now_ms)
+                ended = meter.end(_lost(meter, meter.cell, CellOutcome.NODE_LOST), now_ms)
                 self._note_end(tab, ended)
                 yield from ended
         elif lease.cell is not None and lease.cell not in tab.cells:
@@ -223,7 +221,7 @@ class Metering:
         tab = self._tabs[lease.id] = _Tab(Meter(record), cells)
         return tab
 
-    def _over(self, name: LeaseId, tab: _Tab, why: str, now_ms: int) -> list[Record]:
+    def _over(self, name: LeaseId, tab: _Tab, why: LeaseEnd, now_ms: int) -> list[Record]:
         tab.over_ms, tab.why, tab.closes_ms = now_ms, why, now_ms + PATIENCE_MS
         if tab.meter.cell is not None:
             tab.seen_until_ms = now_ms
@@ -237,8 +235,10 @@ class Metering:
         if tab.meter.cell is not None:
             assert tab.over_ms is not None, "what runs was heard of by this broker, and so was its end"
             tab.note_end(tab.meter.cell)
-            is_refunded = tab.why == RECLAIMED
-            ended = tab.meter.end(_lost(tab.meter, tab.meter.cell, tab.why), tab.over_ms, is_refunded=is_refunded)
+            is_refunded = tab.why is LeaseEnd.RECLAIMED
+            ended = tab.meter.end(
+                _lost(tab.meter, tab.meter.cell, tab.why.outcome), tab.over_ms, is_refunded=is_refunded
+            )
             self._note_end(tab, ended)
             told += ended
         told += tab.meter.close(tab.why, tab.over_ms)
@@ -266,11 +266,11 @@ def stray(record: CellRecord, after_ms: int) -> list[Record]:
     lease = LeaseRecord(**_holder(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
     meter = Meter(lease)
     meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms)
-    cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome == RECLAIMED)
-    return [lease, *cell, *meter.close(Why.NOT_HELD.value)]
+    cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome is CellOutcome.RECLAIMED)
+    return [lease, *cell, *meter.close(LeaseEnd.NOT_HELD)]
 
 
-def _lost(meter: Meter, cell: CellId, outcome: str) -> CellRecord:
+def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
     """A cell of which its agent has said nothing: all of it ran, as far as anybody knows."""
     lease = meter.lease
     return CellRecord(
@@ -282,7 +282,7 @@ def _lost(meter: Meter, cell: CellId, outcome: str) -> CellRecord:
         ended_at_ms=0,
         held_ms=0,
         ran_ms=1 << 60,
-        outcome=outcome or "died",
+        outcome=outcome,
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.actions import Why
 from gpu_worker.scheduler.projects import GPU_MILLI
 
 
@@ -58,7 +58,7 @@ class CellRecord(Holder, frozen=True, kw_only=True):
     #: When it held its slots, in quota or borrowed: together `held_ms`. None: up to its end at a stretch, in quota.
     spans: tuple[Span, ...] | None = None
     refunded_ms: int = 0  #: of `held_ms`, what a reclaim made worthless: charged to nobody
-    outcome: str  #: returned, raised, interrupted, walltime, died, node-lost …
+    outcome: CellOutcome
     peak_memory_bytes: int | None = None
     mean_utilization: float | None = None  #: 0 to 1
     bytes_sent: int = 0
@@ -104,7 +104,7 @@ class LeaseRecord(Holder, frozen=True, kw_only=True):
 
     granted_at_ms: int
     ended_at_ms: int | None = None  #: None while it holds
-    why: str = ""  #: why it ended
+    why: LeaseEnd | None = None  #: why it ended; None while it holds
 
 
 class OpenLease(msgspec.Struct, frozen=True):
@@ -158,7 +158,7 @@ Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | Ha
 
 
 #: Why leases ended of whose end nobody has heard: the agent may still be there, and say more.
-UNSURE = frozenset({Why.NODE_LOST.value, Why.NOT_HELD.value})
+UNSURE = frozenset({LeaseEnd.NODE_LOST, LeaseEnd.NOT_HELD})
 #: Between the name of a lease and what tells it from the same one earlier.
 _AGAIN = "~"
 

@@ -21,6 +21,8 @@ from gpu_worker.broker.records import (
 )
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 
+#: In the column `why` of a lease that holds.
+_NO_END = ""
 _Kind = TypeVar("_Kind", CellRecord, LeaseRecord, CreditRecord, ConfigChange)
 
 
@@ -190,6 +192,8 @@ def _row(record: Record) -> dict[str, Any]:
         fields |= {"before": to_json(record.before), "after": to_json(record.after)}
     if isinstance(record, Holder):
         fields["slots"] = to_json(record.slots)
+    if isinstance(record, LeaseRecord):
+        fields["why"] = record.why or _NO_END
     return {name: clean(value) if isinstance(value, str) else value for name, value in fields.items()}
 
 
@@ -222,6 +226,8 @@ def to_record(row: RowMapping, kind: type[_Kind]) -> _Kind:
     for name in ("slots", "before", "after"):
         if name in fields:
             fields[name] = msgspec.json.decode(fields[name])
+    if fields.get("why") == _NO_END:
+        fields["why"] = None
     return msgspec.convert(fields, kind)
 
 

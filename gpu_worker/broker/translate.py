@@ -1,5 +1,8 @@
 """Wire messages to the scheduler's events, and back. Pure; here durations meet the broker's clock, and only here."""
 
+from typing import assert_never
+
+from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
@@ -66,6 +69,12 @@ def queued(request: RequestId, waiting: explain.WaitExplanation) -> wire.Queued:
     )
 
 
+#: The scheduler's reasons to end a lease, as everybody else knows them.
+LEASE_ENDS = {
+    actions.Why.NODE_LOST: LeaseEnd.NODE_LOST,
+    actions.Why.NOT_HELD: LeaseEnd.NOT_HELD,
+    actions.Why.SUPERSEDED: LeaseEnd.SUPERSEDED,
+}
 #: Why a lease ended, in words for its user.
 SENTENCES = {
     actions.Why.NODE_LOST: "The node that ran your cell was lost: it no longer answers the pool.",
@@ -76,17 +85,41 @@ SENTENCES = {
 
 def revoked(action: actions.EndLease) -> wire.Revoked:
     """The end of a lease, for its kernel."""
-    return wire.Revoked(lease=action.lease, code=action.why.value, sentence=SENTENCES[action.why])
+    return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
 def refused(request: RequestId, reason: actions.Reason) -> wire.Refusal:
     """A refusal, for its kernel."""
-    return wire.Refusal(code=type(reason).__name__, sentence=str(reason), request=request)
+    return wire.Refusal(code=_refusal_code(reason), sentence=str(reason), request=request)
+
+
+def _refusal_code(reason: actions.Reason) -> RefusalCode:
+    match reason:
+        case actions.UnknownQoS():
+            return RefusalCode.UNKNOWN_QOS
+        case actions.WalltimeTooLong():
+            return RefusalCode.WALLTIME_TOO_LONG
+        case actions.TooManyGpus():
+            return RefusalCode.TOO_MANY_GPUS
+        case actions.NoSuchGpu():
+            return RefusalCode.NO_SUCH_GPU
+        case actions.TooLarge():
+            return RefusalCode.TOO_LARGE
+        case actions.OverLimit():
+            return RefusalCode.OVER_LIMIT
+        case actions.NeverInQuota():
+            return RefusalCode.NEVER_IN_QUOTA
+        case actions.QueueFull():
+            return RefusalCode.QUEUE_FULL
+        case actions.Replaced():
+            return RefusalCode.REPLACED
+        case _:
+            assert_never(reason)
 
 
 def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
     """The end of a request by the hand of a person, for its kernel."""
-    return wire.Refusal(code=wire.CANCELLED, sentence=sentence, request=request)
+    return wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=request)
 
 
 def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bulletin.codes import RefusalCode
 from bulletin.ids import RequestId
 from bulletin.wire import messages as wire
 from gpu_worker import cli
@@ -126,7 +127,7 @@ def test_what_was_granted_and_has_not_begun_never_begins(pool: PoolProcess, bull
     while not isinstance(refused := client.receive(), wire.Refusal):
         pass
     client.close()
-    assert (refused.code, refused.request) == (wire.CANCELLED, "r")
+    assert (refused.code, refused.request) == (RefusalCode.CANCELLED, "r")
     assert granted.lease not in [row["lease"] for row in queue(bulletin)["running"] if row["state"] != "leaving"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bulletin.codes import RefusalCode
 from bulletin.ids import RequestId
 from bulletin.wire import keys, messages as wire
 from gpu_worker import cli
@@ -81,7 +82,7 @@ def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(
     assert "is withdrawn" in bulletin("root", "cancel", "cell-of-eve")
     while not isinstance(refused := clients["eve"].receive(), wire.Refusal):
         pass
-    assert (refused.code, refused.sentence) == (wire.CANCELLED, "An admin (root) cancelled this cell.")
+    assert (refused.code, refused.sentence) == (RefusalCode.CANCELLED, "An admin (root) cancelled this cell.")
     assert bulletin("eve", "queue").startswith("1 waiting")
     for client in clients.values():
         client.close()

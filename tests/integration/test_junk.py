@@ -7,6 +7,7 @@ import socket
 import msgspec
 import zmq
 
+from bulletin.codes import RefusalCode
 from bulletin.wire import channel, frames, keys, messages as wire
 from tests.integration.conftest import Client, Notebook, PoolProcess, until
 
@@ -129,7 +130,7 @@ def test_another_version_is_refused_with_a_sentence(pool: PoolProcess) -> None:
     client.send(wire.Hello(protocol=99, version="9", token=pool.connection.token, kernel="k"))  # type: ignore[arg-type]
     answer = client.receive()
     assert isinstance(answer, wire.Refusal)
-    assert answer.code == "version-mismatch"
+    assert answer.code is RefusalCode.VERSION_MISMATCH
     assert "upgraded" in answer.sentence
     client.close()
 
@@ -138,7 +139,7 @@ def test_a_wrong_token_is_refused_with_a_sentence(pool: PoolProcess) -> None:
     client = Client(pool.connection)
     answer = client.hello("guess")
     assert isinstance(answer, wire.Refusal)
-    assert answer.code == "not-allowed"
+    assert answer.code is RefusalCode.NOT_ALLOWED
     client.close()
 
 

@@ -25,6 +25,8 @@ UNIONS = {
     "FromZygote": wire.FromZygote,
 }
 GOLDEN = json.loads(FILE.read_text())
+#: Words of the frames that no version ever said: the codes had no type when the frames were made.
+MADE_UP = {"code-1", "outcome-1"}
 
 
 def known(said: Any, fields: Any) -> Any:
@@ -33,7 +35,8 @@ def known(said: Any, fields: Any) -> Any:
         return {name: known(said.get(name), fields[name]) for name in fields}
     if isinstance(said, list) and isinstance(fields, list) and len(said) == len(fields):
         return [known(one, field) for one, field in zip(said, fields, strict=True)]
-    return said
+    is_made_up = isinstance(fields, str) and fields in MADE_UP
+    return fields if is_made_up and said == "unrecognized" else said
 
 
 @pytest.mark.parametrize("link", list(UNIONS))

@@ -85,7 +85,6 @@ from bulletin.wire.messages.every_link import (
     Unknown as Unknown,
 )
 from bulletin.wire.messages.kernel_broker import (
-    CANCELLED as CANCELLED,
     AgentAddress as AgentAddress,
     CellNote as CellNote,
     CellPicture as CellPicture,

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, EnvironmentId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire.messages.every_link import Malformed, Message, Ping, Pong, Unknown
 from bulletin.wire.messages.kernel_broker import AgentAddress, CellNote, Refusal
@@ -145,7 +146,7 @@ class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
 class CellUsage(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell cost, for the ledger and the receipt. Durations by the agent's clock."""
 
-    outcome: str
+    outcome: CellOutcome
     ran_ms: int
     held_ms: int
     peak_memory_bytes: int | None = None
@@ -183,7 +184,7 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
     """The session is gone from its slots, and they are free."""
 
     lease: LeaseId
-    code: str
+    code: LeaseEnd
     sentence: str
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire.messages.agent_broker import CellUsage
 from bulletin.wire.messages.every_link import TEXT_LIMIT, Malformed, Message, Name, Ping, Pong, Secret, Unknown
@@ -182,7 +183,7 @@ class Lost(Message, frozen=True, kw_only=True, tag="lost"):
     """The executor is gone. If it ran a cell, that cell changed nothing in the notebook."""
 
     cell: CellId | None
-    code: str
+    code: CellOutcome
     sentence: str
 
 
@@ -196,7 +197,7 @@ class Notice(Message, frozen=True, kw_only=True, tag="notice"):
 class Gone(Message, frozen=True, kw_only=True, tag="gone"):
     """The lease is not here (any more). A cell that was just sent has not run."""
 
-    code: str
+    code: RefusalCode
     sentence: str
 
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import (
     AgentId,
     CellId,
@@ -50,14 +51,10 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     slot_word: str = "GPU"
 
 
-#: The code of a request that a person withdrew on its kernel's behalf.
-CANCELLED = "cancelled"
-
-
 class Refusal(Message, frozen=True, kw_only=True, tag="refused"):
     """No, for good: of a request, or (without one) of the whole conversation."""
 
-    code: str
+    code: RefusalCode
     sentence: str
     request: RequestId | None = None
 
@@ -129,7 +126,7 @@ class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
     """The lease is over, and not because the kernel gave it back."""
 
     lease: LeaseId
-    code: str
+    code: LeaseEnd
     sentence: str
 
 
@@ -168,7 +165,7 @@ class CellPicture(msgspec.Struct, frozen=True, kw_only=True):
     project: ProjectId
     qos: str
     node: str
-    outcome: str
+    outcome: CellOutcome
     ended_at_ms: int
     ran_ms: int
     gpu_ms: int

@@ -8,6 +8,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import NoPool
 from bulletin.ids import UserName
 from bulletin.wire import channel
@@ -81,7 +82,7 @@ def test_a_broker_that_refuses_is_quoted_and_asked_again_next_time(tmp_path: Pat
             await client.picture()
         await looks(client)
 
-    against(tmp_path, [Refusal(code="not-allowed", sentence="An old token."), WELCOME, PICTURE], scenario)
+    against(tmp_path, [Refusal(code=RefusalCode.NOT_ALLOWED, sentence="An old token."), WELCOME, PICTURE], scenario)
 
 
 def test_without_a_pool_it_says_so(tmp_path: Path) -> None:

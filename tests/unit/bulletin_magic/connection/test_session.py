@@ -4,6 +4,7 @@ import mmap
 
 import pytest
 
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.errors import IllegalMove, NoPool
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
@@ -99,7 +100,7 @@ def test_a_hot_session_that_is_gone_is_replaced_unseen() -> None:
     stage.hot()
     stage.do(cell("c2"))
     stage.seen()
-    stage.agent(say.Gone(code="evicted", sentence="It was idle."))
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="It was idle."))
     assert stage.said_to_broker() == [submit("r-c2-2")]
     assert stage.delivered() == []
     stage.grant("r-c2-2", LeaseId("l2"))
@@ -112,7 +113,7 @@ def test_a_hot_session_that_is_gone_is_replaced_unseen() -> None:
 def test_a_session_that_ends_while_idle_is_forgotten() -> None:
     stage = Stage()
     stage.hot()
-    stage.agent(say.Lost(cell=None, code="session-ended", sentence="Its place was needed."))
+    stage.agent(say.Lost(cell=None, code=CellOutcome.EVICTED, sentence="Its place was needed."))
     assert stage.has_dropped()
     stage.do(cell("c2"))
     assert stage.said_to_broker() == [submit("r-c2")]

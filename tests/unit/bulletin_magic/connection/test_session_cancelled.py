@@ -1,5 +1,6 @@
 """A person cancels the cell at the command line: what its notebook makes of it, wherever the cell is."""
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import CellStopped
 from bulletin.ids import RequestId
 from bulletin.wire import messages as say
@@ -10,7 +11,7 @@ SENTENCE = "An admin (root) cancelled this cell."
 
 
 def cancelled(request: str = "r-c1") -> say.Refusal:
-    return say.Refusal(code=say.CANCELLED, sentence=SENTENCE, request=RequestId(request))
+    return say.Refusal(code=RefusalCode.CANCELLED, sentence=SENTENCE, request=RequestId(request))
 
 
 def assert_is_stopped(stage: Stage) -> None:
@@ -42,7 +43,7 @@ def test_where_the_session_was_gone_first_the_request_that_followed_is_taken_bac
     stage = Stage()
     stage.queue()
     stage.grant()
-    stage.agent(say.Gone(code="unknown-session", sentence="It is not here."))
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="It is not here."))
     assert stage.said_to_broker()[-1] == submit("r-c1-2")
     stage.broker(cancelled())
     assert_is_stopped(stage)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.errors import CellLost, MalformedMessage, NoPool, NotAllowed, Refused
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
@@ -16,7 +17,7 @@ def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
     stage.queue()
     for attempt in ("r-c1", "r-c1-2", "r-c1-3"):
         stage.grant(attempt)
-        stage.agent(say.Gone(code="x", sentence="No process could be started."))
+        stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="No process could be started."))
     assert isinstance(failure(stage), CellLost)
     assert stage.session.phase is None
 
@@ -24,9 +25,9 @@ def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
 @pytest.mark.parametrize(
     ("message", "error"),
     [
-        (say.Refusal(code="too-many", sentence="No.", request=RequestId("r-c1")), Refused),
-        (say.Refusal(code="not-allowed", sentence="Who?"), NotAllowed),
-        (say.Refusal(code="version-mismatch", sentence="Old."), Refused),
+        (say.Refusal(code=RefusalCode.QUEUE_FULL, sentence="No.", request=RequestId("r-c1")), Refused),
+        (say.Refusal(code=RefusalCode.NOT_ALLOWED, sentence="Who?"), NotAllowed),
+        (say.Refusal(code=RefusalCode.VERSION_MISMATCH, sentence="Old."), Refused),
         (say.Malformed(problem="eh"), MalformedMessage),
     ],
 )
@@ -42,7 +43,7 @@ def test_a_refused_ticket_ends_the_cell() -> None:
     stage = Stage()
     stage.queue()
     stage.grant()
-    stage.agent(say.Refusal(code="version-mismatch", sentence="Old."))
+    stage.agent(say.Refusal(code=RefusalCode.VERSION_MISMATCH, sentence="Old."))
     assert type(failure(stage)) is Refused
     assert stage.has_dropped()
 
@@ -87,7 +88,7 @@ def test_a_broker_that_comes_back_late_takes_the_next_cell_at_once() -> None:
 def test_a_dead_executor_is_a_lost_cell_with_its_cause() -> None:
     stage = Stage()
     stage.start()
-    stage.agent(say.Lost(cell=CELL, code="died", sentence="It was killed."))
+    stage.agent(say.Lost(cell=CELL, code=CellOutcome.EXECUTOR_DIED, sentence="It was killed."))
     assert str(failure(stage)).startswith("It was killed. Your variables are as before")
     stage.do(cell("c2"))
     assert stage.said_to_broker() == [submit("r-c2")]
@@ -97,9 +98,9 @@ def test_a_revoked_lease_is_a_lost_cell_once_the_cell_runs() -> None:
     stage = Stage()
     stage.start()
     stage.agent(say.Pong())
-    stage.broker(say.Revoked(lease=LeaseId("another"), code="x", sentence="Not ours."))
+    stage.broker(say.Revoked(lease=LeaseId("another"), code=LeaseEnd.NODE_LOST, sentence="Not ours."))
     assert stage.seen() == []
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
     assert isinstance(failure(stage), CellLost)
 
 
@@ -108,7 +109,7 @@ def test_a_lease_revoked_before_the_cell_started_is_asked_for_again() -> None:
     stage.queue()
     stage.grant()
     stage.said_to_broker()
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
     assert stage.said_to_broker() == [submit("r-c1-2")]
 
 
@@ -116,7 +117,7 @@ def test_results_on_their_way_survive_a_revoked_lease() -> None:
     stage = Stage()
     stage.start()
     stage.agent(ended(sizes=(2000,)))
-    stage.broker(say.Revoked(lease=LEASE, code="over", sentence="It is over."))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NOT_HELD, sentence="It is over."))
     stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
     assert isinstance(stage.delivered()[-1], CellFinished)
     stage.do(cell("c2"))
@@ -127,7 +128,7 @@ def test_results_that_never_come_after_a_revoked_lease_are_a_lost_cell() -> None
     stage = Stage()
     stage.start()
     stage.agent(ended(sizes=(2000,)))
-    stage.broker(say.Revoked(lease=LEASE, code="node-lost", sentence="The node was lost."))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
     stage.wait(9_000)
     assert isinstance(failure(stage), CellLost)
 
@@ -163,7 +164,7 @@ def test_an_executor_that_cannot_be_started_is_said_and_not_waited_for() -> None
     stage = Stage()
     stage.queue()
     stage.seen()
-    revoked = say.Revoked(lease=LEASE, code="cannot-start", sentence="There is no environment 'nope'.")
+    revoked = say.Revoked(lease=LEASE, code=LeaseEnd.CANNOT_START, sentence="There is no environment 'nope'.")
     stage.broker(revoked)
     assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1")), submit("r-c1-2")]
     stage.broker(revoked)

@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.errors import CellLost, Refused as RefusedError
 from bulletin.ids import AgentId, RequestId
 from bulletin.wire import messages as say
@@ -74,7 +75,7 @@ def test_a_lease_that_is_held_is_given_back_first() -> None:
 def test_what_the_broker_refuses_is_said() -> None:
     stage = Stage()
     stage.queue(JOINS)
-    stage.broker(say.Refusal(code="no-such-cell", sentence="It is gone.", request=RequestId("r-c1")))
+    stage.broker(say.Refusal(code=RefusalCode.NO_SUCH_CELL, sentence="It is gone.", request=RequestId("r-c1")))
     assert isinstance(failure(stage), RefusedError)
 
 
@@ -89,7 +90,7 @@ def test_a_node_that_has_it_no_more_is_no_reason_to_run_anything() -> None:
 def test_a_joined_cell_that_is_reclaimed_is_lost_and_not_run_again() -> None:
     stage = Stage()
     join(stage)
-    stage.agent(say.Lost(cell=CELL, code="reclaimed", sentence="Its place was needed."))
+    stage.agent(say.Lost(cell=CELL, code=CellOutcome.RECLAIMED, sentence="Its place was needed."))
     assert isinstance(failure(stage), CellLost)
     assert not any(isinstance(said, say.Submit) for said in stage.said_to_broker())
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.errors import CellLost, CellStopped
 from bulletin.ids import LeaseId, RequestId, SessionId
 from bulletin.wire import messages as say
@@ -80,7 +81,7 @@ def test_a_cell_that_does_not_stop_is_explained_and_then_ended() -> None:
     stage.said_to_agent()
     stage.do(StopPressed())
     assert stage.said_to_agent() == [say.Stop(cell=CELL, hard=True)]
-    stage.agent(say.Lost(cell=CELL, code="stopped", sentence="The cell was stopped by ending its process."))
+    stage.agent(say.Lost(cell=CELL, code=CellOutcome.STOPPED, sentence="The cell was stopped by ending its process."))
     assert isinstance(failure(stage), CellLost)
 
 
@@ -123,5 +124,5 @@ def test_a_stopped_cell_does_not_look_for_another_lease() -> None:
     stage = Stage()
     stage.start()
     stage.do(StopPressed())
-    stage.agent(say.Gone(code="x", sentence="It is gone."))
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="It is gone."))
     assert isinstance(failure(stage), CellStopped)

@@ -3,6 +3,7 @@
 import pytest
 from msgspec import structs
 
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.errors import CellLost
 from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
@@ -57,7 +58,7 @@ def test_a_running_cell_goes_on_when_the_broker_is_restarted() -> None:
 def test_a_broker_restarted_long_before_the_cell_is_nothing_to_tell() -> None:
     stage = Stage()
     stage.hot()
-    stage.agent(say.Lost(cell=None, code="x", sentence="x"))
+    stage.agent(say.Lost(cell=None, code=CellOutcome.EVICTED, sentence="x"))
     stage.do(cell("c2"))
     stage.broker(say.Unknown())
     stage.welcome()
@@ -158,7 +159,7 @@ def test_a_node_that_forgot_the_lease_of_a_running_cell_has_lost_it() -> None:
     stage.wait(1_000)
     stage.agent(say.Pong())
     stage.agent(say.Unknown())
-    stage.agent(say.Gone(code="x", sentence="The node's agent was restarted."))
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="The node's agent was restarted."))
     assert str(failure(stage)).startswith("The node's agent was restarted.")
 
 
@@ -238,7 +239,7 @@ def test_a_session_that_is_gone_after_a_broken_connection_means_another_lease(pa
     stage.do(cell("c2", parts=parts))
     stage.agent(say.Unknown())
     stage.seen()
-    stage.agent(say.Gone(code="unknown-session", sentence="It is not here."))
+    stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="It is not here."))
     assert stage.said_to_broker() == [submit("r-c2-2")]
     assert stage.delivered() == []
 

@@ -2,6 +2,7 @@
 
 from msgspec import structs
 
+from bulletin.codes import CellOutcome
 from bulletin.errors import WaitedTooLong
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
@@ -42,7 +43,7 @@ def test_a_cell_that_got_its_gpu_in_time_runs_for_as_long_as_it_likes() -> None:
 def test_a_cell_that_is_to_run_again_waits_on() -> None:
     stage = Stage()
     stage.start(_PATIENT)
-    stage.agent(say.Lost(cell=CELL, code="reclaimed", sentence="The class wants its GPU back."))
+    stage.agent(say.Lost(cell=CELL, code=CellOutcome.RECLAIMED, sentence="The class wants its GPU back."))
     stage.seen()
     stage.wait(120_000)
     assert all("came free" not in str(told) for told in stage.delivered())

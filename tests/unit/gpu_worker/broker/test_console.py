@@ -2,6 +2,7 @@
 
 import asyncio
 
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
@@ -160,7 +161,7 @@ def ended(cell: str, lease: LeaseId, user: str = "ann", *, attempt: int = 1) -> 
         ended_at_ms=1_000 * attempt + 500,
         held_ms=500,
         ran_ms=400,
-        outcome="returned",
+        outcome=CellOutcome.RETURNED,
     )
 
 
@@ -211,7 +212,7 @@ def test_an_admin_withdraws_a_request_and_its_kernel_hears_who_did(desk: Desk) -
     answer = desk.ask(ADMIN, console.Cancel(id=lease))
     assert (answer.lease, answer.user, answer.what) == (lease, "ann", "withdrawn")
     sentence = "An admin (root) cancelled this cell."
-    told = wire.Refusal(code=wire.CANCELLED, sentence=sentence, request=RequestId("cell-a"))
+    told = wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=RequestId("cell-a"))
     assert desk.to_sessions[-1] == (SessionId("s-cell-a"), told)
     assert desk.ask(ADMIN, console.AskQueue()).waiting == ()
     assert "waits or runs" in desk.refusal(ADMIN, console.Cancel(id=lease))
@@ -236,10 +237,10 @@ def test_a_cell_that_was_granted_and_has_not_begun_ends_with_its_session_and_its
     lease = desk.submit(ANN, "cell-a")
     assert desk.ask(ADMIN, console.Cancel(id=lease)).what == "withdrawn"
     assert isinstance(desk.to_agents[-1], wire.CancelCell)
-    asyncio.run(desk.leases.over(wire.LeaseOver(lease=lease, code="cancelled", sentence="")))
+    asyncio.run(desk.leases.over(wire.LeaseOver(lease=lease, code=LeaseEnd.CANCELLED, sentence="")))
     session, told = desk.to_sessions[-1]
     assert isinstance(told, wire.Refusal)
-    assert (session, told.code, told.request) == ("s-cell-a", wire.CANCELLED, "cell-a")
+    assert (session, told.code, told.request) == ("s-cell-a", RefusalCode.CANCELLED, "cell-a")
 
 
 def test_only_admins_drain_and_only_nodes_that_there_are(desk: Desk) -> None:

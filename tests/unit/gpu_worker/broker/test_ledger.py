@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import BadConfig
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import (
@@ -33,7 +34,7 @@ def record(cell: str, **changes: object) -> CellRecord:
     plain = CellRecord(
         cell=cell, lease="l", session="s", user="ann", project="ml", qos="interactive", node="n1",
         slots=("gpu-0", "gpu-1"), kind="gpu", gpus=2, started_at_ms=1_000, ended_at_ms=4_000,
-        held_ms=2_990, ran_ms=2_900, outcome="returned",
+        held_ms=2_990, ran_ms=2_900, outcome=CellOutcome.RETURNED,
     )  # type: ignore[arg-type]  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
 
@@ -132,7 +133,9 @@ def test_writers_that_meet_in_any_order_wait_for_each_other_and_keep_each_fact_o
 
 
 def test_each_attempt_of_a_cell_is_a_row(ledger: Ledger) -> None:
-    first = record("c1", outcome="reclaimed", refunded_ms=2_990, spans=(Span(1_010, 4_000, is_in_quota=False),))
+    first = record(
+        "c1", outcome=CellOutcome.RECLAIMED, refunded_ms=2_990, spans=(Span(1_010, 4_000, is_in_quota=False),)
+    )
     second = record("c1", attempt=2, started_at_ms=9_000, ended_at_ms=11_990)
     assert ledger.record([second, first, first], at_ms=0) == [first, second]
     assert ledger.record([first, second], at_ms=0) == []
@@ -156,7 +159,7 @@ def test_the_ledger_counts_attempts_one_for_each_lease_that_a_cell_ran_in(ledger
 
 
 def test_what_the_ledger_knows_of_open_leases_and_of_those_given_up(ledger: Ledger) -> None:
-    lost = msgspec.structs.replace(LEASE, ended_at_ms=4_000, why="node-lost")
+    lost = msgspec.structs.replace(LEASE, ended_at_ms=4_000, why=LeaseEnd.NODE_LOST)
     other = msgspec.structs.replace(LEASE, lease="m", granted_at_ms=1_000)
     ledger.record([lost, other], at_ms=0)
     ledger.record_cells([record("c1", attempt=0), record("c2", attempt=0, lease="m")], at_ms=0)
@@ -198,7 +201,7 @@ def test_hot_time_without_length_would_take_the_place_of_real_one_and_is_refused
 
 
 def test_the_end_of_a_lease_is_kept_once_and_stays_whatever_is_said_first(ledger: Ledger, url: str) -> None:
-    end = msgspec.structs.replace(LEASE, ended_at_ms=9_000, why="released")
+    end = msgspec.structs.replace(LEASE, ended_at_ms=9_000, why=LeaseEnd.LEFT)
     other = msgspec.structs.replace(end, lease="l2")
     assert ledger.record([LEASE], at_ms=0) == [LEASE]
     assert ledger.record([LEASE, end], at_ms=0) == [end]
@@ -206,7 +209,7 @@ def test_the_end_of_a_lease_is_kept_once_and_stays_whatever_is_said_first(ledger
     assert ledger.record([other], at_ms=0) == [other]
     assert ledger.record([msgspec.structs.replace(LEASE, lease="l2")], at_ms=0) == []
     ended = rows(url, "SELECT lease, granted_at_ms, ended_at_ms, why FROM leases ORDER BY lease")
-    assert ended == [("l", 1_000, 9_000, "released"), ("l2", 1_000, 9_000, "released")]
+    assert ended == [("l", 1_000, 9_000, "left"), ("l2", 1_000, 9_000, "left")]
 
 
 def test_a_broker_that_starts_again_finds_the_leases_that_hold_and_until_when_they_are_accounted(
@@ -376,12 +379,13 @@ def test_a_password_is_not_shown() -> None:
 
 WRITER = """
 import sys
+from bulletin.codes import CellOutcome
 from gpu_worker.broker.ledger import CellRecord, Ledger
 ledger = Ledger.open(sys.argv[1])
 for number in range(100_000):
     cell = CellRecord(cell=f"c{number}", lease="l", session="s", user="u", project="p", qos="q", node="n",
                       slots=("gpu-0",), kind="gpu", gpus=1, started_at_ms=0, ended_at_ms=number,
-                      held_ms=1, ran_ms=1, outcome="returned")
+                      held_ms=1, ran_ms=1, outcome=CellOutcome.RETURNED)
     assert ledger.record_cell(cell, at_ms=number)
     print(number, flush=True)
 """

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from gpu_worker.broker.meter import Meter
 from gpu_worker.broker.records import CellRecord, HotRecord, LeaseRecord, Record, Span, check
 from tests.unit.gpu_worker.broker.test_ledger import HOLDER, LEASE, record
@@ -19,7 +20,7 @@ def hot(start_ms: int, end_ms: int) -> HotRecord:
     return HotRecord(**HOLDER, started_at_ms=start_ms, ended_at_ms=end_ms)  # type: ignore[arg-type]
 
 
-def over(at_ms: int, why: str = "released") -> LeaseRecord:
+def over(at_ms: int, why: LeaseEnd = LeaseEnd.LEFT) -> LeaseRecord:
     return msgspec.structs.replace(LEASE, ended_at_ms=at_ms, why=why)
 
 
@@ -31,7 +32,7 @@ def test_a_lease_is_hot_before_between_and_after_its_cells() -> None:
     (two,) = meter.end(record("c2", ran_ms=10), at_ms=1_500)
     assert isinstance(two, CellRecord)
     assert (two.in_quota_ms, two.borrowed_ms, two.ran_ms) == (0, 100, 10)
-    assert meter.close("released", at_ms=2_000) == [hot(1_500, 2_000), over(2_000)]
+    assert meter.close(LeaseEnd.LEFT, at_ms=2_000) == [hot(1_500, 2_000), over(2_000)]
 
 
 def test_a_cell_that_turns_from_borrowed_to_in_quota_is_charged_for_each_part() -> None:
@@ -48,7 +49,7 @@ def test_a_cell_that_turns_from_borrowed_to_in_quota_is_charged_for_each_part() 
 def test_what_a_reclaim_made_worthless_is_refunded() -> None:
     meter = Meter(LEASE)
     meter.begin("c1", is_in_quota=False, at_ms=1_000)  # type: ignore[arg-type]
-    (cell,) = meter.end(record("c1", outcome="reclaimed"), at_ms=1_700, is_refunded=True)
+    (cell,) = meter.end(record("c1", outcome=CellOutcome.RECLAIMED), at_ms=1_700, is_refunded=True)
     assert isinstance(cell, CellRecord)
     assert (cell.held_ms, cell.refunded_ms) == (700, 700)
 
@@ -59,7 +60,7 @@ def test_a_cell_whose_beginning_was_not_heard_of_takes_its_part_of_the_hot_time(
         hot(1_000, 1_200),
         at("c1", 1_200, 1_700),
     ]
-    assert meter.close("released", at_ms=2_000) == [hot(1_700, 2_000), over(2_000)]
+    assert meter.close(LeaseEnd.LEFT, at_ms=2_000) == [hot(1_700, 2_000), over(2_000)]
 
 
 def test_cells_that_ended_before_the_one_that_runs_may_be_reported_after_it_began() -> None:
@@ -86,21 +87,21 @@ def test_a_cell_that_nobody_is_charged_for_leaves_its_time_hot() -> None:
     meter = Meter(LEASE)
     cell = meter.free(record("c1"))
     assert (cell.held_ms, cell.spans, cell.ran_ms) == (0, (), 0)
-    assert meter.close("released", at_ms=2_000) == [hot(1_000, 2_000), over(2_000)]
+    assert meter.close(LeaseEnd.LEFT, at_ms=2_000) == [hot(1_000, 2_000), over(2_000)]
 
 
 def test_a_clock_that_runs_backwards_takes_nothing_back() -> None:
     meter = Meter(LEASE)
     meter.begin("c1", is_in_quota=True, at_ms=1_500)  # type: ignore[arg-type]
     assert meter.end(record("c1", ran_ms=0), at_ms=1_400)[0] == hot(1_000, 1_500)
-    assert meter.close("released", at_ms=900) == [over(1_500)]
+    assert meter.close(LeaseEnd.LEFT, at_ms=900) == [over(1_500)]
 
 
 def test_after_a_restart_it_goes_on_where_the_ledger_stopped() -> None:
     meter = Meter(LEASE, accounted_until_ms=5_000)
     meter.begin("c2", is_in_quota=True, at_ms=4_000)  # type: ignore[arg-type]
     assert meter.end(record("c2", ran_ms=10), at_ms=6_000) == [at("c2", 5_000, 6_000)]
-    assert Meter(LEASE, accounted_until_ms=5_000).close("lost") == [over(5_000, "lost")]
+    assert Meter(LEASE, accounted_until_ms=5_000).close(LeaseEnd.NODE_LOST) == [over(5_000, LeaseEnd.NODE_LOST)]
 
 
 def test_a_session_runs_one_cell_at_a_time() -> None:
@@ -109,7 +110,7 @@ def test_a_session_runs_one_cell_at_a_time() -> None:
     with pytest.raises(AssertionError, match="the one that runs"):
         meter.end(record("c2"), at_ms=1_000)
     with pytest.raises(AssertionError, match="before its lease"):
-        meter.close("released", at_ms=1_000)
+        meter.close(LeaseEnd.LEFT, at_ms=1_000)
 
 
 def history(draw: st.DrawFn, lease: str) -> list[Record]:
@@ -140,7 +141,7 @@ def history(draw: st.DrawFn, lease: str) -> list[Record]:
         at_ms += draw(steps)
         told += meter.end(plain, at_ms, is_refunded=draw(st.booleans()))
     if draw(st.booleans()):
-        told += meter.close("released", at_ms + draw(steps))
+        told += meter.close(LeaseEnd.LEFT, at_ms + draw(steps))
     return told
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
 from gpu_worker.broker.purse import Purse
 from gpu_worker.broker.records import CellRecord, Record, first_name
+from gpu_worker.broker.translate import LEASE_ENDS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
 from gpu_worker.scheduler.credits import Credits
@@ -62,7 +64,7 @@ class Done(msgspec.Struct, frozen=True):
     lease: LeaseId
     cell: CellId
     held: Held
-    outcome: str
+    outcome: CellOutcome
     began_ms: int
     ended_ms: int
 
@@ -79,7 +81,7 @@ class World:
         self.asked: dict[RequestId, ev.RequestSubmitted] = {}
         self.is_linked = self.is_registered = False
         self.unseen: list[Stretch] = []  #: all that a scheduler was told later
-        self.unsaid: list[tuple[ev.Event | Done, str]] = []  #: until the broker knows the agent
+        self.unsaid: list[tuple[ev.Event | Done, LeaseEnd | None]] = []  #: until the broker knows the agent
         self.new_broker()
 
     # --- the broker
@@ -97,12 +99,12 @@ class World:
         self.is_registered = False
         self.asked.clear()
 
-    def step(self, event: ev.Event, why: str = "") -> None:
+    def step(self, event: ev.Event, why: LeaseEnd | None = None) -> None:
         if isinstance(event, ev.AgentJoined):
             self.metering.reported({held.lease: held.held_ms for held in event.held})
         actions = self.scheduler.step(event, self.now_ms)
-        ends = {action.lease: action.why.value for action in actions if isinstance(action, EndLease)}
-        if isinstance(event, ev.LeaseEnded):
+        ends = {action.lease: LEASE_ENDS[action.why] for action in actions if isinstance(action, EndLease)}
+        if isinstance(event, ev.LeaseEnded) and why is not None:
             ends[event.lease] = why
         self.queue.append((self.metering.stepped(ends, self.now_ms), None, None))
         self.queue.append((self.purse.ticked(self.now_ms), None, None))
@@ -154,20 +156,20 @@ class World:
             case Evict() | EndLease() if self.is_linked:
                 held = self.leases.get(action.lease)
                 if held is None:
-                    self.step(ev.LeaseEnded(action.lease), "unknown")
+                    self.step(ev.LeaseEnded(action.lease), LeaseEnd.NO_SUCH_LEASE)
                 elif held.cell is None or isinstance(action, EndLease):
-                    self.leave(action.lease, "evicted")
+                    self.leave(action.lease, LeaseEnd.EVICTED)
                 else:
                     self.tell(ev.CellStarted(action.lease, held.cell, self.now_ms - held.began_ms))
             case Reclaim() if self.is_linked:
                 if action.lease in self.leases:
-                    self.leave(action.lease, "reclaimed")
+                    self.leave(action.lease, LeaseEnd.RECLAIMED)
                 else:
-                    self.step(ev.LeaseEnded(action.lease), "unknown")
+                    self.step(ev.LeaseEnded(action.lease), LeaseEnd.NO_SUCH_LEASE)
 
     # --- the agent
 
-    def tell(self, event: ev.Event, why: str = "") -> None:
+    def tell(self, event: ev.Event, why: LeaseEnd | None = None) -> None:
         if self.is_registered:
             self.step(event, why)
         elif self.is_linked:
@@ -200,7 +202,7 @@ class World:
         )  # fmt: skip
         missed = list(self.unrecorded.values())
         self.step(ev.AgentJoined(AgentId("a"), "n", self.slots, held))
-        self.unsaid[:0] = [(done, "") for done in missed]
+        self.unsaid[:0] = [(done, None) for done in missed]
         self.is_registered = True
         for said, why in self.unsaid:
             if isinstance(said, Done):
@@ -222,7 +224,7 @@ class World:
                 self.tell(ev.CellStarted(lease, held.cell, ran_ms))
         self.step(ev.Tick())
 
-    def end(self, lease: LeaseId, outcome: str = "returned") -> None:
+    def end(self, lease: LeaseId, outcome: CellOutcome = CellOutcome.RETURNED) -> None:
         held = self.leases[lease]
         assert held.cell is not None
         done = Done(lease, held.cell, held, outcome, held.began_ms, self.now_ms)
@@ -232,11 +234,11 @@ class World:
         if self.is_registered:
             self.report(done)
         elif self.is_linked:
-            self.unsaid.append((done, ""))
+            self.unsaid.append((done, None))
 
-    def leave(self, lease: LeaseId, why: str = "left") -> None:
+    def leave(self, lease: LeaseId, why: LeaseEnd = LeaseEnd.LEFT) -> None:
         if self.leases[lease].cell is not None:
-            self.end(lease, why)
+            self.end(lease, why.outcome)
         if self.leases.pop(lease, None) is not None:  # its end may have had it evicted
             self.tell(ev.LeaseEnded(lease), why)
 
@@ -634,7 +636,7 @@ def test_a_reclaimed_cell_whose_end_nobody_told_is_refunded_too(world: World) ->
     lease = world.ask("eve", gpus=4)
     world.begin(lease)
     world.pass_ms(500)
-    world.step(ev.LeaseEnded(lease), "reclaimed")
+    world.step(ev.LeaseEnded(lease), LeaseEnd.RECLAIMED)
     del world.leases[lease]
     world.pass_ms(PATIENCE_MS)
     world.settle()
@@ -651,7 +653,7 @@ def test_a_reclaimed_cell_that_is_told_to_the_next_broker_is_refunded_once(world
     world.pass_ms(500)
     world.write()
     world.is_linked = False
-    world.leave(first, "reclaimed")
+    world.leave(first, LeaseEnd.RECLAIMED)
     world.new_broker()
     world.register()
     world.pass_ms(200)

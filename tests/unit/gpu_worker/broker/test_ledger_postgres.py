@@ -14,6 +14,7 @@ from tests.unit.gpu_worker.broker.test_ledger import record, rows
 
 WRITER = """
 import os, sys
+from bulletin.codes import CellOutcome
 from bulletin.errors import LedgerAway
 from gpu_worker.broker.ledger import CellRecord, Ledger
 ledger = Ledger.open(os.environ["LEDGER"])
@@ -21,7 +22,7 @@ try:
     for number in range(1_000_000):
         cell = CellRecord(cell=f"c{number}", lease="l", session="s", user="u", project="p", qos="q", node="n",
                           slots=("gpu-0",), kind="gpu", gpus=1, started_at_ms=0, ended_at_ms=number + 1,
-                          held_ms=1, ran_ms=1, outcome="returned")
+                          held_ms=1, ran_ms=1, outcome=CellOutcome.RETURNED)
         assert ledger.record_cell(cell, at_ms=number)
         print(number, flush=True)
 except LedgerAway as error:

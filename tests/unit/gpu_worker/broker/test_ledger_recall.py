@@ -1,5 +1,6 @@
 """A scheduler that was told of the past by the ledger decides as the one that lived through it."""
 
+from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
@@ -41,7 +42,9 @@ def test_past_use_counts_for_half_after_a_week_and_as_its_qos_says(ledger: Ledge
     cells = [
         cell("c1", NOW_MS - 7 * DAY_MS, 8),
         cell("c2", NOW_MS - HOUR_MS, 2, qos="half", project="bio"),
-        cell("c3", NOW_MS - HOUR_MS, 4, outcome="reclaimed", refunded_ms=3 * HOUR_MS, project="bio", user="bob"),
+        cell(
+            "c3", NOW_MS - HOUR_MS, 4, outcome=CellOutcome.RECLAIMED, refunded_ms=3 * HOUR_MS, project="bio", user="bob"
+        ),
         cell("c4", NOW_MS - 60 * DAY_MS, 100, project="old"),
     ]
     ledger.record(cells, at_ms=0)  # type: ignore[arg-type]
@@ -66,9 +69,9 @@ def test_a_budget_has_what_was_spent_in_its_period_inside_the_project_too(ledger
         cell("c1", midnight_ms + HOUR_MS, 2),  # half of it was yesterday
         cell("c2", midnight_ms + 2 * HOUR_MS, 1, project="bio"),
         cell("c3", midnight_ms - HOUR_MS, 5),
-        cell("c4", midnight_ms + 3 * HOUR_MS, 1, outcome="reclaimed", refunded_ms=HOUR_MS),
+        cell("c4", midnight_ms + 3 * HOUR_MS, 1, outcome=CellOutcome.RECLAIMED, refunded_ms=HOUR_MS),
         cell(
-            "c5", midnight_ms + HOUR_MS, 8, outcome="reclaimed", refunded_ms=8 * HOUR_MS
+            "c5", midnight_ms + HOUR_MS, 8, outcome=CellOutcome.RECLAIMED, refunded_ms=8 * HOUR_MS
         ),  # this day pays back its own
         cell("c6", midnight_ms + 2 * HOUR_MS, 4, refunded_ms=HOUR_MS),  # of what is in this day a quarter, too
     ]

@@ -11,13 +11,14 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
+from bulletin.codes import CellOutcome
 from bulletin.errors import BadConfig
 from gpu_worker.broker import migrations
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.tables import metadata
 from tests.unit.gpu_worker.broker.test_ledger import record, rows
 
-HEAD = "0004"
+HEAD = "0005"
 OLD_CELL = (
     "INSERT INTO cells VALUES (:cell, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\",\"gpu-1\"]', 'gpu', 2, "
     "1000, 1000 + :held, :held, :held, 2 * :held, 2 * :held, 'returned', NULL, 0.5, 1, 2, 'é')"
@@ -112,6 +113,59 @@ def test_a_lease_that_is_open_while_the_tables_change_goes_on_with_whole_slots(e
         assert ledger.usage("user")[0].hot_ms == 1_000
         assert ledger.balances() == {"ml": 7}
         assert [entry.own_users for entry in ledger.credits()] == [False]
+
+
+def test_what_older_versions_called_the_end_of_a_cell_or_a_lease_has_the_one_word_for_it_now(empty_url: str) -> None:
+    cell = (
+        "INSERT INTO cells VALUES (:name, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[]', 'cpu', 0, 0, 0, 0, 0, 0, "
+        '0, :word, NULL, NULL, 0, 0, \'"outcome":"died"\', 1, 0, 0, 0, NULL)'
+    )
+    lease = (
+        "INSERT INTO leases VALUES (:name, 's', 'ann', 'ml', 'interactive', 'n1', '[]', 'cpu', 0, :ended, :word, NULL)"
+    )
+    event = "INSERT INTO events (at, kind, payload) VALUES (1, :kind, :payload)"
+    at_version(empty_url, "0004")
+    for name, word in {"a": "died", "b": "session-over", "c": "unknown", "d": "returned", "e": "node-lost"}.items():
+        at_version(empty_url, "0004", cell, name=name, word=word)
+    for name, word in {"a": "session-over", "b": "unknown", "c": "", "d": "reclaimed"}.items():
+        at_version(empty_url, "0004", lease, name=name, word=word, ended=5)
+    at_version(empty_url, "0004", lease, name="e", word="", ended=None)
+    labelled = r'{"cell":"a","outcome":"died","label":"\"outcome\":\"died\""}'
+    for kind, payload in (
+        ("cell-recorded", labelled),
+        ("lease-ended", '{"lease":"c","why":""}'),
+        ("lease-granted", '{"lease":"c","why":""}'),
+        ("policy", '{"outcome":"died"}'),
+    ):
+        at_version(empty_url, "0004", event, kind=kind, payload=payload)
+
+    with Ledger.open(empty_url) as ledger:
+        assert {cell.cell: cell.outcome for cell in ledger.cells()} == {
+            "a": CellOutcome.EXECUTOR_DIED,
+            "b": CellOutcome.EXECUTOR_DIED,
+            "c": CellOutcome.NO_SUCH_LEASE,
+            "d": CellOutcome.RETURNED,
+            "e": CellOutcome.NODE_LOST,
+        }
+        assert {cell.label for cell in ledger.cells()} == {'"outcome":"died"'}
+        (held,) = ledger.open_leases()
+        assert (held.lease.lease, held.lease.why) == ("e", None)
+    assert rows(empty_url, "SELECT lease, why FROM leases ORDER BY lease") == [
+        ("a", "executor-died"),
+        ("b", "no-such-lease"),
+        ("c", "unrecognized"),
+        ("d", "reclaimed"),
+        ("e", ""),
+    ]
+    assert rows(empty_url, "SELECT kind, payload FROM events ORDER BY seq") == [
+        ("cell-recorded", labelled.replace(':"died"', ':"executor-died"')),
+        ("lease-ended", '{"lease":"c","why":"unrecognized"}'),
+        ("lease-granted", '{"lease":"c","why":""}'),
+        ("policy", '{"outcome":"died"}'),
+    ]
+    for change in ("UPDATE cells SET outcome = 'x'", "UPDATE leases SET why = 'x'", "UPDATE events SET kind = 'x'"):
+        with pytest.raises(DBAPIError, match="only appended to"):
+            rows(empty_url, change)
 
 
 def test_an_upgrade_that_fails_changes_nothing(empty_url: str) -> None:
