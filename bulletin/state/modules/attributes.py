@@ -41,14 +41,14 @@ class Change(NamedTuple):
 
 
 def read(module: ModuleType, before: State | None = None) -> dict[str, Held]:
-    """All plain globals of a module. What `before` says of an atom is not worked out again."""
+    """All plain globals of a module. What `before` says of a value that cannot change is not worked out again."""
     before = before or {}
     found: dict[str, Held] = {}
     for name, value in list(namespace(module).items()):
         if type(value) not in _PLAIN or not isinstance(name, str) or (name[:2] == "__" and name[-2:] == "__"):
             continue
         known = before.get(name)
-        if known is not None and known.value is value and type(value) in _ATOMS:
+        if known is not None and known.value is value and _is_immutable(value):
             found[name] = known
         elif (token := token_of(value)) is not None:
             found[name] = Held(value, token)
@@ -207,6 +207,13 @@ def _is_plain(value: Any, depth: int) -> bool:
         if not kinds <= _ATOMS and not all(_is_plain(item, depth + 1) for item in part):
             return False
     return True
+
+
+def _is_immutable(value: object) -> bool:
+    """True for atoms, and for tuples and frozen sets of what is immutable: such a value still has its token."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_is_immutable, value))
+    return type(value) in _ATOMS
 
 
 def namespace(module: ModuleType) -> dict[str, Any]:

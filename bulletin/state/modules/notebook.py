@@ -186,17 +186,27 @@ class Notebook:
         order = sys.modules if self._loaded else ()
         places = {name: self._loaded[name].place for name in order if name in self._loaded}
         rest = list(places.values())
-        for name in _with_parents(imports):
-            self._add(search.place(name), places, rest)
+        asked: set[str] = set()  # most modules of a package import the same ones
+        for name in imports:
+            self._add_named(name, asked, search, places, rest)
         while rest:
             place = rest.pop(0)
-            for name in _with_parents(self._imports_of(place)):
-                self._add(search.place(name), places, rest)
+            for name in self._imports_of(place):
+                self._add_named(name, asked, search, places, rest)
             parent = places.get(place.name.rpartition(".")[0])
             if place.folders and place.file is not None and (parent is None or parent.file is None):
                 for other in sources.unnamed_in(place):
                     self._add(other, places, rest)
         yield from places.values()
+
+    def _add_named(
+        self, name: str, asked: set[str], search: Search, places: dict[str, Place], rest: list[Place]
+    ) -> None:
+        """Add a module and the packages that it is in, unless it was asked for before."""
+        if name not in asked:
+            asked.add(name)
+            for inside in _with_parents([name]):
+                self._add(search.place(inside), places, rest)
 
     def _add(self, place: Place | None, places: dict[str, Place], rest: list[Place]) -> None:
         if place is not None and place.name not in places:

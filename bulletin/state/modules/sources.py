@@ -44,6 +44,8 @@ _TICK_NS = 2_000_000_000
 _MAX_UNNAMED, _MAX_UNNAMED_BYTES = 300, 2 * 2**20
 #: A text in a text in a text of a cell.
 _MAX_TEXTS = 3
+#: What finds modules in a folder or an archive.
+_Finder = FileFinder | zipimport.zipimporter
 
 
 class Place(NamedTuple):
@@ -209,6 +211,7 @@ class Search:
 
     def __init__(self) -> None:
         self._found: dict[str, ModuleSpec | None] = {}
+        self._finders: dict[str, _Finder | None] = {}  # by folder: a finder lists its folder when it is first asked
 
     def place(self, name: str) -> Place | None:
         """Where the user's own module of that name is; None if there is none."""
@@ -227,36 +230,37 @@ class Search:
         if not parent:
             if name in sys.stdlib_module_names or name in _NEVER:
                 return None
-            return _find(sys.path, name) or _find_editable(name)
+            return self._find(sys.path, name) or _find_editable(name)
         above = self._spec(parent)
         if above is None or above.submodule_search_locations is None:
             return None
         if above.has_location and place_of(parent, above) is None:
             return None  # a package that is installed has no modules of the user's
-        return _find(above.submodule_search_locations, name) or _find_editable(name)
+        return self._find(above.submodule_search_locations, name) or _find_editable(name)
+
+    def _find(self, folders: Iterable[object], name: str) -> ModuleSpec | None:
+        """As `PathFinder` does it, which cannot look into packages that are not imported."""
+        portions: list[str] = []
+        for folder in folders:
+            if not isinstance(folder, str):
+                continue
+            if folder not in self._finders:
+                self._finders[folder] = _finder_in(folder)
+            finder = self._finders[folder]
+            spec = None if finder is None else finder.find_spec(name)
+            if spec is None:
+                continue
+            if spec.loader is not None:
+                return spec
+            portions += spec.submodule_search_locations or ()
+        if not portions:
+            return None
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = portions
+        return spec
 
 
-def _find(folders: Iterable[object], name: str) -> ModuleSpec | None:
-    """As `PathFinder` does it, which cannot look into packages that are not imported."""
-    portions: list[str] = []
-    for folder in folders:
-        if not isinstance(folder, str):
-            continue
-        with_name = _finder_in(folder)
-        spec = None if with_name is None else with_name.find_spec(name)
-        if spec is None:
-            continue
-        if spec.loader is not None:
-            return spec
-        portions += spec.submodule_search_locations or ()
-    if not portions:
-        return None
-    spec = ModuleSpec(name, None, is_package=True)
-    spec.submodule_search_locations = portions
-    return spec
-
-
-def _finder_in(folder: str) -> FileFinder | zipimport.zipimporter | None:
+def _finder_in(folder: str) -> _Finder | None:
     """A fresh one for a user's folder: Python's own may not have noticed a file that was written a moment ago."""
     try:
         folder = os.path.abspath(folder or os.getcwd())  # noqa: PTH100, PTH109  as in sys.path
