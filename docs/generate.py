@@ -16,7 +16,7 @@ from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
-from gpu_worker.console.commands import Question
+from gpu_worker.console.query_commands import QueryCommand
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS
@@ -26,7 +26,7 @@ from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
 
 HERE = Path(__file__).parent
 #: The commands that ask a pool that runs.
-ASKING = [name for name, command in cli.COMMANDS.items() if issubclass(command, Question)]
+ASKING = [name for name, command in cli.COMMANDS.items() if issubclass(command, QueryCommand)]
 NOTE = "<!-- Written by docs/generate.py from the code. Change it there. -->\n\n"
 
 

@@ -13,8 +13,8 @@ from bulletin.errors import BadConfig
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What broker and agent were told, in exact units."""
+class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings of a pool, checked together, in exact units: milliseconds and bytes."""
 
     folder: Path
     host: str
@@ -156,7 +156,7 @@ class Pool(Configurable):
         "access:services!service=bulletin", help="The hub scope that a user's token must have to use the pool."
     ).tag(config=True)
 
-    def settings(self) -> Settings:
+    def settings(self) -> PoolSettings:
         """Check everything together and freeze it.
 
         Raises
@@ -179,7 +179,7 @@ class Pool(Configurable):
         for name, python in self.environments.items():
             if not os.access(python, os.X_OK):
                 raise BadConfig(f"Pool.environments: the environment {name!r} names {python}, which is not a program.")
-        return Settings(
+        return PoolSettings(
             folder=folder,
             host=self.host,
             kernel_port=self.kernel_port,

@@ -30,7 +30,7 @@ from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.sessions import Session
 from gpu_worker.agent.zygote_process import UnixUser, ZygoteProcess
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 
 _PING_S = 1.0
 #: A broker that is silent for so long may have been started again at another address.
@@ -44,7 +44,7 @@ _KEPT = 256
 class Agent:
     """One node's agent. `run()` serves until cancelled."""
 
-    def __init__(self, settings: Settings, files: keys.PoolFile) -> None:
+    def __init__(self, settings: PoolSettings, files: keys.PoolFile) -> None:
         self.settings, self.files = settings, files
         self.node = socket.gethostname()
         place = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]

@@ -11,7 +11,7 @@ from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire import channel, frames, keys, messages as wire
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 
 #: A broker that is silent for so long may have been started again at another address.
 _BROKER_SILENCE_MS = 5_000
@@ -24,7 +24,7 @@ class BrokerLink:
     """Tells the broker what happens, in order, across restarts of the broker, and takes in what it says."""
 
     def __init__(
-        self, context: zmq.asyncio.Context, settings: Settings, files: keys.PoolFile, introduce: Introduce
+        self, context: zmq.asyncio.Context, settings: PoolSettings, files: keys.PoolFile, introduce: Introduce
     ) -> None:
         self._settings, self._files, self._introduce = settings, files, introduce
         self._log = structlog.get_logger("agent")

@@ -26,7 +26,7 @@ from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.results import Results
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 
 _PIPE_BUFFER = 4 * 2**20
 _UNREAD_LIMIT = 4 * bulk.RING
@@ -51,7 +51,12 @@ class Session:
     """A lease that this node holds, from Prepare to LeaseOver."""
 
     def __init__(
-        self, prepare: wire.Prepare, settings: Settings, inventory: Inventory, to_kernel: ToKernel, to_broker: ToBroker
+        self,
+        prepare: wire.Prepare,
+        settings: PoolSettings,
+        inventory: Inventory,
+        to_kernel: ToKernel,
+        to_broker: ToBroker,
     ) -> None:
         self.prepare, self._settings, self._inventory = prepare, settings, inventory
         self._to_kernel, self._to_broker = to_kernel, to_broker

@@ -32,7 +32,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.purse import Purse
 from gpu_worker.broker.writer import Writer
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -51,7 +51,7 @@ Said = TypeVar("Said")
 class Broker:
     """One pool's broker. `run()` serves until cancelled, or until the pool has been idle for `idle_exit_ms`."""
 
-    def __init__(self, settings: Settings, ledger: Ledger, files: keys.PoolFile, hub: Hub | None) -> None:
+    def __init__(self, settings: PoolSettings, ledger: Ledger, files: keys.PoolFile, hub: Hub | None) -> None:
         self.settings, self.files, self.ledger = settings, files, ledger
         self.started_ms = self.now_ms()
         self.malformed = self.undeliverable = 0
@@ -262,7 +262,7 @@ class Broker:
                 return
 
 
-def open_files(settings: Settings) -> keys.PoolFile:
+def open_files(settings: PoolSettings) -> keys.PoolFile:
     """The pool's keys and secrets: those of last time, or new ones."""
     settings.folder.mkdir(
         mode=0o711, parents=True, exist_ok=True

@@ -10,7 +10,7 @@ from bulletin.errors import BadConfig
 from bulletin.ids import UserName
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, Happening, Record
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 from gpu_worker.quotas import QuotaChange, Quotas, difference, read_quotas
 from gpu_worker.scheduler import projects
 
@@ -30,7 +30,7 @@ class NewPolicy(msgspec.Struct, frozen=True):
 class Policy:
     """Reads the quota file of a pool. Without one, every group is a project with an equal share."""
 
-    def __init__(self, settings: Settings, before: Quotas | None = None) -> None:
+    def __init__(self, settings: PoolSettings, before: Quotas | None = None) -> None:
         """`before` were in force before this broker: what has changed since then is a change."""
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
         self._quotas = before if before is not None and self._file is not None else Quotas()

@@ -16,8 +16,8 @@ from bulletin.wire import channel, console, frames, keys, messages as wire
 _ANSWER_S = 10.0
 
 
-def find(folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.environ) -> keys.Connection:
-    """The pool in a folder. One that nobody named is the last choice, after the hub's and the environment's file.
+def find_pool(folder: Path, *, is_named: bool, environ: Mapping[str, str] = os.environ) -> keys.Connection:
+    """Find the pool in a folder. One that nobody named is the last choice, after the hub's and the environment's file.
 
     Raises
     ------

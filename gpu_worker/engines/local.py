@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 
 from bulletin.wire import keys
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 from gpu_worker.engines.pool_part import PoolPart
 
 _LOOK_S = 0.02
@@ -14,7 +14,7 @@ _LOOK_S = 0.02
 class LocalEngine:
     """Runs the agent of this host."""
 
-    def __init__(self, settings: Settings, arguments: Sequence[str]) -> None:
+    def __init__(self, settings: PoolSettings, arguments: Sequence[str]) -> None:
         self._settings = settings
         self._agent = PoolPart("agent", arguments)
 

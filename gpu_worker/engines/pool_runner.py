@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Sequence
 
-from gpu_worker.config import Settings
+from gpu_worker.config import PoolSettings
 from gpu_worker.engines.engine import Engine
 from gpu_worker.engines.pool_part import PoolPart
 
@@ -12,7 +12,7 @@ from gpu_worker.engines.pool_part import PoolPart
 class PoolRunner:
     """What `bulletin pool` runs."""
 
-    def __init__(self, settings: Settings, arguments: Sequence[str], engine: Engine) -> None:
+    def __init__(self, settings: PoolSettings, arguments: Sequence[str], engine: Engine) -> None:
         self._settings, self._engine = settings, engine
         self._broker = PoolPart("broker", arguments)
         self._is_stopped = asyncio.Event()

@@ -94,7 +94,7 @@ def busy(pool: PoolProcess) -> int:
 
 def earned(pool: PoolProcess) -> dict[str, int]:
     """The same, as the broker that runs has it."""
-    report = client.ask(client.find(pool.folder, is_named=True), console.AskProjects())
+    report = client.ask(client.find_pool(pool.folder, is_named=True), console.AskProjects())
     assert isinstance(report, console.ProjectReport)
     return {row.project: row.credits_ms for row in report.projects}
 

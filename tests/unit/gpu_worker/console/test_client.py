@@ -19,12 +19,12 @@ def test_a_folder_that_is_named_comes_before_the_hub_and_the_hub_before_a_file(t
     file = str(connection(tmp_path / "other.json", "of the file"))
     hub = {"BULLETIN_ADDRESS": "tcp://hub:1", "BULLETIN_PUBLIC_KEY": "key", "JUPYTERHUB_API_TOKEN": "of the server"}
     environ = {**hub, "BULLETIN_CONNECTION_FILE": file}
-    assert client.find(tmp_path, is_named=True, environ=environ).token == "of the folder"
-    assert client.find(tmp_path, is_named=False, environ=environ).token == "of the server"
-    assert client.find(tmp_path, is_named=False, environ={"BULLETIN_CONNECTION_FILE": file}).token == "of the file"
-    assert client.find(tmp_path, is_named=False, environ={}).token == "of the folder"
+    assert client.find_pool(tmp_path, is_named=True, environ=environ).token == "of the folder"
+    assert client.find_pool(tmp_path, is_named=False, environ=environ).token == "of the server"
+    assert client.find_pool(tmp_path, is_named=False, environ={"BULLETIN_CONNECTION_FILE": file}).token == "of the file"
+    assert client.find_pool(tmp_path, is_named=False, environ={}).token == "of the folder"
 
 
 def test_where_there_is_no_pool_the_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotDone, match=f"No pool runs in {tmp_path}"):
-        client.find(tmp_path, is_named=True, environ={})
+        client.find_pool(tmp_path, is_named=True, environ={})

@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
 from bulletin.errors import BadConfig
-from gpu_worker.config import Pool, Settings
+from gpu_worker.config import Pool, PoolSettings
 
 
 class Command(Application):
-    """What every command shares: settings, a configuration file, and clean words for bad ones."""
+    """The base of all commands of a pool: reads its settings from the command line and a configuration file."""
 
     version = __version__
     #: The exit status, set by `start`.
@@ -52,12 +52,12 @@ class Command(Application):
                 raise BadConfig(f"There is no configuration file {path}.")
             self.load_config_file(path.name, path=str(path.parent))
 
-    def settings(self) -> Settings:
-        """The settings, checked. Raises BadConfig."""
+    def settings(self) -> PoolSettings:
+        """Return the pool's settings, checked together. Raises BadConfig."""
         return Pool(parent=self).settings()
 
     def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Run until it ends, a signal comes, or standard input ends."""
+        """Run a coroutine until it ends, a signal comes, or standard input ends; return the exit status."""
 
         async def main() -> int:
             task = asyncio.create_task(make())
@@ -83,3 +83,12 @@ def when_stdin_ends(loop: asyncio.AbstractEventLoop, then: Callable[[], object])
             then()
 
     loop.add_reader(handle, look)
+
+
+@contextlib.contextmanager
+def end_quietly_on_broken_pipe() -> Iterator[None]:
+    """Write to standard output until whoever reads has seen enough; the interpreter's own flush does not complain."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

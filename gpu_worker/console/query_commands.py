@@ -1,6 +1,5 @@
-"""`bulletin queue`, `explain`, `cancel`, `drain` and `quota`: one question each, in words or as JSON."""
+"""`bulletin status`, `queue`, `explain`, `cancel`, `drain` and `quota`: one question each, in words or as JSON."""
 
-import os
 import sys
 from abc import ABCMeta, abstractmethod
 from pathlib import Path
@@ -12,20 +11,20 @@ from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from gpu_worker.config import Pool
-from gpu_worker.console import client, text
-from gpu_worker.console.command import Command
+from gpu_worker.console import client
+from gpu_worker.console.base_command import Command, end_quietly_on_broken_pipe
 
 
-class _Abstract(MetaHasTraits, ABCMeta):
-    """Of a command that is none by itself."""
+class _AbstractCommandMeta(MetaHasTraits, ABCMeta):
+    """The metaclass of a command with settings that is none by itself."""
 
 
-class Question(Command, metaclass=_Abstract):
+class QueryCommand(Command, metaclass=_AbstractCommandMeta):
     """A command that asks the broker of a pool, and prints the answer."""
 
     as_json = Bool(False, help="Write JSON, exact, in milliseconds and thousandths of a GPU.").tag(config=True)
     aliases = {"folder": "Pool.folder", "config": "Command.config_file"}
-    flags = {"json": ({"Question": {"as_json": True}}, "Write JSON.")}
+    flags = {"json": ({"QueryCommand": {"as_json": True}}, "Write JSON.")}
     usage = ""
     #: How many words must stand behind the command's name.
     words = 0
@@ -37,41 +36,49 @@ class Question(Command, metaclass=_Abstract):
             return
         pool = Pool(parent=self)
         folder = Path(pool.folder).expanduser().absolute()
-        answer = client.ask(client.find(folder, is_named="folder" in self.config.Pool), self.question(*self.extra_args))
-        if self.as_json:
-            lines = msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n"
-        else:
-            lines = "".join(line + "\n" for line in self.show(answer))
-        try:
-            sys.stdout.write(lines)
+        answer = client.ask(
+            client.find_pool(folder, is_named="folder" in self.config.Pool), self.question(*self.extra_args)
+        )
+        with end_quietly_on_broken_pipe():
+            if self.as_json:
+                sys.stdout.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n")
+            else:
+                from gpu_worker.console import layout, reports  # they load rich, which JSON and quota files do not need
+
+                layout.write(reports.show(answer), sys.stdout)
             sys.stdout.flush()
-        except BrokenPipeError:  # who reads has seen enough; nor shall the interpreter's own flush complain
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     @abstractmethod
     def question(self, name: str = "") -> console.FromConsole | wire.Look:
-        """What is asked, given the word behind the command's name."""
-
-    def show(self, answer: console.Report | wire.Picture) -> list[str]:
-        """The answer in lines."""
-        assert not isinstance(answer, wire.Picture)
-        return text.show(answer)
+        """Make the message that asks, given the word behind the command's name."""
 
     def refuse(self) -> None:
-        """The command was written in a way that is none."""
+        """Say how the command is written, and set exit status 2."""
         sys.stderr.write(f"usage: bulletin {self.usage}\n")
         self.status = 2
 
 
-class QueueCommand(Question):
-    """Who waits, and who runs."""
+class StatusCommand(QueryCommand):
+    """`bulletin status`: slots, the queue and the latest cells."""
+
+    name = "bulletin-status"
+    description = "Show the slots, the queue and the latest cells of the pool in a folder."
+    usage = "status [--json]"
+
+    def question(self, _: str = "") -> wire.Look:
+        """Ask for the picture."""
+        return wire.Look()
+
+
+class QueueCommand(QueryCommand):
+    """`bulletin queue`: who waits, and who runs."""
 
     name = "bulletin-queue"
     description = "Show who waits, in order, and why; and who runs where. Only admins see other people's names."
     usage = "queue [--user=NAME] [--project=NAME] [--json]"
     user = Unicode("", help="Only of this user.").tag(config=True)
     project = Unicode("", help="Only of this project and what is in it.").tag(config=True)
-    aliases = {**Question.aliases, "user": "QueueCommand.user", "project": "QueueCommand.project"}
+    aliases = {**QueryCommand.aliases, "user": "QueueCommand.user", "project": "QueueCommand.project"}
 
     def question(self, _: str = "") -> console.AskQueue:
         """Ask for the queue."""
@@ -81,8 +88,8 @@ class QueueCommand(Question):
         )
 
 
-class ExplainCommand(Question):
-    """All about one."""
+class ExplainCommand(QueryCommand):
+    """`bulletin explain`: all about one request, lease or cell."""
 
     name = "bulletin-explain"
     description = (
@@ -97,8 +104,8 @@ class ExplainCommand(Question):
         return console.AskAbout(id=_checked(name))
 
 
-class CancelCommand(Question):
-    """Stop one."""
+class CancelCommand(QueryCommand):
+    """`bulletin cancel`: stop one request or cell."""
 
     name = "bulletin-cancel"
     description = (
@@ -113,8 +120,8 @@ class CancelCommand(Question):
         return console.Cancel(id=_checked(name))
 
 
-class DrainCommand(Question):
-    """Empty a node."""
+class DrainCommand(QueryCommand):
+    """`bulletin drain`: empty a node, or give it cells again."""
 
     name = "bulletin-drain"
     description = (
@@ -124,15 +131,15 @@ class DrainCommand(Question):
     usage = "drain NODE [--undo] [--json]"
     words = 1
     undo = Bool(False, help="Give the node cells again.").tag(config=True)
-    flags = {**Question.flags, "undo": ({"DrainCommand": {"undo": True}}, "Give the node cells again.")}
+    flags = {**QueryCommand.flags, "undo": ({"DrainCommand": {"undo": True}}, "Give the node cells again.")}
 
     def question(self, name: str = "") -> console.Drain:
         """Have it drained."""
         return console.Drain(node=_checked(name), is_undone=self.undo)
 
 
-class QuotaCommand(Question):
-    """Projects of a pool, and the quota file before it is used."""
+class QuotaCommand(QueryCommand):
+    """`bulletin quota`: projects of a pool, and a quota file before it is used."""
 
     name = "bulletin-quota"
     description = (
@@ -142,10 +149,10 @@ class QuotaCommand(Question):
     )
     usage = "quota check FILE [--gpus=N]\n       bulletin quota [show] [--json]"
     gpus = Int(0, min=0, max=1_000_000, help="How many GPUs the pool has. 0: nobody knows.").tag(config=True)
-    aliases = {**Question.aliases, "gpus": "QuotaCommand.gpus"}
+    aliases = {**QueryCommand.aliases, "gpus": "QuotaCommand.gpus"}
 
     def start(self) -> None:
-        """Show the projects, or read the file and say what is in it."""
+        """Show the projects, or check the file; `status` is 1 for a file with errors."""
         match self._verb, self.extra_args:
             case "show", []:
                 super().start()
@@ -165,6 +172,7 @@ class QuotaCommand(Question):
         return console.AskProjects()
 
     def _check(self, file: str) -> None:
+        """Print every error or warning of a quota file, and how much is in it where there is no error."""
         from gpu_worker.quotas import read_quotas
         from gpu_worker.scheduler.projects import GPU_MILLI
 
@@ -180,7 +188,7 @@ class QuotaCommand(Question):
 
 
 def _checked(name: str) -> str:
-    """A word that may go into a message."""
+    """Return a word that may go into a message. Raises BadConfig."""
     if not 0 < len(name) <= wire.TEXT_LIMIT:
         raise BadConfig(f"{name[:20]!r} is no id and no name: those have 1 to {wire.TEXT_LIMIT} letters.")
     return name

@@ -1,11 +1,14 @@
 """Reports as people read them: one line first, aligned columns, nothing that moves the cursor."""
 
+import io
+import re
+
 import msgspec
 import pytest
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
-from gpu_worker.console import text
+from gpu_worker.console import layout, reports
 
 WAITING = console.WaitingRow(
     lease=LeaseId("l-75c88b1d1ce1bf8c"),
@@ -49,10 +52,14 @@ PROJECT = console.ProjectRow(
 )
 
 
+def said(report: console.Report) -> list[str]:
+    return layout.plain_lines(reports.show(report))
+
+
 def test_the_queue() -> None:
     hot = msgspec.structs.replace(RUNNING, lease=LeaseId("l-2"), state="hot", in_quota=None, slots=(SlotId("gpu-3"),))
     report = console.QueueReport(waiting=(WAITING,), waiting_count=3, running=(RUNNING, hot), slot_word="GPU")
-    assert text.show(report) == [
+    assert said(report) == [
         "3 waiting, 1 running, 1 kept hot",
         "",
         "waiting",
@@ -80,7 +87,7 @@ def test_the_projects() -> None:
         credits_ms=-9 * 600_000,
     )
     report = console.ProjectReport(projects=(PROJECT, inside), slot_word="GPU")
-    assert text.show(report) == [
+    assert said(report) == [
         "2 projects, 2.5 GPUs used, 4 waiting",
         "",
         "GPUs; budget and credits in GPU-hours",
@@ -95,7 +102,7 @@ def test_the_class_hours_of_a_project_stand_behind_it() -> None:
     later = msgspec.structs.replace(
         PROJECT, borrows_in_ms=0, class_hours="class hours begin on Wed at 10:00, in 2 days"
     )
-    lines = text.show(console.ProjectReport(projects=(row, later), slot_word="GPU"))
+    lines = said(console.ProjectReport(projects=(row, later), slot_word="GPU"))
     assert lines[-2].endswith("  4        class hours until 12:00, for another 40 min; borrows again in 60 s")
     assert lines[-1].endswith("  4        class hours begin on Wed at 10:00, in 2 days")
 
@@ -112,7 +119,7 @@ def test_why_one_waits() -> None:
         nodes=(node, small, drained),
         slot_word="GPU",
     )
-    assert text.show(about) == [
+    assert said(about) == [
         "l-75c88b1d of eve waits: all 8 GPUs are busy; 3 requests are before yours.",
         "",
         "  id        l-75c88b1d1ce1bf8c",
@@ -145,7 +152,9 @@ def test_why_one_waits() -> None:
 )
 def test_where_one_runs(state: str, words: str) -> None:
     lease = msgspec.structs.replace(RUNNING, state=state)
-    lines = text.show(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
+    lines = layout.plain_lines(
+        reports.show(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
+    )
     assert lines[0].startswith("l-86863ac1 of ann ")
     assert " ".join(lines[:2]).strip().endswith(words)
 
@@ -162,12 +171,48 @@ def test_where_one_runs(state: str, words: str) -> None:
 def test_what_a_drained_node_still_holds(states: list[str], words: str) -> None:
     running = tuple(msgspec.structs.replace(RUNNING, state=state) for state in states)
     report = console.Drained(node="n1", agents=(AgentId("a"),), is_drained=True, running=running, slot_word="GPU")
-    assert text.show(report)[0] == f"n1 is given nothing more; {words}. Undo: bulletin drain n1 --undo"
+    assert said(report)[0] == f"n1 is given nothing more; {words}. Undo: bulletin drain n1 --undo"
 
 
 def test_names_cannot_move_the_cursor_and_long_reasons_are_folded() -> None:
     row = msgspec.structs.replace(WAITING, user=UserName("\x1b[2Jeve\n"), reason="a reason; " * 30)
-    lines = text.show(console.QueueReport(waiting=(row,), waiting_count=1, running=(), slot_word="GPU"))
+    lines = layout.plain_lines(
+        reports.show(console.QueueReport(waiting=(row,), waiting_count=1, running=(), slot_word="GPU"))
+    )
     assert "\N{REPLACEMENT CHARACTER}[2Jeve\N{REPLACEMENT CHARACTER}" in lines[4]
-    assert all(line.isprintable() and len(line) <= text.WIDTH for line in lines)
+    assert all(line.isprintable() and len(line) <= layout.WIDTH for line in lines)
     assert len(lines) > 7
+
+
+class Terminal(io.StringIO):
+    """What a terminal is sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_pipe_gets_the_same_text_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = reports.show(console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(RUNNING,), slot_word="GPU"))
+    for name, value in {"FORCE_COLOR": "1", "COLUMNS": "30", "TERM": "xterm-256color"}.items():
+        monkeypatch.setenv(name, value)
+    pipe = io.StringIO()
+    layout.write(blocks, pipe)
+    assert pipe.getvalue().splitlines() == layout.plain_lines(blocks)
+    assert all(line.isprintable() for line in layout.plain_lines(blocks))
+
+
+def test_on_a_narrow_terminal_sentences_are_folded_and_ids_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    blocks = reports.show(console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(), slot_word="GPU"))
+    layout.write(blocks, terminal)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines()]
+    assert lines[4] == "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    30 min   borrows"
+    assert lines[5:] == ["       all 8 GPUs are busy; 3 requests", "       are before yours"]
+
+
+def test_columns_stand_below_each_other_also_with_wide_letters() -> None:
+    wide = msgspec.structs.replace(RUNNING, user=UserName("\u738b\u5c0f\u660e"))
+    lines = said(console.QueueReport(waiting=(), waiting_count=0, running=(RUNNING, wide), slot_word="GPU"))
+    assert lines[-2].index("lab") == lines[-1].index("lab") + 3

@@ -1,0 +1,164 @@
+"""Rows of reports as tables: who waits, what runs, what projects use, what nodes hold, and cells that ended."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from bulletin.units import show_duration, show_size
+from bulletin.wire import console
+from gpu_worker.console.layout import ReportTable
+
+#: Stands where nothing can be said.
+NONE = "-"
+#: Of an id: as much of it as is still one's own.
+_SHORT = 10
+_HOUR_MS = 3_600_000
+_MILLI = 1_000
+_STATES = {
+    "granted": "starting",
+    "busy": "running",
+    "reclaiming": "giving back",
+    "hot": "kept hot",
+    "leaving": "leaving",
+}
+
+
+def waiting_table(rows: Sequence[console.WaitingRow], slot_word: str) -> ReportTable:
+    """Show requests in order, each with its reason below."""
+    head = ("#", "id", "who", "project", "QoS", "asks for", "waited", "at most", "pays")
+    table = [
+        (
+            str(row.position),
+            short_id(row.lease),
+            row.user,
+            row.project or NONE,
+            row.qos,
+            show_count(row.gpus, slot_word),
+            show_duration(row.waited_ms),
+            show_duration(row.wait_ms) if row.wait_ms is not None else "not known",
+            show_payer(row.in_quota) if row.lease else NONE,
+        )
+        for row in rows
+    ]
+    return ReportTable(head, table, [row.reason for row in rows])
+
+
+def running_table(rows: Sequence[console.RunningRow]) -> ReportTable:
+    """Show leases: whose they are, where, for how long, and what they are doing."""
+    head = ("id", "who", "project", "QoS", "node", "slots", "for", "pays", "state")
+    table = [
+        (
+            short_id(row.lease),
+            row.user,
+            row.project or NONE,
+            row.qos,
+            row.node,
+            ", ".join(row.slots),
+            show_duration(row.for_ms),
+            show_payer(row.in_quota),
+            _STATES[row.state],
+        )
+        for row in rows
+    ]
+    return ReportTable(head, table)
+
+
+def project_units(slot_word: str) -> str:
+    """Say in which units `project_table` counts."""
+    return f"{slot_word}s; budget and credits in {slot_word}-hours"
+
+
+def project_table(rows: Sequence[console.ProjectRow], *, is_tree: bool) -> ReportTable:
+    """Show projects; in a tree, each a little further in than what it is in."""
+    head = ("project", "used", "held", "guaranteed", "limit", "budget left", "credits", "waiting", "")
+    depths: dict[str, int] = {}
+    table = []
+    for row in rows:
+        depth = depths[row.parent] + 1 if is_tree and row.parent in depths else 0
+        depths[row.project] = depth
+        table.append(
+            (
+                "  " * depth + row.project,
+                show_amount(row.used_milli),
+                show_amount(row.held_milli),
+                show_amount(row.guaranteed_milli),
+                show_amount(row.limit_milli) if row.limit_milli is not None else "none",
+                _budget(row),
+                _credits(row),
+                str(row.waiting),
+                _more(row),
+            )
+        )
+    return ReportTable(head, table)
+
+
+def _budget(row: console.ProjectRow) -> str:
+    if row.budget_ms is None or row.budget_left_ms is None:
+        return "none"
+    return f"{row.budget_left_ms / _HOUR_MS:.1f} of {row.budget_ms / _HOUR_MS:.1f} a {row.period}"
+
+
+def _credits(row: console.ProjectRow) -> str:
+    hours = round(row.credits_ms / _HOUR_MS, 1)
+    return f"{hours:+.1f}" if hours else "0"
+
+
+def _more(row: console.ProjectRow) -> str:
+    """Say what stands behind a project: its class hours, and from when it borrows again."""
+    borrows = f"borrows again in {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else ""
+    return "; ".join(part for part in (row.class_hours, borrows) if part)
+
+
+def node_table(rows: Sequence[console.NodeRow], slot_word: str) -> ReportTable:
+    """Show nodes with the slots that a request could have, and why it cannot."""
+    head = ("node", f"{slot_word}s", "free", "running", "hot", "leaving", "")
+    table = [
+        (
+            row.node,
+            *(str(number) for number in (row.capacity, row.free, row.busy, row.hot, row.leaving)),
+            "is being drained" if row.is_drained else "" if row.is_large_enough else "is too small",
+        )
+        for row in rows
+    ]
+    return ReportTable(head, table)
+
+
+def cell_table(rows: Sequence[console.EndedRow]) -> ReportTable:
+    """Show cells that ended, and what they cost."""
+    head = ("cell", "run", "ended (UTC)", "outcome", "ran", "held", "in quota", "borrowed", "refunded", "peak memory")
+    table = [
+        (
+            short_id(row.cell),
+            str(row.attempt),
+            f"{datetime.fromtimestamp(row.ended_at_ms / 1000, UTC):%d %b %H:%M:%S}",
+            row.outcome,
+            *(
+                show_duration(time_ms)
+                for time_ms in (row.ran_ms, row.held_ms, row.in_quota_ms, row.borrowed_ms, row.refunded_ms)
+            ),
+            show_size(row.peak_memory_bytes) if row.peak_memory_bytes is not None else NONE,
+        )
+        for row in rows
+    ]
+    return ReportTable(head, table)
+
+
+def short_id(name: str) -> str:
+    """Cut an id to as much of it as people need."""
+    return name[:_SHORT] or NONE
+
+
+def show_payer(in_quota: bool | None) -> str:  # noqa: FBT001  # it is what is shown
+    """Say whether a guarantee pays; None is not known."""
+    if in_quota is None:
+        return NONE
+    return "in quota" if in_quota else "borrows"
+
+
+def show_count(number: int, word: str) -> str:
+    """Write a number of slots with their word."""
+    return f"{number} {word}{'' if number == 1 else 's'}" if number else "no GPU"
+
+
+def show_amount(milli: int) -> str:
+    """Write thousandths of a slot as slots, without zeros at the end."""
+    return f"{milli / _MILLI:.3f}".rstrip("0").rstrip(".")

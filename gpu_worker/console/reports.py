@@ -1,0 +1,206 @@
+"""Reports in words: one line that says it, then what there is to know, in tables."""
+
+from datetime import UTC, datetime
+
+from bulletin.units import show_duration, show_size
+from bulletin.wire import console, messages as wire
+from gpu_worker.console.layout import Blocks, facts, line, paragraph
+from gpu_worker.console.report_tables import (
+    cell_table,
+    node_table,
+    project_table,
+    project_units,
+    running_table,
+    short_id,
+    show_amount,
+    show_count,
+    show_payer,
+    waiting_table,
+)
+
+
+def show(report: console.Report | wire.Picture) -> Blocks:
+    """Put what a broker answers into words."""
+    match report:
+        case wire.Picture():
+            return _picture(report)
+        case console.QueueReport():
+            return _queue(report)
+        case console.ProjectReport():
+            return _all_projects(report)
+        case console.AboutWaiting():
+            return _about_waiting(report)
+        case console.AboutRunning():
+            return _about_running(report)
+        case console.AboutEnded():
+            return _about_ended(report)
+        case console.Cancelled():
+            return [line(_cancelled(report))]
+        case console.Drained():
+            return _drained(report)
+
+
+def _picture(picture: wire.Picture) -> Blocks:
+    """Say what is going on in the pool: slots, the queue, the latest cells."""
+    free = sum(slot.state == "free" for slot in picture.slots)
+    lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    for slot in picture.slots:
+        memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
+        user = f" ({slot.user})" if slot.user else ""
+        lines.append(f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {slot.state}{user}")
+    lines.append(f"{len(picture.waiting)} waiting")
+    lines += [
+        f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {one.reason}; has waited {show_duration(one.waited_ms)}"
+        for one in picture.waiting
+    ]
+    lines.append("latest cells")
+    lines += [
+        f"  {cell.cell[:8]}  {cell.user}  {cell.project}  {cell.qos}  {cell.outcome}  "
+        f"ran {show_duration(cell.ran_ms)}, "
+        f"{cell.gpu_ms / 1000:.1f} GPU-seconds"
+        for cell in picture.recent
+    ]
+    counted = [f"{name} {count}" for name, count in picture.counters.items() if count]
+    if counted:
+        lines.append("turned away: " + ", ".join(counted))
+    return [line(one) for one in lines]
+
+
+def _queue(report: console.QueueReport) -> Blocks:
+    """Say who waits, in order, with the reason below; then who holds slots."""
+    states = [row.state for row in report.running]
+    hot = states.count("hot")
+    runs = len(states) - hot - states.count("leaving")
+    blocks: Blocks = [line(f"{report.waiting_count} waiting, {runs} running" + (f", {hot} kept hot" if hot else ""))]
+    if report.waiting:
+        blocks += [line(""), line("waiting"), waiting_table(report.waiting, report.slot_word)]
+        left = report.waiting_count - len(report.waiting)
+        if left:
+            blocks.append(line(f"  and {left} more"))
+    if report.running:
+        blocks += [line(""), line("running"), running_table(report.running)]
+    return blocks
+
+
+def _all_projects(report: console.ProjectReport) -> Blocks:
+    """Say what is used, then the tree of projects."""
+    tops = [row for row in report.projects if row.parent is None]
+    used_milli = sum(row.used_milli for row in tops)
+    word = report.slot_word if used_milli == 1000 else f"{report.slot_word}s"
+    number = len(report.projects)
+    projects = f"{number} project{'' if number == 1 else 's'}"
+    blocks: Blocks = [
+        line(f"{projects}, {show_amount(used_milli)} {word} used, {sum(row.waiting for row in tops)} waiting")
+    ]
+    if report.projects:
+        blocks += [line(""), line(project_units(report.slot_word)), project_table(report.projects, is_tree=True)]
+    return blocks
+
+
+def _payers(projects: tuple[console.ProjectRow, ...], word: str) -> Blocks:
+    return [
+        line(""),
+        line(f"what pays for it, from the inside out, in {project_units(word)}"),
+        project_table(projects, is_tree=False),
+    ]
+
+
+def _about_waiting(answer: console.AboutWaiting) -> Blocks:
+    row, word = answer.request, answer.slot_word
+    most = f", {show_duration(row.wait_ms)} more at most" if row.wait_ms is not None else ""
+    pays = "in quota" if row.in_quota else "borrows: its guarantee does not cover it now"
+    known = [
+        ("id", row.lease),
+        ("place", f"{row.position} in line, for {show_duration(row.waited_ms)}{most}"),
+        ("asks for", f"{show_count(row.gpus, word)} for {show_duration(row.walltime_ms)}, QoS {row.qos}"),
+        ("pays", f"project {row.project}, {pays}"),
+    ]
+    if row.label:
+        known.append(("label", row.label))
+    return [
+        paragraph(f"{short_id(row.lease)} of {row.user} waits: {row.reason}."),
+        line(""),
+        facts(known),
+        *_payers(answer.projects, word),
+        line(""),
+        line("nodes"),
+        node_table(answer.nodes, word) if answer.nodes else line("  none is connected that has any"),
+    ]
+
+
+def _about_running(answer: console.AboutRunning) -> Blocks:
+    row = answer.lease
+    place = f"on {row.node} ({', '.join(row.slots)})"
+    since = show_duration(row.for_ms)
+    first = {
+        "granted": f"was granted {since} ago {place}, and its cell has not begun",
+        "busy": f"runs a cell {place} for {since}, of {show_duration(row.walltime_ms)} at most",
+        "reclaiming": f"runs a cell {place} for {since}, and gives its place back to whom it is guaranteed",
+        "hot": f"is kept hot {place} for {since}: no cell runs, and it goes when somebody needs the place",
+        "leaving": f"leaves its place {place} since {since}",
+    }[row.state]
+    known: list[tuple[str, str]] = [("id", row.lease)]
+    if row.cell:
+        known.append(("cell", row.cell))
+    known.append(("QoS", row.qos))
+    payer = f", {show_payer(row.in_quota)}" if row.in_quota is not None else ""
+    known.append(("pays", f"project {row.project}{payer}"))
+    blocks: Blocks = [
+        paragraph(f"{short_id(row.lease)} of {row.user} {first}."),
+        line(""),
+        facts(known),
+        *_payers(answer.projects, answer.slot_word),
+    ]
+    return [*blocks, line(""), line("cells before"), cell_table(answer.cells)] if answer.cells else blocks
+
+
+def _about_ended(answer: console.AboutEnded) -> Blocks:
+    last = answer.cells[0]
+    when = f"{datetime.fromtimestamp(last.ended_at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    first = (
+        f"The cell {short_id(last.cell)} of {last.user} is over: {last.outcome} after {show_duration(last.held_ms)} "
+        f"on {last.node} ({', '.join(last.slots)}), {when}."
+    )
+    known = [("cell", last.cell), ("id", last.lease), ("QoS", last.qos), ("pays", f"project {last.project}")]
+    if last.label:
+        known.append(("label", last.label))
+    return [
+        paragraph(first),
+        line(""),
+        facts(known),
+        line(""),
+        line("runs, the last one first"),
+        cell_table(answer.cells),
+    ]
+
+
+def _cancelled(answer: console.Cancelled) -> str:
+    """Say what will happen, and what to do if it does not."""
+    which = f"{short_id(answer.lease)} of {answer.user}"
+    match answer.what:
+        case "withdrawn":
+            return f"{which} is withdrawn, and its notebook is told."
+        case "interrupted":
+            return (
+                f"The cell of {which} is interrupted, and its notebook is told. "
+                "Should it go on, the same command again ends its process."
+            )
+        case "ended":
+            return f"The process of {which} is ended, and its notebook is told."
+
+
+def _drained(answer: console.Drained) -> Blocks:
+    """Say whether a node is given cells, and what is left of those it had."""
+    node = answer.node
+    if not answer.is_drained:
+        return [line(f"{node} is given cells again.")]
+    busy = [row for row in answer.running if row.state in ("granted", "busy", "reclaiming")]
+    idle = len(answer.running) - len(busy)
+    left = []
+    if busy:
+        left.append("1 cell still runs there" if len(busy) == 1 else f"{len(busy)} cells still run there")
+    if idle:
+        left.append("1 idle session leaves" if idle == 1 else f"{idle} idle sessions leave")
+    what = ", and ".join(left) or "nothing runs there"
+    blocks: Blocks = [line(f"{node} is given nothing more; {what}. Undo: bulletin drain {node} --undo")]
+    return [*blocks, line(""), running_table(busy)] if busy else blocks
