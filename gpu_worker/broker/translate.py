@@ -17,7 +17,7 @@ def joined(message: wire.Register) -> events.AgentJoined:
         node=message.node,
         slots=tuple(events.Slot(one.slot, one.kind, one.name, one.memory_bytes, one.milli) for one in message.slots),
         held=tuple(
-            events.HeldLease(
+            events.ReportedLease(
                 lease=held.lease,
                 session=held.session,
                 user=held.user,

@@ -43,9 +43,12 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
             if self.as_json:
                 sys.stdout.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n")
             else:
-                from gpu_worker.console import layout, reports  # they load rich, which JSON and quota files do not need
+                from gpu_worker.console import (  # they load rich, which JSON and quota files do not need
+                    layout,
+                    report_sentences,
+                )
 
-                layout.write(reports.show(answer), sys.stdout)
+                layout.write(report_sentences.show(answer), sys.stdout)
             sys.stdout.flush()
 
     @abstractmethod

@@ -19,7 +19,7 @@ class Slot(msgspec.Struct, frozen=True):
     milli: int = 1000  #: what it costs, in thousandths of a GPU: less than 1000 for a slice
 
 
-class HeldLease(msgspec.Struct, frozen=True):
+class ReportedLease(msgspec.Struct, frozen=True):
     """A lease that an agent still holds, as it reports it when it joins."""
 
     lease: LeaseId
@@ -42,7 +42,7 @@ class AgentJoined(msgspec.Struct, frozen=True, tag=True):
     agent: AgentId
     node: str
     slots: tuple[Slot, ...]
-    held: tuple[HeldLease, ...] = ()
+    held: tuple[ReportedLease, ...] = ()
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
 

@@ -1,7 +1,7 @@
 """An agent joins, or joins again: what was believed of it is forgotten, and what it reports is believed."""
 
 from gpu_worker.scheduler.actions import Action, EndLease, Why
-from gpu_worker.scheduler.events import AgentJoined, HeldLease
+from gpu_worker.scheduler.events import AgentJoined, ReportedLease
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.resources import Lane, SlotKind, lane_of
@@ -42,7 +42,7 @@ def _relearn(
     state: State,
     now_ms: int,
     event: AgentJoined,
-    held: HeldLease,
+    held: ReportedLease,
     before: tuple[Lease, Phase] | None,
     alarm_ms: int | None,
 ) -> list[Action]:

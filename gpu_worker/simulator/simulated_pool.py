@@ -65,19 +65,19 @@ class SimulatedKernel(msgspec.Struct):
     qos: str | None = None  #: in which it has its lease
 
 
-class NotebookOpened(msgspec.Struct, frozen=True):
+class TraceNotebookOpened(msgspec.Struct, frozen=True):
     """A notebook is opened, and its kernel starts."""
 
     notebook: TraceNotebook
 
 
-class CellSubmitted(msgspec.Struct, frozen=True):
+class TraceCellSubmitted(msgspec.Struct, frozen=True):
     """A notebook's next cell is submitted."""
 
     session: SessionId
 
 
-class CellFinished(msgspec.Struct, frozen=True):
+class TraceCellFinished(msgspec.Struct, frozen=True):
     """A cell that runs in a lease has come to its end, or to its walltime."""
 
     lease: LeaseId
@@ -85,7 +85,7 @@ class CellFinished(msgspec.Struct, frozen=True):
     end: CellOutcome
 
 
-class NotebookClosed(msgspec.Struct, frozen=True):
+class TraceNotebookClosed(msgspec.Struct, frozen=True):
     """A notebook is closed, and gives back what it has."""
 
     session: SessionId
@@ -96,13 +96,13 @@ class TickDue(msgspec.Struct, frozen=True):
 
 
 SimulationEvent = (
-    NotebookOpened
-    | CellSubmitted
+    TraceNotebookOpened
+    | TraceCellSubmitted
     | ExecutorReady
-    | CellFinished
+    | TraceCellFinished
     | SlotsFreed
     | GraceOver
-    | NotebookClosed
+    | TraceNotebookClosed
     | AgentReport
     | RequestRefused
     | TickDue
@@ -140,7 +140,7 @@ class SimulatedPool:
             for joined in self.nodes.join():
                 self.tell(joined)
             for notebook in self.trace.notebooks:
-                self._plan(notebook.opened_ms, NotebookOpened(notebook))
+                self._plan(notebook.opened_ms, TraceNotebookOpened(notebook))
         while self._heap and (until_ms is None or self._heap[0][0] <= until_ms):
             at_ms, _, event = heappop(self._heap)
             if isinstance(event, TickDue) and at_ms != self._tick_ms:
@@ -163,19 +163,19 @@ class SimulatedPool:
 
     def _handle(self, event: SimulationEvent) -> None:
         match event:
-            case CellSubmitted():
+            case TraceCellSubmitted():
                 self._submit(self._kernels[event.session])
             case ExecutorReady():
                 self._begin(event.lease)
-            case CellFinished():
+            case TraceCellFinished():
                 self._finish(event.lease, event.cell, event.end)
             case GraceOver():
                 self._follow(self.nodes.end_grace(event.lease))
             case SlotsFreed():
                 self._leave(event.lease)
-            case NotebookOpened():
+            case TraceNotebookOpened():
                 self._open(event.notebook)
-            case NotebookClosed():
+            case TraceNotebookClosed():
                 self._close(self._kernels.pop(event.session))
             case AgentReport():
                 self.tell(event.event)
@@ -221,7 +221,7 @@ class SimulatedPool:
     def _go_on(self, kernel: SimulatedKernel, after_ms: int) -> None:
         session = kernel.notebook.session
         is_over = kernel.next == len(kernel.notebook.cells)
-        self._plan(self.now_ms + after_ms, NotebookClosed(session) if is_over else CellSubmitted(session))
+        self._plan(self.now_ms + after_ms, TraceNotebookClosed(session) if is_over else TraceCellSubmitted(session))
 
     def _close(self, kernel: SimulatedKernel) -> None:
         if kernel.lease is not None:
@@ -281,7 +281,7 @@ class SimulatedPool:
         run_ms = kernel.notebook.cells[kernel.next].run_ms
         walltime_ms = self.nodes.leases[lease].walltime_ms
         end: CellOutcome = "returned" if run_ms <= walltime_ms else "walltime"
-        self._plan(played.started_ms + min(run_ms, walltime_ms), CellFinished(lease, played.cell, end))
+        self._plan(played.started_ms + min(run_ms, walltime_ms), TraceCellFinished(lease, played.cell, end))
         self.tell(ev.CellStarted(lease, played.cell))
 
     def _finish(self, lease: LeaseId, cell: CellId, end: CellOutcome) -> None:

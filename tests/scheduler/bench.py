@@ -72,7 +72,7 @@ class Bench:
         return self.say(ev.Tick())
 
     def join(
-        self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.HeldLease, cpus: int = 0, memory_bytes: int = 0
+        self, agent: str, offered: tuple[ev.Slot, ...], *held: ev.ReportedLease, cpus: int = 0, memory_bytes: int = 0
     ) -> list[Action]:
         return self.say(ev.AgentJoined(AgentId(agent), f"node-{agent}", offered, held, cpus, memory_bytes))
 
@@ -141,8 +141,8 @@ def project(name: str, parent: str | None = None, **how: object) -> Project:
 
 def held(
     session: str, *, n: int = 1, cell: str | None = None, on: tuple[str, ...] = ("gpu-0",), running_ms: int = 0
-) -> ev.HeldLease:
-    return ev.HeldLease(
+) -> ev.ReportedLease:
+    return ev.ReportedLease(
         LeaseId(f"{session}:{n}"), SessionId(session), UserName(session), ProjectId("p"), "interactive",
         tuple(SlotId(slot) for slot in on), CellId(cell) if cell else None, 30 * MINUTE, running_ms,
     )  # fmt: skip

@@ -62,7 +62,9 @@ class Pool(RuleBasedStateMachine):
         super().__init__()
         self.bench = Bench(self.settings)
         self.told: list[Told] = []
-        self.tenants: dict[str, dict[LeaseId, ev.HeldLease]] = {agent: {} for agent in self.nodes}  # what agents hold
+        self.tenants: dict[str, dict[LeaseId, ev.ReportedLease]] = {
+            agent: {} for agent in self.nodes
+        }  # what agents hold
         self.up: set[str] = set()
         self.asked: dict[LeaseId, None] = {}  # evictions on their way
         self.dying: dict[LeaseId, None] = {}  # ends on their way
@@ -96,7 +98,7 @@ class Pool(RuleBasedStateMachine):
                     if event is not None:
                         self.answered = [event]
                         self.grants[action.request] = action.lease
-                        self.tenants[action.agent][action.lease] = ev.HeldLease(
+                        self.tenants[action.agent][action.lease] = ev.ReportedLease(
                             action.lease, action.session, event.user, event.project, event.qos, action.slots, None,
                             action.walltime_ms, 0, cpus=event.cpus, memory_bytes=event.memory_bytes,
                         )  # fmt: skip
@@ -111,10 +113,10 @@ class Pool(RuleBasedStateMachine):
                 case EndLease() if action.why is not Why.NODE_LOST:
                     self.dying[action.lease] = None
 
-    def held(self, lease: LeaseId) -> tuple[str, ev.HeldLease] | None:
+    def held(self, lease: LeaseId) -> tuple[str, ev.ReportedLease] | None:
         return next(((agent, leases[lease]) for agent, leases in self.tenants.items() if lease in leases), None)
 
-    def pick(self, data: st.DataObject, busy: bool) -> tuple[str, ev.HeldLease] | None:
+    def pick(self, data: st.DataObject, busy: bool) -> tuple[str, ev.ReportedLease] | None:
         """A lease of a connected agent."""
         found = [
             (a, h) for a in self.nodes if a in self.up for h in self.tenants[a].values() if (h.cell is not None) == busy

@@ -99,7 +99,9 @@ def test_the_hot_session_that_was_used_the_longest_ago_goes_first_also_after_its
     pool.busy("lab.bob")
     pool.end("lab.bob:1")
     lease = pool.scheduler.state.leases[LeaseId("lab.ann:1")]
-    report = ev.HeldLease(lease.id, lease.session, lease.user, lease.project, lease.qos, lease.slots, None, MINUTE, 0)
+    report = ev.ReportedLease(
+        lease.id, lease.session, lease.user, lease.project, lease.qos, lease.slots, None, MINUTE, 0
+    )
     pool.join("a", slots(1), report)
     assert evicted(pool.ask("lab.cem", project="lab")) == ["lab.ann:1"]
     pool.replay()

@@ -203,7 +203,7 @@ def test_one_that_stands_for_another_closes_no_less(bench: Bench) -> None:
 
 
 def test_what_a_lease_holds_is_known_again_after_a_restart(bench: Bench) -> None:
-    held = ev.HeldLease("ann:1", "ann", "ann", "p", "interactive", ("gpu-0",), "c1", 30 * MINUTE, 0, 6, 10 * GB)  # type: ignore[arg-type]
+    held = ev.ReportedLease("ann:1", "ann", "ann", "p", "interactive", ("gpu-0",), "c1", 30 * MINUTE, 0, 6, 10 * GB)  # type: ignore[arg-type]
     bench.join("a", slots(2), held, cpus=8, memory_bytes=64 * GB)
     assert bench.ask("bob", cpus=4) == []
     assert granted(bench.free("ann:1")) == ["bob:1"]

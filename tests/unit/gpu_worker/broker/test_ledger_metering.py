@@ -194,7 +194,7 @@ class World:
         """Say what is held, then all that was missed, then what comes meanwhile."""
         self.is_linked, self.is_registered, self.unsaid = True, False, []
         held = tuple(
-            ev.HeldLease(
+            ev.ReportedLease(
                 lease, one.asked.session, one.asked.user, one.asked.project, "interactive", one.slots, one.cell,
                 1_800_000, self.now_ms - one.began_ms if one.cell else 0, self.now_ms - one.since_ms,
             )

@@ -173,6 +173,6 @@ def test_what_stands_before_the_first_beginning_is_counted_and_a_journal_without
 
 def test_every_event_survives_the_way() -> None:
     assert {type(told.event) for told in STORY} < set(ev.Event.__args__)
-    slots = msgspec.structs.replace(NODE, held=(ev.HeldLease("l", "s", "u", "p", "q", ("gpu-0",), None, 1, 0),))  # type: ignore[arg-type]
+    slots = msgspec.structs.replace(NODE, held=(ev.ReportedLease("l", "s", "u", "p", "q", ("gpu-0",), None, 1, 0),))  # type: ignore[arg-type]
     for event in (slots, ev.AgentLost("a"), ev.RequestWithdrawn("r")):  # type: ignore[arg-type]
         assert read(encode(Told(1, event))) == [Told(1, event)]

@@ -131,7 +131,7 @@ def test_a_lease_that_no_agent_knows_is_over_when_it_is_asked_for() -> None:
     )
     world.run(until_ms=0)
     [joined] = world.nodes.join()
-    ghost = ev.HeldLease("l-ghost", "ghost", "eve", "ml", "interactive", (joined.slots[0].id,), None, MINUTE, 0)  # type: ignore[arg-type]
+    ghost = ev.ReportedLease("l-ghost", "ghost", "eve", "ml", "interactive", (joined.slots[0].id,), None, MINUTE, 0)  # type: ignore[arg-type]
     world.tell(msgspec.structs.replace(joined, held=(ghost,)))
     world.run()
     assert times(world) == {"a.0": (60_000, 60_200, 61_200, "returned")}

@@ -8,7 +8,7 @@ import pytest
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
 from bulletin.wire import console
-from gpu_worker.console import layout, reports
+from gpu_worker.console import layout, report_sentences
 
 WAITING = console.WaitingRow(
     lease=LeaseId("l-75c88b1d1ce1bf8c"),
@@ -53,7 +53,7 @@ PROJECT = console.ProjectRow(
 
 
 def said(report: console.Report) -> list[str]:
-    return layout.plain_lines(reports.show(report))
+    return layout.plain_lines(report_sentences.show(report))
 
 
 def test_the_queue() -> None:
@@ -153,7 +153,7 @@ def test_why_one_waits() -> None:
 def test_where_one_runs(state: str, words: str) -> None:
     lease = msgspec.structs.replace(RUNNING, state=state)
     lines = layout.plain_lines(
-        reports.show(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
+        report_sentences.show(console.AboutRunning(lease=lease, projects=(PROJECT,), cells=(), slot_word="GPU"))
     )
     assert lines[0].startswith("l-86863ac1 of ann ")
     assert " ".join(lines[:2]).strip().endswith(words)
@@ -177,7 +177,7 @@ def test_what_a_drained_node_still_holds(states: list[str], words: str) -> None:
 def test_names_cannot_move_the_cursor_and_long_reasons_are_folded() -> None:
     row = msgspec.structs.replace(WAITING, user=UserName("\x1b[2Jeve\n"), reason="a reason; " * 30)
     lines = layout.plain_lines(
-        reports.show(console.QueueReport(waiting=(row,), waiting_count=1, running=(), slot_word="GPU"))
+        report_sentences.show(console.QueueReport(waiting=(row,), waiting_count=1, running=(), slot_word="GPU"))
     )
     assert "\N{REPLACEMENT CHARACTER}[2Jeve\N{REPLACEMENT CHARACTER}" in lines[4]
     assert all(line.isprintable() and len(line) <= layout.WIDTH for line in lines)
@@ -192,7 +192,9 @@ class Terminal(io.StringIO):
 
 
 def test_a_pipe_gets_the_same_text_whatever_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = reports.show(console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(RUNNING,), slot_word="GPU"))
+    blocks = report_sentences.show(
+        console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(RUNNING,), slot_word="GPU")
+    )
     for name, value in {"FORCE_COLOR": "1", "COLUMNS": "30", "TERM": "xterm-256color"}.items():
         monkeypatch.setenv(name, value)
     pipe = io.StringIO()
@@ -205,7 +207,9 @@ def test_on_a_narrow_terminal_sentences_are_folded_and_ids_are_not(monkeypatch: 
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "40")
     terminal = Terminal()
-    blocks = reports.show(console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(), slot_word="GPU"))
+    blocks = report_sentences.show(
+        console.QueueReport(waiting=(WAITING,), waiting_count=1, running=(), slot_word="GPU")
+    )
     layout.write(blocks, terminal)
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines()]
     assert lines[4] == "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    30 min   borrows"
