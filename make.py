@@ -2,7 +2,8 @@
 """Everything one does with a checkout of Bulletin: run it, test it, check it. Needs Python >= 3.11, git, node >= 20.
 
     python3 make.py run              a hub on this computer; prints its address and how to log in
-    python3 make.py test [ARGS]      lint, types, imports, then the tests; ARGS go to pytest
+    python3 make.py test [ARGS]      lint, types, imports, and the tests, with the main job on the newest Python that is
+                                     found, too; ARGS go to pytest
     python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20); takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
@@ -36,6 +37,11 @@ UV = "uv==0.13.8"
 #: No dependencies: their tests run where pip can get them. pip, since uv does not look where pip does.
 TORCH = "torch==2.13.0 accelerate==1.15.0"
 PYTHON_NEEDED, NODE_NEEDED = (3, 11), 20
+#: Minor versions of Python 3 that are looked for, the newest first.
+PYTHON_MINORS = (14, 13, 12, 11)
+#: What the newest Python must play: a cell's variables, output and errors, on a pool. And what that needs.
+MAIN_JOB = "tests/integration/test_main_job.py"
+MAIN_JOB_NEEDS = ("ipykernel", "jupyter-client", "matplotlib", "numpy", "psutil", "pytest", "pytest-timeout")
 HUB_START_S = 180.0
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
 EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
@@ -77,11 +83,21 @@ def find_python() -> str:
     """A Python that is new enough and that runs: this one, else what is on PATH (where a name may be an empty shim)."""
     if sys.version_info >= PYTHON_NEEDED:
         return sys.executable
-    for minor in (14, 13, 12, 11):
-        path = works(f"python3.{minor}", "-c", "import sys; print(sys.executable)")
+    for minor in PYTHON_MINORS:
+        path = find_minor(minor)
         if path:
             return path
     raise Problem(f"Bulletin needs Python 3.11 or newer; this is {sys.version.split()[0]}, and PATH has no newer one.")
+
+
+def find_minor(minor: int) -> str | None:
+    """A Python 3 of this minor version, on PATH or of pyenv (whose names on PATH may be shims that run nothing)."""
+    prefix = works("pyenv", "prefix", f"3.{minor}")
+    for path in (f"python3.{minor}", *([f"{prefix}/bin/python"] if prefix else [])):
+        found = works(path, "-c", "import sys, venv; print(sys.executable)")
+        if found:
+            return found
+    return None
 
 
 def check_node() -> None:
@@ -271,20 +287,61 @@ def stop(hub: subprocess.Popen[bytes]) -> None:
 def check(_: list[str]) -> None:
     """Lint, format, types, import contracts."""
     install("test")
+    lint()
+    do(VENV / "bin" / "mypy", "--no-error-summary")
+
+
+def lint() -> None:
+    """What takes a second: lint, format, import contracts."""
     bin_ = VENV / "bin"
     do(bin_ / "ruff", "check", "--quiet", ".")
     do(bin_ / "ruff", "format", "--quiet", "--check", ".")
-    do(bin_ / "mypy", "--no-error-summary")
     do(bin_ / "lint-imports", stdout=subprocess.DEVNULL if not sys.stdout.isatty() else None)
 
 
 def test(arguments: list[str]) -> None:
-    """All checks, then pytest: all tests on all cores, or what the arguments say."""
+    """All checks, and all tests on all cores, or what the arguments say. Types are checked while the tests run."""
     install_chromium()
-    check([])
+    install("test")
     install_proxy()
     install_torch()
-    do(PYTHON, "-m", "pytest", *(arguments or EVERYTHING))
+    lint()
+    types = subprocess.Popen([VENV / "bin" / "mypy", "--no-error-summary"], cwd=HERE, stdout=subprocess.PIPE, text=True)
+    failed = []
+    try:
+        do(PYTHON, "-m", "pytest", *(arguments or EVERYTHING))
+        if not arguments:
+            test_newest()
+    except Problem as problem:
+        failed.append(str(problem))
+    said, _ = types.communicate()
+    if types.returncode:
+        failed.append(f"the types are wrong:\n{said}")
+    if failed:
+        raise Problem("\n".join(failed))
+
+
+def test_newest() -> None:
+    """The main job on the newest Python that is found, in an environment of its own, where it is newer than .venv's."""
+    tested = int(works(PYTHON, "-c", "import sys; print(sys.version_info.minor)") or PYTHON_NEEDED[1])
+    for minor in PYTHON_MINORS:
+        python = find_minor(minor) if minor > tested else None
+        if python is not None:
+            break
+    else:
+        say(f"there is no Python newer than 3.{tested} here: the main job was tested on that alone")
+        return
+    say(f"the main job on Python 3.{minor}")
+    venv = HERE / f".venv-3.{minor}"
+    pins = HERE / "requirements" / "test.txt"
+    stamp, now = venv / ".installed", digest(pins, HERE / "pyproject.toml", HERE / "make.py")
+    uv = VENV / "bin" / "uv"
+    if not stamp.exists() or stamp.read_text() != now:
+        do(uv, "venv", "--quiet", "--clear", "--python", python, venv)
+        install_here = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", "-c", pins]
+        do(*install_here, "--editable", ".[pool]", *MAIN_JOB_NEEDS)
+        stamp.write_text(now)
+    do(venv / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", MAIN_JOB)
 
 
 def mutants(arguments: list[str]) -> None:

@@ -1,0 +1,24 @@
+"""In which order all tests run."""
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+#: Folders whose tests take longest, the longest first. All others come after them.
+SLOW_FOLDERS = ("acceptance", "notebooks", "integration", "gpu", "conformance", "state", "scheduler")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take longest, and keep those of a folder together; inside it the order stays random.
+
+    So no process of the tests is left alone with a long test at the end, and what a folder shares (a hub, a pool, an
+    executor) is started in one or two of them, not in each.
+    """
+    items.sort(key=lambda item: _rank(item.path))
+
+
+def _rank(path: Path) -> int:
+    folder = path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+    return SLOW_FOLDERS.index(folder) if folder in SLOW_FOLDERS else len(SLOW_FOLDERS)
