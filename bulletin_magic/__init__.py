@@ -15,17 +15,17 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     magics = BulletinMagics(shell)
     shell.register_magics(magics)
     shell.magics_manager.register_alias("GPU", "gpu", "cell")
-    NotebookOffload(shell, magics).serve()
+    NotebookOffload(shell, magics).install()
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Give the session back and take the magics away."""
     from bulletin_magic.commands.gpu_object import NotebookOffload
 
-    NotebookOffload.stop(shell)
+    NotebookOffload.uninstall(shell)
     magics = shell.magics_manager.registry.pop("BulletinMagics", None)
     if magics is not None:
-        magics.leave()
+        magics.unload()
         for kind, name in (
             ("cell", "gpu"),
             ("cell", "GPU"),

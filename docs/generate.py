@@ -12,7 +12,7 @@ from traitlets.config import Configurable
 from bulletin import codes, errors
 from bulletin.ids import ProjectId
 from bulletin_magic.commands.magics import BulletinMagics
-from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS
+from bulletin_magic.commands.options import FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
 from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
@@ -102,8 +102,8 @@ def magic() -> str:
         f"\n## {name}\n\n```text\n{inspect.getdoc(magic) or ''}\n```\n"
         for name, magic in (("%%remote", BulletinMagics.remote), ("%%cpu", BulletinMagics.here))
     )
-    options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in OPTIONS.items())
-    options += "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in WAYS.items())
+    options = "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in RESOURCE_OPTIONS.items())
+    options += "".join(f"| `{name}` | `{field}` |\n" for name, (field, _) in RUN_OPTIONS.items())
     options += "".join(f"| `{name}` | nothing: it {does} |\n" for name, does in FLAGS.items())
     head = f"# %%gpu and %gpu\n\n{NOTE}## %%gpu\n\n```text\n{cell}\n```\n"
     return f"{head}\n| option | sets |\n| --- | --- |\n{options}\n## %gpu\n\n```text\n{line}\n```\n{others}"

@@ -8,7 +8,7 @@ from bulletin_magic.connection.cell_run import SHORT
 
 
 def describe_found(found: Found, is_own: Callable[[CellNote], bool]) -> str:
-    """A line for each cell that is not this notebook's own (`is_own`), and what to type; empty where all are."""
+    """Return a line for each cell that is not this notebook's own (`is_own`), and what to type; empty where all are."""
     cells = [note for note in found.cells if not is_own(note)]
     lines = [_describe(note) for note in cells]
     free = [note for note in cells if not note.is_attended]
@@ -31,6 +31,6 @@ def _describe(note: CellNote) -> str:
 
 
 def choose(found: Found, name: str) -> CellNote | None:
-    """The cell whose name begins so, if there is exactly one."""
+    """Return the cell whose id begins so, if there is exactly one."""
     named = [note for note in found.cells if note.cell.startswith(name)]
     return named[0] if len(named) == 1 else None

@@ -14,16 +14,20 @@ _GONE = "The frames of that cell are gone with the process it ran in. Run it aga
 class DebugMagic:
     """Stands before the shell's own debugger."""
 
-    def __init__(self, shell: InteractiveShell, open_there: Callable[[], bool]) -> None:
-        """`open_there` debugs the last cell where it ran; False if that process is gone."""
-        self._shell, self._open_there = shell, open_there
-        self._own = shell.debugger
+    def __init__(self, shell: InteractiveShell, debug_remotely: Callable[[], bool]) -> None:
+        """Take what debugs the last cell where it ran; it returns False if that process is gone."""
+        self._shell, self._debug_remotely = shell, debug_remotely
+        self._local_debugger = shell.debugger
 
-    def serve(self) -> None:
-        """Begin."""
+    def install(self) -> None:
+        """Replace the shell's debugger.
+
+        `%debug` and `%pdb` call `shell.debugger`, and IPython has no hook for it. Were that to change, `%debug` would
+        open at the frames of ours that raised the error here, instead of those of the cell.
+        """
         self._shell.debugger = self.debug  # type: ignore[method-assign]
 
-    def stop(self) -> None:
+    def uninstall(self) -> None:
         """Leave the shell as it was."""
         vars(self._shell).pop("debugger", None)
 
@@ -31,6 +35,6 @@ class DebugMagic:
         """Debug what was raised last, where it was raised."""
         error = getattr(sys, "last_value", None)
         if not isinstance(getattr(error, "_render_traceback_", None), RemoteTraceback):
-            self._own(force)  # type: ignore[no-untyped-call]
-        elif (force or self._shell.call_pdb) and not self._open_there():
+            self._local_debugger(force)  # type: ignore[no-untyped-call]
+        elif (force or self._shell.call_pdb) and not self._debug_remotely():
             show_note(self._shell, _GONE)

@@ -12,11 +12,11 @@ from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 
 from bulletin.errors import BulletinError, NoPool
 from bulletin.offload import is_off
-from bulletin_magic.commands.off_mode import keep_asking_cells_here
+from bulletin_magic.commands.off_mode import comment_out_gpu_line
 from bulletin_magic.running.cell_classifier import computes
 
 _CPU = "%%cpu"
-_LONE = frozenset({"%%gpu", "%%GPU", "%%remote"})
+_GPU_LINES = frozenset({"%%gpu", "%%GPU", "%%remote"})
 _MEANWHILE = "Meanwhile, `%gpu off` runs cells here, and `%gpu on --fallback cpu` those that the pool does not run."
 
 
@@ -29,79 +29,81 @@ class EveryCellMode:
         self.options: str | None = None
         #: The cell that is about to run, and has not been looked at.
         self._text: str | None = None
-        self._sent: str | None = None
+        #: The text of the cell that the mode sends now.
+        self._sent_text: str | None = None
 
-    def serve(self) -> None:
-        """Begin: the mode can be switched on, and `%%cpu` is understood."""
-        self._shell.input_transformers_cleanup.extend(_REMARKS)
-        self._shell.input_transformers_cleanup.insert(0, keep_lone)
+    def install(self) -> None:
+        """Let the mode be switched on, and `%%cpu` be understood."""
+        self._shell.input_transformers_cleanup.extend(_LINE_COMMENTERS)
+        self._shell.input_transformers_cleanup.insert(0, pad_lone_gpu_line)
+        # The hook for trees is called for code that cells run, too; `pre_run_cell` tells which tree is a cell's own.
         self._shell.ast_transformers.insert(0, self)  # type: ignore[arg-type]  # it needs no more than `visit`
         self._shell.events.register("pre_execute", self._forget)
-        self._shell.events.register("pre_run_cell", self._look)
+        self._shell.events.register("pre_run_cell", self._note_cell)
 
-    def stop(self) -> None:
-        """Leave the notebook as it was before `serve`."""
+    def uninstall(self) -> None:
+        """Leave the notebook as it was before `install`."""
         self.options = None
         transforms = self._shell.input_transformers_cleanup
         transformers: list[Any] = self._shell.ast_transformers
-        transforms[:] = [one for one in transforms if one not in {*_REMARKS, keep_lone}]
+        transforms[:] = [one for one in transforms if one not in {*_LINE_COMMENTERS, pad_lone_gpu_line}]
         transformers[:] = [one for one in transformers if one is not self]
-        for event, callback in (("pre_execute", self._forget), ("pre_run_cell", self._look)):
+        for event, callback in (("pre_execute", self._forget), ("pre_run_cell", self._note_cell)):
             if callback in self._shell.events.callbacks[event]:
                 self._shell.events.unregister(event, callback)
 
-    def sends(self, text: str) -> bool:
-        """Whether this text is the cell that the mode sends now: all of it, with no `%%gpu` above."""
-        return text == self._sent
+    def is_whole_cell(self, text: str) -> bool:
+        """Tell whether this text is the cell that the mode sends now: all of it, with no `%%gpu` above."""
+        return text == self._sent_text
 
-    def advise(self, error: BulletinError, text: str) -> BulletinError:
-        """The error of a cell that the pool did not run; where it was the mode that sent it, with what to do."""
-        if not isinstance(error, NoPool) or not self.sends(text):
+    def with_advice(self, error: BulletinError, text: str) -> BulletinError:
+        """Return the error of a cell that the pool did not run; where the mode has sent it, with what to do."""
+        if not isinstance(error, NoPool) or not self.is_whole_cell(text):
             return error
         return NoPool(error.problem, f"{error.remedy} {_MEANWHILE}")
 
     def _forget(self) -> None:
-        self._text = self._sent = None
+        self._text = self._sent_text = None
 
-    def _look(self, info: ExecutionInfo) -> None:
+    def _note_cell(self, info: ExecutionInfo) -> None:
         """Note a cell that a person runs. IPython does not tell of silent ones."""
         is_cell = self.options is not None and info.store_history and isinstance(info.raw_cell, str)
         self._text = info.raw_cell if is_cell else None
 
     def visit(self, tree: Any) -> Any:
-        """The tree to run: a call of `%%gpu` with the cell's text, or the tree itself where it stays here."""
+        """Return the tree to run: a call of `%%gpu` with the cell's text, or the tree itself where it stays here."""
         text, self._text = self._text, None  # one tree for one cell: others are of code that the cell runs
         if text is None or self.options is None or is_off() or not isinstance(tree, ast.Module):
             return tree
-        if _says_here(text) or not computes(tree, self._knows):
+        if _has_cpu_line(text) or not computes(tree, self._has_magic):
             return tree
-        self._sent = text
+        self._sent_text = text
         return _call_of_gpu(self.options, text)
 
-    def _knows(self, kind: str, name: str) -> bool:
+    def _has_magic(self, kind: str, name: str) -> bool:
         manager: Any = self._shell.magics_manager
         return name in manager.magics[kind] or name in getattr(manager, "lazy_magics", {})
 
 
-def keep_here(lines: list[str]) -> list[str]:
-    """The cell as IPython runs it: a `%%cpu` above it is a remark, so that the rest is a cell like any other."""
+def comment_out_cpu_line(lines: list[str]) -> list[str]:
+    """Make a remark of a `%%cpu` line above a cell, so that the rest is a cell like any other."""
     if lines and lines[0].strip() == _CPU and any(line.strip() for line in lines[1:]):
         return [f"# {lines[0].lstrip()}", *lines[1:]]
     return lines
 
 
-def keep_lone(lines: list[str]) -> list[str]:
+def pad_lone_gpu_line(lines: list[str]) -> list[str]:
     """Give a cell that is nothing but a `%%gpu` line an empty line below: IPython would not ask us what it means."""
     written = [line for line in lines if line.strip()]
-    is_lone = len(written) == 1 and written[0].split(maxsplit=1)[0] in _LONE
+    is_lone = len(written) == 1 and written[0].split(maxsplit=1)[0] in _GPU_LINES
     return [written[0].rstrip("\n") + "\n", "\n"] if is_lone else lines
 
 
-#: What makes a remark of the first line of a cell that runs here.
-_REMARKS = (keep_here, keep_asking_cells_here)
+#: What makes a remark of the first line of a cell that runs in the notebook.
+_LINE_COMMENTERS = (comment_out_cpu_line, comment_out_gpu_line)
 
 
-def _says_here(text: str) -> bool:
+def _has_cpu_line(text: str) -> bool:
     return text.lstrip().partition("\n")[0].strip() == _CPU
 
 

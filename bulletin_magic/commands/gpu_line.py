@@ -13,11 +13,16 @@ from bulletin_magic.commands import pull
 from bulletin_magic.commands.attach import choose, describe_found
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.options import parse
-from bulletin_magic.commands.panel import panel
+from bulletin_magic.commands.panel import describe_panel
 from bulletin_magic.commands.plan_report import describe_plan, describe_wait
-from bulletin_magic.commands.push_and_reset import describe_pushed, describe_reset, refuse_stayed, variables
+from bulletin_magic.commands.push_and_reset import (
+    check_none_stays,
+    describe_pushed,
+    describe_reset,
+    parse_variable_names,
+)
 from bulletin_magic.commands.vars_report import describe_holdings
-from bulletin_magic.commands.verbs import advise, stands_above_code
+from bulletin_magic.commands.verbs import stands_above_code, suggest
 from bulletin_magic.connection.cell_run import SHORT
 from bulletin_magic.connection.deliveries import CellList, LeaseReleased, PoolStatus
 from bulletin_magic.connection.resource_spec import ResourceSpec
@@ -25,21 +30,22 @@ from bulletin_magic.connection.session_events import CellListAsked, PoolStatusAs
 from bulletin_magic.output.cell_outputs import CellOutputs
 from bulletin_magic.output.frontend import cell_text, page_id
 from bulletin_magic.output.notes import show_note
-from bulletin_magic.output.output_history import OutputHistory, describe_anew
+from bulletin_magic.output.output_history import OutputHistory, describe_replay
 from bulletin_magic.output.output_writer import OutputWriter
-from bulletin_magic.output.receipts import ReceiptList, describe_place, describe_receipts
+from bulletin_magic.output.receipts import ReceiptList, describe_receipts, describe_slots
 from bulletin_magic.output.widget_comms import WidgetComms
-from bulletin_magic.running.background import BackgroundCells
+from bulletin_magic.running.background_cells import BackgroundCells
 from bulletin_magic.running.foreground import ForegroundRunner
 from bulletin_magic.running.pool_client import PoolClient
 
-_LAST_SHOWN, _RECEIPTS_SHOWN = 3, 20
-_HOLDS_NONE = "This notebook holds no GPU."
-_MEANT_TWO = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
+#: So many receipts are in the panel, and in `%gpu receipts`.
+_PANEL_RECEIPTS, _TABLE_RECEIPTS = 3, 20
+_NO_GPU_HELD = "This notebook holds no GPU."
+_SECOND_SIGN = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
 
 
 class GpuLine:
-    """Shows and changes where the cells of a notebook run. Each verb raises BulletinError."""
+    """Shows and changes where the cells of a notebook run: a method for each verb, which may raise BulletinError."""
 
     def __init__(
         self,
@@ -49,12 +55,12 @@ class GpuLine:
         backgrounds: BackgroundCells,
         every_cell: EveryCellMode,
         receipts: ReceiptList,
-        shown: OutputHistory,
+        history: OutputHistory,
         comms: WidgetComms,
     ) -> None:
         self._shell, self._pool, self._foreground = shell, pool, foreground
         self._backgrounds, self._every_cell, self._receipts = backgrounds, every_cell, receipts
-        self._shown, self._comms = shown, comms
+        self._history, self._comms = history, comms
 
     def run(self, line: str) -> None:
         """Do what a line says. Raises BadOption for one that is not understood."""
@@ -64,14 +70,14 @@ class GpuLine:
         if verb in {"", "status"} and not rest:
             self._status()
         elif verb == "receipts" and (not rest or rest.isdecimal()):
-            last = self._receipts.last(int(rest[:4] or _RECEIPTS_SHOWN))
+            last = self._receipts.last(int(rest[:4] or _TABLE_RECEIPTS))
             self._shell.display_pub.publish(describe_receipts(last))
         elif verb == "vars" and not rest:
             self._vars()
         elif verb == "push" and rest:
-            self._push(variables(rest, verb, self._shell.user_ns))
+            self._push(parse_variable_names(rest, verb, self._shell.user_ns))
         elif verb == "pull":
-            self._pull(variables(rest, verb, self._shell.user_ns))
+            self._pull(parse_variable_names(rest, verb, self._shell.user_ns))
         elif verb == "reset" and not rest:
             self._reset()
         elif verb == "stop" and not rest:
@@ -83,37 +89,39 @@ class GpuLine:
         elif verb == "attach":
             self._attach(rest)
         elif verb == "connect" and rest:
-            words = self._pool.move(Path(rest).expanduser())
-            show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {words}.")
+            description = self._pool.switch_to(Path(rest).expanduser())
+            show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {description}.")
         else:
-            raise BadOption(advise(line.strip()))
+            raise BadOption(suggest(line.strip()))
 
     def plan(self, cell: str, resources: ResourceSpec) -> None:
         """Show what the cell would send, and whether it would wait. Nothing is run, leased or started."""
-        self._pool.check_free()
-        shared, last = self._foreground.shared, self._foreground.resources
-        looked, about = self._pool.look(), []
+        self._pool.check_usable()
+        shared_state, last = self._foreground.shared_state, self._foreground.resources
+        status, about = self._pool.query_status(), []
         is_fitting = last is not None and resources.is_like(last)
-        is_kept = is_fitting and self._foreground.is_kept(looked)
-        if shared.lease_id is not None and not is_fitting:
+        is_alive = is_fitting and self._foreground.is_executor_alive(status)
+        if shared_state.lease_id is not None and not is_fitting:
             about.append("Other options than those of the last cell mean another executor, which has nothing yet.")
-        elif shared.lease_id is not None and not is_kept:
+        elif shared_state.lease_id is not None and not is_alive:
             about.append("The executor of the last cell is gone, so everything is sent to another one.")
-        if isinstance(looked, PoolStatus):
-            about.append(describe_wait(looked.picture, looked.lease if is_fitting else None, resources))
+        if isinstance(status, PoolStatus):
+            about.append(describe_wait(status.picture, status.lease if is_fitting else None, resources))
         else:
-            about.append(looked or "The cell would start a pool of your own first.")
-        plan = shared.plan(self._shell.user_ns, state.needs(cell, self._shell.user_ns), is_kept=is_kept)
+            about.append(status or "The cell would start a pool of your own first.")
+        plan = shared_state.plan(
+            self._shell.user_ns, state.needs(cell, self._shell.user_ns), is_executor_alive=is_alive
+        )
         self._shell.display_pub.publish(describe_plan(plan, about))
 
     def _status(self) -> None:
         if stands_above_code(cell_text(self._shell)):
-            show_note(self._shell, _MEANT_TWO)
+            show_note(self._shell, _SECOND_SIGN)
         answer, _ = self._pool.converse(PoolStatusAsked())
         assert isinstance(answer, PoolStatus)
-        last = self._receipts.last(_LAST_SHOWN)
-        mode, meanwhile = self._every_cell.options, self._backgrounds.under_way
-        self._shell.display_pub.publish(panel(answer, self._pool.words, mode, last, meanwhile))
+        last = self._receipts.last(_PANEL_RECEIPTS)
+        mode, background_lines = self._every_cell.options, self._backgrounds.running_lines
+        self._shell.display_pub.publish(describe_panel(answer, self._pool.description, mode, last, background_lines))
 
     def _switch_on(self, options: str) -> None:
         parsed = parse(options)
@@ -131,36 +139,46 @@ class GpuLine:
 
     def _vars(self) -> None:
         """Show what the pool holds of this notebook."""
-        self._pool.check_free()
-        shared = self._foreground.shared
-        looked: PoolStatus | str | None = self._pool.look() if shared.lease_id is not None else None
-        held = shared.holdings(self._shell.user_ns, is_kept=self._foreground.is_kept(looked))
-        lease = looked.lease if isinstance(looked, PoolStatus) else None
-        doubt = looked if isinstance(looked, str) else ""
-        self._shell.display_pub.publish(describe_holdings(held, lease, doubt))
+        self._pool.check_usable()
+        shared_state = self._foreground.shared_state
+        status: PoolStatus | str | None = self._pool.query_status() if shared_state.lease_id is not None else None
+        holdings = shared_state.holdings(
+            self._shell.user_ns, is_executor_alive=self._foreground.is_executor_alive(status)
+        )
+        lease = status.lease if isinstance(status, PoolStatus) else None
+        doubt = status if isinstance(status, str) else ""
+        self._shell.display_pub.publish(describe_holdings(holdings, lease, doubt))
 
     def _push(self, names: list[str]) -> None:
         """Let a cell on the pool mention the names: what it needs is sent."""
         resources = self._foreground.resources or ResourceSpec()
-        answer = self._foreground.call("\n".join(names), resources, refuse_stayed(names), has_receipt=False)
+        answer = self._foreground.call("\n".join(names), resources, check_none_stays(names), has_receipt=False)
         show_note(self._shell, describe_pushed(names, answer))
 
     def _pull(self, names: list[str]) -> None:
         """Ask what is only on the pool to come, once more; say of each variable what came of it."""
-        self._pool.check_free()
-        shared, resources, namespace = self._foreground.shared, self._foreground.resources, self._shell.user_ns
-        looked: PoolStatus | str | None = self._pool.look() if shared.lease_id is not None else None
-        held = shared.holdings(namespace, is_kept=True)
-        away = pull.away(held, names, namespace)
-        if not away:
-            show_note(self._shell, pull.describe_here(names))
+        self._pool.check_usable()
+        shared_state, resources, namespace = (
+            self._foreground.shared_state,
+            self._foreground.resources,
+            self._shell.user_ns,
+        )
+        status: PoolStatus | str | None = self._pool.query_status() if shared_state.lease_id is not None else None
+        holdings = shared_state.holdings(namespace, is_executor_alive=True)
+        remote_only = pull.find_remote_only(holdings, names, namespace)
+        if not remote_only:
+            show_note(self._shell, pull.describe_nothing_to_pull(names))
             return
-        is_kept = resources is not None and self._foreground.is_kept(looked)
-        lost = [StayedBehind(one.name, one.kind, LOST) for one in away.values() if one.home is Home.GONE or not is_kept]
-        there = [name for name, one in away.items() if one.home is Home.THERE] if is_kept else []
+        is_alive = resources is not None and self._foreground.is_executor_alive(status)
+        lost = [
+            StayedBehind(one.name, one.kind, LOST)
+            for one in remote_only.values()
+            if one.home is Home.GONE or not is_alive
+        ]
+        there = [name for name, one in remote_only.items() if one.home is Home.THERE] if is_alive else []
         if resources is not None and there:
             try:
-                source = pull.source_of(there, held, namespace)
+                source = pull.build_source(there, holdings, namespace)
                 answer = self._foreground.call(source, resources, lambda _: None, has_receipt=False)
                 stayed = namespace.get(OUTCOME, [])
             finally:
@@ -174,29 +192,29 @@ class GpuLine:
 
     def _reset(self) -> None:
         """End the executor: what is only there is gone, what is here stays."""
-        shared, had = self._foreground.shared, self._pool.is_connected
-        held = shared.holdings(self._shell.user_ns, is_kept=shared.lease_id is not None)
+        shared_state, had = self._foreground.shared_state, self._pool.is_connected
+        holdings = shared_state.holdings(self._shell.user_ns, is_executor_alive=shared_state.lease_id is not None)
         if had:
             self._pool.converse(ReleaseAsked())
-        shared.forget()
-        show_note(self._shell, describe_reset(held, had=had))
+        shared_state.forget()
+        show_note(self._shell, describe_reset(holdings, had=had))
 
     def _stop(self) -> None:
-        """Give the GPU back."""
+        """Give the GPU back, and say which it was."""
         lease = None
         if self._pool.is_connected:
             answer, _ = self._pool.converse(ReleaseAsked())
             assert isinstance(answer, LeaseReleased)
             lease = answer.lease
-        show_note(self._shell, f"Given back: {describe_place(lease)}." if lease else _HOLDS_NONE)
+        show_note(self._shell, f"Given back: {describe_slots(lease)}." if lease else _NO_GPU_HELD)
 
     def _attach(self, name: str) -> None:
         """List the cells that nodes have, and this notebook's own; take one over, or show one anew."""
-        own = self._shown.find(int(name)) if name.isdecimal() and len(name) < SHORT else None
+        own = self._history.find_by_number(int(name)) if name.isdecimal() and len(name) < SHORT else None
         if own is not None:
-            self._show_anew(own)
+            self._replay(own)
             return
-        lines = [] if name else self._shown.describe()
+        lines = [] if name else self._history.describe()
         try:
             answer, _ = self._pool.converse(CellListAsked())
         except BulletinError as error:
@@ -205,7 +223,7 @@ class GpuLine:
             lines.append(str(error))
         else:
             assert isinstance(answer, CellList)
-            lines = [describe_found(answer.found, lambda note: self._shown.of(note.cell) is not None), *lines]
+            lines = [describe_found(answer.found, lambda note: self._history.find_by_id(note.cell) is not None), *lines]
             if name:
                 note = choose(answer.found, name)
                 if note is None:
@@ -216,14 +234,14 @@ class GpuLine:
                 return
         print("\n".join(filter(None, lines)))  # noqa: T201 - the answer to a question that was typed
 
-    def _show_anew(self, cell: CellOutputs) -> None:
+    def _replay(self, cell: CellOutputs) -> None:
         """Show what a cell of this notebook showed; what a background cell shows from now on comes here, too."""
-        running = self._backgrounds.that_shows(cell)
-        show_note(self._shell, describe_anew(cell, self._shown.now_ms(), goes_on=running is not None))
+        running = self._backgrounds.find_showing(cell)
+        show_note(self._shell, describe_replay(cell, self._history.now_ms(), goes_on=running is not None))
 
         def replay() -> None:
             outputs = OutputWriter(self._shell, is_numbered=False)
-            with self._shown.lock:
+            with self._history.lock:
                 is_elsewhere = cell.page != page_id(self._shell)
                 widgets, kept = list(cell.widgets()) if is_elsewhere else [], list(cell.messages())
             for widget in widgets:
@@ -231,9 +249,9 @@ class GpuLine:
             for kind, message in kept:
                 outputs.show_parsed(kind, message)
                 outputs.flush()  # else two streams would change places
-            self._shown.move(cell, page_id(self._shell))
+            self._history.move_to_page(cell, page_id(self._shell))
 
         if running is not None:
-            running.show_here(replay)
+            running.continue_below(replay)
         else:
             replay()

@@ -16,20 +16,20 @@ from bulletin.errors import CannotSend
 from bulletin.offload import Gpu, Outcome, gpu
 from bulletin.state.names import CALL, OUTCOME
 from bulletin_magic.commands.options import resources_from_kwargs
-from bulletin_magic.connection.availability import may_be
+from bulletin_magic.connection.availability import pool_may_exist
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.output.notes import show_note
-from bulletin_magic.running.blocks import outline
+from bulletin_magic.running.blocks import rewrite_gpu_blocks
 from bulletin_magic.running.outcome import RemoteTraceback
 from bulletin_magic.running.sweeps import SweepTask
 
-_HERE = "`with gpu:` in a module runs here, without a GPU. Put it into a cell, or @gpu above the function that has it."
+_LOCAL = "`with gpu:` in a module runs here, without a GPU. Put it into a cell, or @gpu above the function that has it."
 _OURS = ("bulletin.", "bulletin_magic.")
 _ARGUMENT = re.compile(r"args\[\d+\]|kwargs\['\w+'\]")
 
 
 class OffloadRunner(Protocol):
-    """What runs cells of ours."""
+    """What runs a call of ours on the pool, and sweeps."""
 
     def call(self, source: str, resources: ResourceSpec, check: Callable[[state.Captured], None]) -> None:
         """Run a line of source as a cell. `check` may raise because of what would stay behind."""
@@ -37,20 +37,21 @@ class OffloadRunner(Protocol):
     def run_sweep(
         self, tasks: Sequence[SweepTask], resources: ResourceSpec, label: str, parallel: int | None
     ) -> list[Outcome]:
-        """Run tasks on places of their own; what came of each, in order."""
+        """Run tasks on several workers; return what came of each, in order."""
 
 
 class NotebookOffload:
-    """Takes the work of this notebook, and rewrites its cells so that blocks can be taken."""
+    """Takes blocks and functions of this notebook to the pool; rewrites its cells so that blocks can be taken."""
 
     def __init__(self, shell: InteractiveShell, runner: OffloadRunner) -> None:
         self._shell, self._runner = shell, runner
-        self._has_said = self._may_be = False
+        self._has_told_ran_locally = False
+        self._pool_may_exist = False  #: a pool that could be there stays so: it is looked for until then
         self._pid = os.getpid()
 
-    def serve(self) -> None:
-        """Begin. The notebook has `gpu`, unless it has such a name."""
-        self.stop(self._shell)
+    def install(self) -> None:
+        """Take the work of this process from now on. The notebook has `gpu`, unless it has such a name."""
+        self.uninstall(self._shell)
         shell: Any = self._shell
         self._shell.ast_transformers.append(_GpuBlockTransformer(self._shell))
         if "gpu" not in self._shell.user_ns:
@@ -58,7 +59,7 @@ class NotebookOffload:
         offload.serve(self)
 
     @staticmethod
-    def stop(shell: InteractiveShell) -> None:
+    def uninstall(shell: InteractiveShell) -> None:
         """Take nothing any more."""
         shell.ast_transformers[:] = [one for one in shell.ast_transformers if not isinstance(one, _GpuBlockTransformer)]
         offload.serve(None)
@@ -66,15 +67,15 @@ class NotebookOffload:
     @property
     def is_able(self) -> bool:
         """Whether there may be a pool, and this process is the notebook's own."""
-        self._may_be = self._may_be or may_be(os.environ)
-        return self._may_be and os.getpid() == self._pid
+        self._pool_may_exist = self._pool_may_exist or pool_may_exist(os.environ)
+        return self._pool_may_exist and os.getpid() == self._pid
 
     def check(self, options: Mapping[str, object]) -> None:
         """Raise BadOption if these are not options of %%gpu."""
         resources_from_kwargs(options)
 
     def run(self, work: Callable[[], object], options: Mapping[str, object], *, is_block: bool) -> object:
-        """Run it on the pool, as a cell that calls it; its result. See `offload.Taker`."""
+        """Run `work` on the pool, as a cell that calls it; return its result. See `offload.Taker`."""
         waits = "await " if inspect.iscoroutinefunction(work) else ""
         namespace = self._shell.user_ns
 
@@ -107,73 +108,73 @@ class NotebookOffload:
         options: Mapping[str, object],
         parallel: int | None,
     ) -> list[Outcome]:
-        """Run it for each item; see `offload.Taker`."""
+        """Run `function` for each item; see `offload.Taker`."""
         resources = resources_from_kwargs({"qos": "batch", **options})
         source = f"{OUTCOME} = {CALL}()"
-        tasks = [SweepTask(source, {CALL: _bound(function, item)}, OUTCOME) for item in items]
+        tasks = [SweepTask(source, {CALL: _bind(function, item)}, OUTCOME) for item in items]
         return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)
 
     def ran_here(self) -> None:
         """Say once that a block was not taken."""
-        if not self._has_said:
-            self._has_said = True
-            show_note(self._shell, _HERE)
+        if not self._has_told_ran_locally:
+            self._has_told_ran_locally = True
+            show_note(self._shell, _LOCAL)
 
 
-def _bound(function: Callable[[Any], object], item: object) -> Callable[[], object]:
+def _bind(function: Callable[[Any], object], item: object) -> Callable[[], object]:
     return lambda: function(item)
 
 
 class _WholeTraceback(RemoteTraceback):
-    """The way to the work in the notebook, then the way in it on the pool."""
+    """The traceback in the notebook up to the work, then that in the work on the pool."""
 
     def __init__(
-        self, there: RemoteTraceback, error: BaseException, shell: InteractiveShell, *, is_block: bool
+        self, remote: RemoteTraceback, error: BaseException, shell: InteractiveShell, *, is_block: bool
     ) -> None:
-        super().__init__(there.lines)
+        super().__init__(remote.lines)
         self._error, self._shell, self._is_block = error, shell, is_block
 
     def __call__(self) -> list[str]:
-        there = list(self.lines)
-        way = _way_here(self._error.__traceback__)
+        remote = list(self.lines)
+        frames = _user_frames(self._error.__traceback__)
         if self._is_block:
-            way = way[:-1]  # the frame that the block stands in is shown there
-        if not way or len(there) < _HEAD:
-            return there
+            frames = frames[:-1]  # the frame that the block stands in is shown there
+        if not frames or len(remote) < _HEAD_LINES:
+            return remote
         kept: TracebackType | None = None
-        for entry in reversed(way):
+        for entry in reversed(frames):
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-        here = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), kept)
-        return [*there[:_HEAD], *here[_HEAD:-1], *there[_HEAD:]]
+        local = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), kept)
+        return [*remote[:_HEAD_LINES], *local[_HEAD_LINES:-1], *remote[_HEAD_LINES:]]
 
 
-#: A rule, and the kind of the error.
-_HEAD = 2
+#: How many lines of a traceback come before its frames: a rule, and the kind of the error.
+_HEAD_LINES = 2
 
 
-def _way_here(at: TracebackType | None) -> list[TracebackType]:
-    """The frames of the user's code, down to where ours begins."""
-    way: list[TracebackType] = []
+def _user_frames(at: TracebackType | None) -> list[TracebackType]:
+    """Return the frames of the user's code, down to where ours begins."""
+    frames: list[TracebackType] = []
     while at is not None:
         name = at.tb_frame.f_globals.get("__name__", "")
         if name.startswith(_OURS):
             break
         if not name.startswith("IPython."):
-            way.append(at)
+            frames.append(at)
         at = at.tb_next
-    return way
+    return frames
 
 
 class _GpuBlockTransformer(ast.NodeTransformer):
-    """What IPython calls with each cell's tree."""
+    """Rewrites the blocks of each cell; IPython calls it with the tree."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
 
     def visit(self, node: ast.AST) -> Any:
-        """The cell with its blocks as functions."""
+        """Return the cell with its blocks as functions."""
         if not isinstance(node, ast.Module):
             return node
         names = [name for name, value in self._shell.user_ns.items() if isinstance(value, Gpu)]
         modules = [name for name, value in self._shell.user_ns.items() if value is sys.modules.get("bulletin_magic")]
-        return outline(node, names, modules)
+        return rewrite_gpu_blocks(node, names, modules)

@@ -1,4 +1,4 @@
-"""%%gpu and %gpu."""
+"""The magics %%gpu, %gpu, %%remote and %%cpu, with their settings, and what they are made of."""
 
 import atexit
 import inspect
@@ -19,10 +19,9 @@ from bulletin.state import modules
 from bulletin_magic.commands import completion
 from bulletin_magic.commands.debug_magic import DebugMagic
 from bulletin_magic.commands.every_cell import EveryCellMode
+from bulletin_magic.commands.gpu_cell import GpuCell
 from bulletin_magic.commands.gpu_line import GpuLine
-from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell, each_here
-from bulletin_magic.commands.options import CellOptions, parse
-from bulletin_magic.connection.deliveries import PoolStatus
+from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.missed_output import MissedOutputNotifier
@@ -30,13 +29,13 @@ from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.receipts import Receipt, ReceiptList
 from bulletin_magic.output.widget_comms import WidgetComms
-from bulletin_magic.running.background import BackgroundCell, BackgroundCells
-from bulletin_magic.running.fallback import NEVER_BEGAN, describe_fallback, run_here
+from bulletin_magic.running.background import BackgroundCell
+from bulletin_magic.running.background_cells import BackgroundCells
 from bulletin_magic.running.foreground import ForegroundRunner
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
 from bulletin_magic.running.pool_client import PoolClient
-from bulletin_magic.running.sweeps import Sweep, SweepTask, names_of
+from bulletin_magic.running.sweeps import SweepTask
 
 _HELP = frozenset({"--help", "-h"})
 _MISPLACED = "`%%gpu` must be the first line of its cell. The lines above it have run, here; those below have not."
@@ -94,44 +93,52 @@ class BulletinMagics(Magics):
         super().__init__(shell=shell)
         self._shell = shell
         self._every_cell, self._receipts = EveryCellMode(shell), ReceiptList()
-        self._comms = WidgetComms(shell, self._bring)
-        self._shown = OutputHistory(shell, lambda: self.keep_shown_mb * 1_000_000)
-        self._returning = MissedOutputNotifier(shell, self._shown)
-        echoes = LateOutput(shell, self._comms, self._shown.take_late)
-        self._ending = KernelShutdown(shell, self)
-        self._pool = PoolClient(
-            shell, self._comms, echoes, self._ending, lambda: KernelActivity(shell, self.activity_every_s)
-        )
+        self._comms = WidgetComms(shell, self._deliver_view_message)
+        self._history = OutputHistory(shell, lambda: self.keep_shown_mb * 1_000_000)
+        self._missed_output = MissedOutputNotifier(shell, self._history)
+        late_output = LateOutput(shell, self._comms, self._history.add_late)
+        self._shutdown = KernelShutdown(shell, self)
+        self._pool = PoolClient(shell, self._comms, late_output, self._shutdown, self._make_activity)
         self._foreground = ForegroundRunner(
             shell,
             self._pool,
-            echoes,
-            sends=self._every_cell.sends,
-            ending=self._ending,
-            take_receipt=self._take_receipt,
-            shown=self._shown,
+            late_output,
+            is_whole_cell=self._every_cell.is_whole_cell,
+            shutdown=self._shutdown,
+            add_receipt=self._add_receipt,
+            history=self._history,
         )
-        self._backgrounds = BackgroundCells(shell, self._pool.connect_apart, self._comms, self._shown)
-        self._line = GpuLine(
+        self._backgrounds = BackgroundCells(shell, self._pool.open_link, self._comms, self._history)
+        self._gpu_line = GpuLine(
             shell,
             self._pool,
             self._foreground,
             self._backgrounds,
             self._every_cell,
             self._receipts,
-            self._shown,
+            self._history,
             self._comms,
         )
-        self._debugging = DebugMagic(shell, self._foreground.debug)
-        self._debugging.serve()
-        self._every_cell.serve()
-        self._ending.serve(self._detach)
-        self._returning.serve()
+        self._gpu_cell = GpuCell(
+            shell,
+            self._pool,
+            self._foreground,
+            self._backgrounds,
+            self._gpu_line,
+            self._every_cell,
+            self._history,
+            self._make_activity,
+        )
+        self._debug_magic = DebugMagic(shell, self._foreground.debug)
+        self._debug_magic.install()
+        self._every_cell.install()
+        self._shutdown.install(self._detach)
+        self._missed_output.install()
         said = os.environ.get("BULLETIN", "").lower()
         if (said if said in {"on", "off"} else self.mode) == "on":
             self._every_cell.options = self.mode_options
         atexit.register(self.close)
-        completion.serve(shell)
+        completion.install(shell)
         shell.events.register("post_run_cell", lambda _: modules.observe())
 
     @cell_magic("gpu")  # type: ignore[arg-type]  # IPython types its decorators for no argument
@@ -164,7 +171,7 @@ class BulletinMagics(Magics):
             --max-wait "2 min"  give up if no GPU came free for so long
             --fallback cpu      run the cell here, without a GPU, where the pool does not run it: there is none, it
                                 refuses the cell or your account, the cell waited for its --max-wait, or one of its
-                                variables cannot travel
+                                variables cannot travel; not for --background and --each
             --plan              run nothing; show what would be sent, how much of it is new, and what stays here
             --help              run nothing; show this
 
@@ -174,84 +181,17 @@ class BulletinMagics(Magics):
         return self._run(line, cell, "%%gpu")
 
     def _run(self, line: str, cell: str, magic: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
-        """Run a cell with a line of options; `magic` is what the user wrote before them."""
+        """Run a cell with a line of options, or show the help; `magic` is what the user wrote before them."""
         if line.strip() in _HELP:
             print(inspect.cleandoc(BulletinMagics.cell.__doc__ or ""))  # noqa: T201 - asked for
             return None
-        options = parse(line)
-        resources = options.resources
-        if not cell.strip():
-            show_note(self._shell, "The cell is empty: nothing was run.")
-            return None
-        if options.is_plan and is_off():
-            show_note(self._shell, OFF)
-            return None
-        if options.is_plan:
-            self._line.plan(cell, resources)
-            return None
-        if is_off() and not options.each:
-            return self._run_off(cell, options)
-        if options.is_background:
-            started = self._backgrounds.start(cell, options.name, resources)
-            return None if options.name else started
-        if options.each:
-            return self._each(cell, options.each, resources, magic)
-        with self._foreground.alone():
-            try:
-                ran = self._foreground.run(cell, resources, max_wait_ms=options.max_wait_ms)
-            except NEVER_BEGAN as error:
-                if not options.fallback:
-                    raise self._every_cell.advise(error, cell) from None
-                why = error
-            else:
-                self._foreground.land(ran)
-                return None
-        show_note(self._shell, describe_fallback(why))
-        run_here(self._shell, cell, lines_above=0 if self._every_cell.sends(cell) else 1)
-        return None
-
-    def _run_off(self, cell: str, options: CellOptions) -> LocalBackgroundCell | None:
-        """Run the cell here, for Bulletin is off."""
-        if not options.is_background:
-            run_here(self._shell, cell, lines_above=1)
-            return None
-        ran = LocalBackgroundCell(options.name, cell, self._shell)
-        if options.name is None:
-            return ran
-        self._shell.user_ns[options.name] = ran
-        return None
-
-    def _each(self, cell: str, name: str, resources: ResourceSpec, magic: str) -> list[object]:
-        """Run the cell for each element of a variable: its last line's values, and errors in their places."""
-        if name not in self._shell.user_ns:
-            raise BadOption(f"The option --each of %%gpu: there is no variable {name!r}.")
-        try:
-            elements = list(self._shell.user_ns[name])
-        except TypeError:
-            raise BadOption(f"The option --each of %%gpu: {name} is not a list or the like.") from None
-        tasks = [SweepTask(cell, names_of(element), None) for element in elements]
-        label = f"{magic} --each {name}"
-        outcomes = each_here(tasks, self._shell) if is_off() else self.run_sweep(tasks, resources, label, None)
-        failed = [(number, outcome.error) for number, outcome in enumerate(outcomes) if outcome.error is not None]
-        if failed:
-            number, first = failed[0]
-            text = f"{len(failed)} of {len(outcomes)} elements failed; at first number {number}: {type(first).__name__}"
-            said = str(first).removesuffix(".")
-            show_note(self._shell, f"{text}: {said}. The errors stand in their places.")
-        return [outcome.value if outcome.error is None else outcome.error for outcome in outcomes]
+        return self._gpu_cell.run(line, cell, magic)
 
     def run_sweep(
         self, tasks: Sequence[SweepTask], resources: ResourceSpec, label: str, parallel: int | None
     ) -> list[Outcome]:
-        """Run tasks on places of their own; what came of each, in order."""
-        if not tasks:
-            return []
-        if parallel is None:
-            looked = self._pool.look()
-            parallel = len(looked.picture.slots) if isinstance(looked, PoolStatus) else 1
-        activity = KernelActivity(self._shell, self.activity_every_s)
-        sweep = Sweep(self._shell, self._pool.connect_apart, resources, label, activity, self._shown)
-        return sweep.run(tasks, max(1, parallel))
+        """Run tasks on several workers; return what came of each, in order. See `GpuCell.run_sweep`."""
+        return self._gpu_cell.run_sweep(tasks, resources, label, parallel)
 
     def call(self, source: str, resources: ResourceSpec, check: Callable[[state.Captured], None]) -> None:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does.
@@ -284,7 +224,7 @@ class BulletinMagics(Magics):
         if is_off():
             show_note(self._shell, OFF)
         else:
-            self._line.run(line)
+            self._gpu_line.run(line)
 
     @cell_magic("remote")  # type: ignore[arg-type]  # see above
     def remote(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
@@ -303,35 +243,39 @@ class BulletinMagics(Magics):
 
     @line_magic("%gpu")  # type: ignore[arg-type]  # see above
     def misplaced(self, _line: str) -> None:
-        """What IPython makes of a %%gpu that is not the first line of its cell."""
+        """Raise UsageError: this is what IPython makes of a %%gpu that is not the first line of its cell."""
         raise UsageError(_MISPLACED)
 
     def close(self) -> None:
-        """Give the session back and leave the pool."""
+        """Give the session back, leave the pool, and take what listens to the kernel away."""
         if self._pool.is_own:
             self._backgrounds.close()
-            self._pool.leave()
+            self._pool.disconnect()
             self._comms.close()
-            self._debugging.stop()
-            self._returning.stop()
-            self._ending.stop()
+            self._debug_magic.uninstall()
+            self._missed_output.uninstall()
+            self._shutdown.uninstall()
+
+    def unload(self) -> None:
+        """Close, and let the notebook's cells alone."""
+        self.close()
+        self._every_cell.uninstall()
+        completion.uninstall(self._shell)
 
     def _detach(self) -> None:
-        """The kernel ends: what runs on the pool goes on."""
+        """Let what runs on the pool go on: the kernel ends."""
         if self._pool.is_own:
             self._backgrounds.detach()
             self._pool.detach()
 
-    def leave(self) -> None:
-        """Close, and let the notebook's cells alone."""
-        self.close()
-        self._every_cell.stop()
-        completion.stop(self._shell)
+    def _make_activity(self) -> KernelActivity:
+        return KernelActivity(self._shell, self.activity_every_s)
 
-    def _bring(self, message: Mapping[str, Any]) -> bool:
-        return self._foreground.bring(message)
+    def _deliver_view_message(self, message: Mapping[str, Any]) -> bool:
+        return self._foreground.deliver_view_message(message)
 
-    def _take_receipt(self, receipt: Receipt) -> None:
-        for text in self._receipts.take(receipt):
+    def _add_receipt(self, receipt: Receipt) -> None:
+        """Keep a receipt, and show what is worth its words, if the user wants it."""
+        for text in self._receipts.add(receipt):
             if self.receipts:
                 show_note(self._shell, text)

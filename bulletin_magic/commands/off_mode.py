@@ -10,11 +10,12 @@ from bulletin.errors import BadOption
 from bulletin.offload import Outcome, is_off
 from bulletin_magic.commands.options import parse
 from bulletin_magic.output.notes import show_note
-from bulletin_magic.running.fallback import value_here
+from bulletin_magic.running.fallback import evaluate_locally
 from bulletin_magic.running.sweeps import SweepTask
 
 OFF = "Bulletin is off in this notebook (BULLETIN=off): all its cells run here."
 _MAGICS = frozenset({"%%gpu", "%%GPU", "%%remote"})
+#: Stands for a name that was not bound.
 _ABSENT = object()
 
 
@@ -29,7 +30,7 @@ class LocalBackgroundCell:
         self._value: object = None
         self._error: BaseException | None = None
         try:
-            self._value = value_here(shell, cell, namespace, lines_above=1)
+            self._value = evaluate_locally(shell, cell, namespace, lines_above=1)
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the user's cell: `result` raises it
             self._error = error
             show_note(shell, f"{self._name} failed: {type(error).__name__}: {error}")
@@ -60,26 +61,26 @@ class LocalBackgroundCell:
         return self._value
 
     def cancel(self) -> None:
-        """Nothing is left to be stopped."""
+        """Do nothing: nothing is left to be stopped."""
 
     def __repr__(self) -> str:
         return self.status
 
 
-def each_here(tasks: Sequence[SweepTask], shell: InteractiveShell) -> list[Outcome]:
-    """Run tasks of `--each` one after the other; the names that they bind are theirs alone."""
+def run_each_locally(tasks: Sequence[SweepTask], shell: InteractiveShell) -> list[Outcome]:
+    """Run the tasks of `--each` one after the other; the names that they bind are theirs alone."""
     outcomes = []
     for task in tasks:
         namespace = {**shell.user_ns, **task.names}
         try:
-            outcomes.append(Outcome(value_here(shell, task.source, namespace, lines_above=1)))
+            outcomes.append(Outcome(evaluate_locally(shell, task.source, namespace, lines_above=1)))
         except Exception as error:  # noqa: BLE001 - the user's cell: its error takes the place of its value
             outcomes.append(Outcome(error=error))
     return outcomes
 
 
-def keep_asking_cells_here(lines: list[str]) -> list[str]:
-    """The cell as IPython runs it: a `%%gpu` above it is a remark, unless its options ask for more than a place."""
+def comment_out_gpu_line(lines: list[str]) -> list[str]:
+    """Make a remark of a `%%gpu` line above a cell, unless its options ask for more than where to run it."""
     magic, _, options = lines[0].strip().partition(" ") if lines else ("", "", "")
     if magic not in _MAGICS or not is_off() or not any(line.strip() for line in lines[1:]):
         return lines

@@ -1,4 +1,4 @@
-"""The options of %%gpu: a line of text to a wish, or one sentence that says what is wrong with it."""
+"""The options of %%gpu: a line of text to a resource spec, or one sentence that says what is wrong with it."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -72,8 +72,8 @@ def _cpu(text: str) -> str:
     return text
 
 
-#: Each option: the field of the wish that it sets, and what it reads.
-OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
+#: Each option that says what to ask the pool for: the field of `ResourceSpec` that it sets, and what reads it.
+RESOURCE_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--gpus": ("gpus", _gpus),
     "--gpu-type": ("gpu_type", _text),
     "--gpu-memory": ("gpu_memory_bytes", _size),
@@ -93,8 +93,8 @@ def _name(text: str) -> str:
     return text
 
 
-#: Options of the cell's way, which no lease depends on: as above, with fields of `CellOptions`.
-WAYS: dict[str, tuple[str, Callable[[str], Any]]] = {
+#: Options that say how the cell runs, which no lease depends on: as above, with fields of `CellOptions`.
+RUN_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "--max-wait": ("max_wait_ms", _wait),
     "--fallback": ("fallback", _cpu),
     "--each": ("each", _name),
@@ -124,7 +124,7 @@ class CellOptions(NamedTuple):
 
 
 def parse(line: str) -> CellOptions:
-    """What an option line such as `--gpus 2 --time "30 min"` asks for.
+    """Read an option line such as `--gpus 2 --time "30 min"`.
 
     Raises
     ------
@@ -135,8 +135,8 @@ def parse(line: str) -> CellOptions:
         words = shlex.split(line, comments=True)
     except ValueError:
         raise BadOption("A quotation mark in the options of %%gpu is not closed.") from None
-    fields: dict[str, Any] = {}
-    ways: dict[str, Any] = {}
+    resource_fields: dict[str, Any] = {}
+    run_fields: dict[str, Any] = {}
     flags: set[str] = set()
     before: tuple[str, str] | None = None
     while words:
@@ -150,25 +150,27 @@ def parse(line: str) -> CellOptions:
             flags.add(name)
             if not has_value and words and not words[0].startswith("-"):
                 value = words.pop(0)
-            ways["name"] = _read(name, _name, value) if value or has_value else None
+            run_fields["name"] = _read(name, _name, value) if value or has_value else None
             continue
-        if name not in OPTIONS and name not in WAYS:
+        if name not in RESOURCE_OPTIONS and name not in RUN_OPTIONS:
             raise BadOption(_not_an_option(name, before))
         if not has_value:
             if not words or words[0].startswith("--"):
                 raise BadOption(f"The option {name} of %%gpu needs a value.")
             value = words.pop(0)
-        field, read = OPTIONS.get(name) or WAYS[name]
-        (fields if name in OPTIONS else ways)[field] = _read(name, read, value)
+        field, read = RESOURCE_OPTIONS.get(name) or RUN_OPTIONS[name]
+        (resource_fields if name in RESOURCE_OPTIONS else run_fields)[field] = _read(name, read, value)
         if value == "":
             raise BadOption(f"The option {name} of %%gpu needs a value.")
         before = name, value
     is_background = BACKGROUND in flags
-    if is_background and "each" in ways:
+    if is_background and "each" in run_fields:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
-    if is_background or "each" in ways:
-        fields.setdefault("qos", "batch")
-    return CellOptions(ResourceSpec(**fields), is_plan="--plan" in flags, is_background=is_background, **ways)
+    if is_background or "each" in run_fields:
+        resource_fields.setdefault("qos", "batch")
+    return CellOptions(
+        ResourceSpec(**resource_fields), is_plan="--plan" in flags, is_background=is_background, **run_fields
+    )
 
 
 def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
@@ -179,7 +181,7 @@ def _read(name: str, read: Callable[[str], Any], value: str) -> Any:
 
 
 def resources_from_kwargs(options: Mapping[str, object]) -> ResourceSpec:
-    """What options say as Python writes them: `gpu(gpus=2, time="1 h")`.
+    """Read options as Python writes them: `gpu(gpus=2, time="1 h")`.
 
     Raises
     ------
@@ -188,7 +190,7 @@ def resources_from_kwargs(options: Mapping[str, object]) -> ResourceSpec:
     """
     words = [f"--{name.replace('_', '-')}" for name in options]
     for word in words:
-        if word in {*FLAGS, *WAYS, BACKGROUND}:
+        if word in {*FLAGS, *RUN_OPTIONS, BACKGROUND}:
             raise BadOption(f"gpu() has no option {word[2:]!r}; it is one of %%gpu, for whole cells.")
     return parse(
         " ".join(f"{word}={shlex.quote(str(value))}" for word, value in zip(words, options.values(), strict=True))
@@ -196,21 +198,21 @@ def resources_from_kwargs(options: Mapping[str, object]) -> ResourceSpec:
 
 
 def _not_an_option(name: str, before: tuple[str, str] | None) -> str:
-    """`before`: the option that stands before it, and its value."""
+    """Say what is wrong with a word. `before` is the option that stands before it, and its value."""
     if not name.startswith("-"):
         whole = f"{before[1]} {name}" if before else ""
         if before and _takes(before[0], whole):
             meant = f'If it belongs to {before[0]}, write {before[0]} "{whole}"; code goes on the lines below.'
             return f"{name!r} stands alone beside %%gpu. {meant}"
         return f"{name!r} cannot stand beside %%gpu: options start with --, and code goes on the lines below."
-    known = (*OPTIONS, *WAYS, *FLAGS, BACKGROUND)
+    known = (*RESOURCE_OPTIONS, *RUN_OPTIONS, *FLAGS, BACKGROUND)
     near = get_close_matches(name, known, n=1)
     meant = f" Did you mean {near[0]}?" if near else f" It takes {', '.join(known)}."
     return f"%%gpu has no option {name!r}.{meant}"
 
 
 def _takes(option: str, value: str) -> bool:
-    _, read = OPTIONS.get(option) or WAYS[option]
+    _, read = RESOURCE_OPTIONS.get(option) or RUN_OPTIONS[option]
     try:
         read(value)
     except ValueError:

@@ -9,54 +9,59 @@ from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count, ordinal
-from bulletin_magic.output.receipts import Receipt, describe_place, line
+from bulletin_magic.output.receipts import Receipt, describe_receipt, describe_slots
 
 _WAITING_SHOWN = 10
 _SLOT_HEAD = ("node", "slot", "state", "who", "memory")
 _WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
 
 
-def panel(
-    pictured: PoolStatus, place: str, mode: str | None, receipts: Sequence[Receipt], meanwhile: Sequence[str] = ()
+def describe_panel(
+    status: PoolStatus,
+    pool_description: str,
+    mode: str | None,
+    receipts: Sequence[Receipt],
+    background_lines: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The panel as a bundle of MIME types.
+    """Return the panel as a bundle of MIME types.
 
-    `mode` are the options of every cell, or None where cells run here. `meanwhile` has a line for each background cell.
+    `mode` are the options of every cell, or None where cells run in the notebook. `background_lines` has a line for
+    each background cell.
     """
-    own = [*(f"In the background, {cell}" for cell in meanwhile), *_own(pictured, mode)]
-    last = [f"[{one.number}] {line(one)}" for one in receipts]
-    text = [*_about(pictured, place), *own, *_listed(pictured), *(["Last cells:"] if last else [])]
+    own = [*(f"In the background, {cell}" for cell in background_lines), *_own(status, mode)]
+    last = [f"[{one.number}] {describe_receipt(one)}" for one in receipts]
+    text = [*_about(status, pool_description), *own, *_listed(status), *(["Last cells:"] if last else [])]
     text += [f"  {one}" for one in last]
-    return {"text/plain": "\n".join(text), "text/html": _html(pictured, [*_about(pictured, place), *own], last)}
+    return {"text/plain": "\n".join(text), "text/html": _html(status, [*_about(status, pool_description), *own], last)}
 
 
-def describe_pool(pictured: PoolStatus, place: str) -> str:
-    """A few lines of text about the pool and the lease."""
-    return "\n".join([*_about(pictured, place), *_listed(pictured)])
+def describe_pool(status: PoolStatus, pool_description: str) -> str:
+    """Return a few lines of text about the pool and the lease."""
+    return "\n".join([*_about(status, pool_description), *_listed(status)])
 
 
-def _about(pictured: PoolStatus, place: str) -> Iterator[str]:
-    picture = pictured.picture
+def _about(status: PoolStatus, pool_description: str) -> Iterator[str]:
+    picture = status.picture
     states = Counter(slot.state for slot in picture.slots)
     counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
     total = f"{len(picture.slots)} {picture.slot_word}{'' if len(picture.slots) == 1 else 's'}"
-    held = describe_place(pictured.lease) if pictured.lease else f"no {picture.slot_word}"
-    yield f"The pool {place}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
-    yield f"This notebook holds {held}{_quota_of(pictured)}."
+    held = describe_slots(status.lease) if status.lease else f"no {picture.slot_word}"
+    yield f"The pool {pool_description}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
+    yield f"This notebook holds {held}{_quota_of(status)}."
 
 
-def _quota_of(pictured: PoolStatus) -> str:
-    if pictured.lease is None or pictured.lease.is_in_quota is None:
+def _quota_of(status: PoolStatus) -> str:
+    if status.lease is None or status.lease.is_in_quota is None:
         return ""
-    return ", in quota" if pictured.lease.is_in_quota else ", borrowed: it goes back when its owner needs it"
+    return ", in quota" if status.lease.is_in_quota else ", borrowed: it goes back when its owner needs it"
 
 
-def _own(pictured: PoolStatus, mode: str | None) -> Iterator[str]:
+def _own(status: PoolStatus, mode: str | None) -> Iterator[str]:
     if mode is not None:
         yield f"Every cell runs on the pool{f' with {mode}' if mode else ''}; %gpu off ends this."
-    project = pictured.picture.project
+    project = status.picture.project
     if project is not None and (project.guaranteed_milli or project.limit_milli is not None or project.class_hours):
-        yield _project(project, pictured.picture.slot_word)
+        yield _project(project, status.picture.slot_word)
 
 
 def _project(project: ProjectPicture, slot_word: str) -> str:
@@ -68,8 +73,8 @@ def _project(project: ProjectPicture, slot_word: str) -> str:
     return f"Your project {project.project!r} uses {used:g}, has {promised}{limit}{hours}."
 
 
-def _listed(pictured: PoolStatus) -> Iterator[str]:
-    picture = pictured.picture
+def _listed(status: PoolStatus) -> Iterator[str]:
+    picture = status.picture
     yield from (f"  {_slot(slot)}" for slot in picture.slots)
     if picture.waiting:
         yield f"Waiting: {len(picture.waiting)}."
@@ -89,8 +94,8 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
     return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
 
 
-def _html(pictured: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> str:
-    picture = pictured.picture
+def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> str:
+    picture = status.picture
     slots = [
         (slot.node, slot.name, slot.state, slot.user or "", show_size(slot.memory_bytes) if slot.memory_bytes else "")
         for slot in picture.slots

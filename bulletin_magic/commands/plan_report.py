@@ -9,11 +9,11 @@ from bulletin.wire.messages import Picture
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count
-from bulletin_magic.output.receipts import describe_place
+from bulletin_magic.output.receipts import describe_slots
 
 _HEAD = ("name", "kind", "size", "to be sent", "note")
 _FIGURES = {2, 3}
-_SAID = {
+_NOTES = {
     Fate.SENT: "",
     Fate.THERE: "There already.",
     Fate.BY_NAME: "Imported there by its name.",
@@ -23,9 +23,9 @@ _SAID = {
 
 
 def describe_plan(plan: Plan, about: Sequence[str]) -> dict[str, str]:
-    """The table and the sentences below it, as a bundle of MIME types. `about` is what else is said, of the pool."""
+    """Return the table and the sentences below it as a bundle of MIME types. `about` has sentences about the pool."""
     below = [*_sentences(plan), *about, "This is a plan: nothing was run, and nothing was sent."]
-    return text_table.bundle(_HEAD, [_cells(row) for row in plan.rows], below, _FIGURES)
+    return text_table.as_bundle(_HEAD, [_cells(row) for row in plan.rows], below, _FIGURES)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.kind,
         show_size(row.size_bytes) if row.size_bytes else "",
         show_size(row.sent_bytes) if is_moving else "",
-        " ".join(filter(None, (_SAID[row.fate], row.note))),
+        " ".join(filter(None, (_NOTES[row.fate], row.note))),
     )
 
 
@@ -54,9 +54,9 @@ def _sentences(plan: Plan) -> Iterator[str]:
 
 
 def describe_wait(picture: Picture, lease: LeaseInfo | None, resources: ResourceSpec) -> str:
-    """Whether the cell would run at once, as far as a picture of the pool shows. `lease` is what it would run on."""
+    """Say whether the cell would run at once, as far as a picture of the pool shows, or on the `lease` that is held."""
     if lease is not None:
-        return f"This notebook holds {describe_place(lease)}: the cell would run there at once."
+        return f"This notebook holds {describe_slots(lease)}: the cell would run there at once."
     word, wanted = picture.slot_word, max(1, resources.gpus)
     if picture.waiting:
         waiting = len(picture.waiting)

@@ -10,20 +10,21 @@ from bulletin.state import Stayed
 from bulletin.state.holdings import Holding, Holdings, Home
 from bulletin.state.names import OUTCOME
 from bulletin.state.report import path_to
+from bulletin.state.stays import reasons
 from bulletin.units import show_size
-from bulletin_magic.commands.push_and_reset import are, listed
+from bulletin_magic.commands.push_and_reset import is_or_are, join_names
 from bulletin_magic.connection.deliveries import CellFinished
+from bulletin_magic.running.remote_call import source_of_call
 
-_REASONS = "__import__('bulletin.state.stays', fromlist=['reasons']).reasons"
 #: What pickle says of a type, and our reducers of a value.
 _UNABLE = re.compile(r"cannot pickle (?:'([\w.]+)' object|(.+))")
 _VARIABLE = re.compile(r"\w+")
 
 
-def away(held: Holdings, names: Sequence[str], namespace: Mapping[str, object]) -> dict[str, Holding]:
-    """Variables that are not, or not whole, in the notebook, each with what it lacks. Of `names`; if empty, of all."""
+def find_remote_only(holdings: Holdings, names: Sequence[str], namespace: Mapping[str, object]) -> dict[str, Holding]:
+    """Return variables that are not, or not whole, in the notebook, each with what it lacks. Of `names`, or of all."""
     found: dict[str, Holding] = {}
-    for value in held.values:
+    for value in holdings.values:
         root = _VARIABLE.match(value.name)
         if value.home is Home.BOTH or root is None or root[0] not in namespace:
             continue
@@ -36,35 +37,37 @@ def away(held: Holdings, names: Sequence[str], namespace: Mapping[str, object]) 
     return found
 
 
-def source_of(names: Sequence[str], held: Holdings, namespace: Mapping[str, object]) -> str:
-    """The cell that mentions the names, and asks what of them cannot come; its answer is under `OUTCOME`."""
+def build_source(names: Sequence[str], holdings: Holdings, namespace: Mapping[str, object]) -> str:
+    """Write the cell that mentions the names, and asks what of them cannot come; its answer is under `OUTCOME`."""
     values = ", ".join(f"{name!r}: {name}" for name in names)
     beside = [
         value.name
-        for value in held.values
+        for value in holdings.values
         if value.name not in names and isinstance(namespace.get(value.name), FunctionType | ModuleType | type)
     ]
-    return f"{OUTCOME} = {_REASONS}({', '.join([f'{{{values}}}', *beside])})"
+    return f"{OUTCOME} = {source_of_call(reasons, [f'{{{values}}}', *beside])}"
 
 
-def describe_here(names: Sequence[str]) -> str:
-    """Said where nothing is to be done."""
+def describe_nothing_to_pull(names: Sequence[str]) -> str:
+    """Say that nothing is to be done."""
     if not names:
         return "Nothing of this notebook is only on the pool."
-    return f"{listed(names)} {are(names)} in the notebook already."
+    return f"{join_names(names)} {is_or_are(names)} in the notebook already."
 
 
 def describe_pulled(names: Sequence[str], stayed: Sequence[Stayed], finished: CellFinished) -> list[str]:
-    """What came of it: a line for what is here now, and one for each variable that is not, with why."""
-    kept = {one.name: one for one in reversed(stayed)}
-    here, lines = [name for name in names if name not in kept], []
+    """Return a line for what is here now, and one for each variable that is not, with why."""
+    stayed_by_name = {one.name: one for one in reversed(stayed)}
+    here, lines = [name for name in names if name not in stayed_by_name], []
     if here:
-        lines.append(f"{listed(here)} {are(here)} in the notebook now; {show_size(finished.returned_bytes)} came.")
-    return [*lines, *(describe_kept(kept[name]) for name in names if name in kept)]
+        lines.append(
+            f"{join_names(here)} {is_or_are(here)} in the notebook now; {show_size(finished.returned_bytes)} came."
+        )
+    return [*lines, *(describe_stayed_with_reason(stayed_by_name[name]) for name in names if name in stayed_by_name)]
 
 
-def describe_kept(stayed: Stayed) -> str:
-    """One sentence about a value that could not come, and why."""
+def describe_stayed_with_reason(stayed: Stayed) -> str:
+    """Write one sentence about a value that could not come, and why."""
     unable = _UNABLE.fullmatch(stayed.why)
     why = f": {stayed.why.rstrip('.')}" if stayed.why else ""
     if unable is not None:

@@ -11,8 +11,8 @@ from bulletin.units import show_size
 from bulletin_magic.connection.deliveries import CellFinished
 
 
-def variables(line: str, verb: str, namespace: Mapping[str, object]) -> list[str]:
-    """The names of variables that a line lists, each once.
+def parse_variable_names(line: str, verb: str, namespace: Mapping[str, object]) -> list[str]:
+    """Return the names of variables that a line lists, each once.
 
     Raises
     ------
@@ -28,8 +28,8 @@ def variables(line: str, verb: str, namespace: Mapping[str, object]) -> list[str
     return names
 
 
-def refuse_stayed(names: Sequence[str]) -> Callable[[state.Captured], None]:
-    """A check that raises CannotSend for one of the names that would stay behind."""
+def check_none_stays(names: Sequence[str]) -> Callable[[state.Captured], None]:
+    """Return a check that raises CannotSend for one of the names that would stay behind."""
 
     def check(captured: state.Captured) -> None:
         for stayed in captured.stayed:
@@ -40,24 +40,28 @@ def refuse_stayed(names: Sequence[str]) -> Callable[[state.Captured], None]:
 
 
 def describe_pushed(names: Sequence[str], finished: CellFinished) -> str:
-    """What came of it, in a line."""
-    return f"{listed(names)} {are(names)} on the pool now; {show_size(finished.sent_bytes)} were sent."
+    """Say in a line what was sent."""
+    return f"{join_names(names)} {is_or_are(names)} on the pool now; {show_size(finished.sent_bytes)} were sent."
 
 
-def describe_reset(held: Holdings, *, had: bool) -> str:
-    """What is gone, and what is not."""
-    lost = [value.name for value in held.values if value.home is Home.THERE]
+def describe_reset(holdings: Holdings, *, had: bool) -> str:
+    """Say what is gone with the process, and what is not. `had`: there was one."""
+    lost = [value.name for value in holdings.values if value.home is Home.THERE]
     if not had:
         return "This notebook has no process on the pool. The next cell there starts in a fresh one."
-    gone = f" {listed(lost)} {'was' if len(lost) == 1 else 'were'} only there, and {are(lost)} gone." if lost else ""
+    gone = (
+        f" {join_names(lost)} {'was' if len(lost) == 1 else 'were'} only there, and {is_or_are(lost)} gone."
+        if lost
+        else ""
+    )
     return f"The process on the pool has ended. The next cell there starts in a fresh one, with your variables.{gone}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """As a person lists them: "a, b and c"."""
+def join_names(names: Sequence[str]) -> str:
+    """List names as a person does: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def are(names: Sequence[str]) -> str:
-    """The verb for them."""
+def is_or_are(names: Sequence[str]) -> str:
+    """Return the verb that goes with so many names."""
     return "is" if len(names) == 1 else "are"

@@ -5,8 +5,8 @@ from difflib import get_close_matches
 COMMANDS = ("status", "receipts", "vars", "push NAMES", "pull", "reset", "on", "off", "stop", "attach", "connect PATH")
 
 
-def advise(line: str) -> str:
-    """A sentence about `%gpu LINE`: the nearest command, or %%gpu where that was meant."""
+def suggest(line: str) -> str:
+    """Write a sentence about `%gpu LINE`: the nearest command, or %%gpu where that was meant."""
     verb = line.partition(" ")[0]
     if verb.startswith("-"):
         return f"%gpu takes no options. To run the cell with them, write `%%gpu {line}` in its first line."
@@ -21,7 +21,7 @@ def advise(line: str) -> str:
 
 
 def stands_above_code(cell: str) -> bool:
-    """Whether a lone %gpu is the first line of a cell with code: most likely %%gpu was meant."""
+    """Tell whether a lone %gpu is the first line of a cell with code: most likely %%gpu was meant."""
     first, *rest = cell.strip().splitlines() or [""]
     is_code = any(line.strip() and not line.strip().startswith(("#", "%", "!")) for line in rest)
     return first.strip() == "%gpu" and is_code

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.connection.cell_run import CellRun, printed
+from bulletin_magic.connection.cell_run import CellRun, to_output_message
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
@@ -27,9 +27,10 @@ ECHO_MS = 1_000
 
 
 class AgentSide:
-    """The conversation with an agent, about one lease at most. Without one, what it is asked to say is not said."""
+    """The conversation with an agent, about one lease at most. Without one, what it is asked to send is not sent."""
 
     def __init__(self, act: Callable[[SessionAction], None]) -> None:
+        """Take what adds an action to those of this step."""
         self._act = act
         self._lease: say.Granted | None = None
         self._resources = ResourceSpec()
@@ -38,10 +39,11 @@ class AgentSide:
         self._is_connected = False
         #: The agent has accepted the ticket on the connection of now.
         self.is_attached = False
-        self._heard_ms = self._attach_ms = 0
+        self._heard_ms = 0
+        self._attach_ms = 0
         self._idle_ping_ms: int | None = None
         #: The last output that arrived of those of cells that have ended.
-        self._late_seen = 0
+        self._last_late_seq = 0
 
     @property
     def has_lease(self) -> bool:
@@ -54,11 +56,11 @@ class AgentSide:
         return self._idle_ping_ms
 
     def holds(self, lease: LeaseId) -> bool:
-        """Whether this is the lease that is held."""
+        """Tell whether this is the lease that is held."""
         return self._lease is not None and self._lease.lease == lease
 
     def lease_info(self, slot_word: str) -> LeaseInfo | None:
-        """The lease for people."""
+        """Return the lease for people; `slot_word` is what the pool calls a slot."""
         lease = self._lease
         if lease is None:
             return None
@@ -73,105 +75,106 @@ class AgentSide:
         )
 
     def fits(self, resources: ResourceSpec) -> bool:
-        """Whether the lease is one that this wish would get."""
+        """Tell whether the lease is one that a request for these resources would get."""
         # A walltime too: the lease's holds for each of its cells, and would stop one too early or too late.
         return self._lease is not None and resources.is_like(self._resources)
 
     # --- the life of the lease
 
     def take(self, lease: say.Granted, resources: ResourceSpec, now_ms: int) -> None:
-        """The lease is ours: connect to its agent."""
-        self._lease, self._resources, self._late_seen = lease, resources, 0
+        """Hold this lease from now on, and connect to its agent."""
+        self._lease, self._resources = lease, resources
+        self._last_late_seq = 0
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
 
-    def connected(self, connected: AgentConnected, run: CellRun | None, now_ms: int) -> None:
-        """There is a socket: show the ticket."""
+    def on_connected(self, connected: AgentConnected, run: CellRun | None, now_ms: int) -> None:
+        """Show the ticket: there is a socket."""
         if self._lease is not None and not self._is_connected:
             self.rings, self._is_connected = connected, True
             self.attach(run, now_ms)
 
     def attach(self, run: CellRun | None, now_ms: int) -> None:
-        """Show the ticket. After a broken link also: which cell is ours, and what of it arrived."""
+        """Show the ticket. After a broken link also say which cell is ours, and what of it arrived."""
         if self._lease is None or not self._is_connected:
             return
         self.is_attached, self._attach_ms = False, now_ms
-        shipped = run if run is not None and (run.is_shipped or run.asked.joins) else None
+        sent_run = run if run is not None and (run.is_sent or run.submitted.joins) else None
         attach = say.Attach(
             protocol=say.PROTOCOL,
             lease=self._lease.lease,
             ticket=self._lease.ticket,
-            cell=shipped.cell if shipped else None,
-            seen=shipped.seen if shipped else 0,
+            cell=sent_run.cell if sent_run else None,
+            seen=sent_run.last_seq if sent_run else 0,
             has_rings=self.rings.ring_in is not None,
-            is_joining=shipped is not None and shipped.asked.joins is not None,
+            is_joining=sent_run is not None and sent_run.submitted.joins is not None,
         )
-        self.say(attach)
+        self.send(attach)
 
-    def attached(self, lease: LeaseId, now_ms: int) -> bool:
-        """The ticket was accepted. False: that is no news."""
+    def on_attached(self, lease: LeaseId, now_ms: int) -> bool:
+        """Take in that the ticket was accepted. False: that is no news."""
         if not self.holds(lease) or self.is_attached:
             return False
         self.is_attached = True
-        self.rest(now_ms)
+        self.schedule_idle_ping(now_ms)
         return True
 
-    def overheard(self, output: say.Output, blobs: tuple[Blob, ...]) -> None:
-        """A cell that has ended goes on to print."""
-        if self._lease is not None and output.seq > self._late_seen:
-            self._late_seen = output.seq
-            self._act(ShowLateOutput(output.cell, printed(output, blobs)))
-        self.say(say.Seen(cell=output.cell, seq=self._late_seen, late=True))
+    def on_late_output(self, output: say.Output, blobs: tuple[Blob, ...]) -> None:
+        """Show what a cell prints that has ended, once, and acknowledge it."""
+        if self._lease is not None and output.seq > self._last_late_seq:
+            self._last_late_seq = output.seq
+            self._act(ShowLateOutput(output.cell, to_output_message(output, blobs)))
+        self.send(say.Seen(cell=output.cell, seq=self._last_late_seq, late=True))
 
-    def forgotten(self, run: CellRun | None, now_ms: int) -> None:
-        """The connection broke and came back, and the agent does not know it: show the ticket again."""
+    def on_forgotten(self, run: CellRun | None, now_ms: int) -> None:
+        """Show the ticket again: the connection broke and came back, and the agent does not know it."""
         if self.is_attached or now_ms - self._attach_ms >= ECHO_MS:
             self.attach(run, now_ms)
 
-    def leave(self, *, keeps_cell: bool = False) -> None:
+    def release(self, *, keeps_cell: bool = False) -> None:
         """Give the lease back, if there is one, or leave it to the cell that runs there."""
-        self.say(say.Leave(keeps_cell=keeps_cell))
+        self.send(say.Leave(keeps_cell=keeps_cell))
         self.drop()
 
     def drop(self) -> None:
-        """The lease is no more."""
+        """Forget the lease and close the socket to its agent, without a word to it."""
         if self._lease is not None:
             self._lease, self._is_connected, self.is_attached = None, False, False
             self.rings, self._idle_ping_ms = AgentConnected(), None
             self._act(DropAgent())
 
-    def say(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
+    def send(self, message: say.KernelToAgent, blobs: tuple[Blob, ...] = ()) -> None:
         """Send a message, where there is a connection."""
         if self._is_connected:
             self._act(SendToAgent(message, blobs))
 
     # --- time
 
-    def heard(self, now_ms: int) -> None:
-        """The agent said something; or it is early to expect that."""
+    def on_heard(self, now_ms: int) -> None:
+        """Count its silence from now on: it said something, or it is early to expect that."""
         self._heard_ms = now_ms
 
-    def rest(self, now_ms: int) -> None:
-        """No cell keeps the connection busy from now on: the agent is pinged now and then."""
+    def schedule_idle_ping(self, now_ms: int) -> None:
+        """Ping the agent now and then from now on: no cell keeps the connection busy."""
         self._idle_ping_ms = now_ms + IDLE_PING_MS
 
     def tick(self, now_ms: int) -> None:
-        """While no cell is under way: find out whether the connection holds, before the next cell needs it."""
+        """Find out whether the connection holds before the next cell needs it. For a session without a cell."""
         if self._idle_ping_ms is None or now_ms < self._idle_ping_ms:
             return
         if now_ms - self._heard_ms >= IDLE_SILENT_MS:
             self._idle_ping_ms = None
         else:
-            self.rest(now_ms)
-            self.say(say.Ping())
+            self.schedule_idle_ping(now_ms)
+            self.send(say.Ping())
 
-    def pulse(self, run: CellRun, now_ms: int) -> None:
-        """Ask whether it is there. Once a second while a cell is under way."""
-        self.say(say.Ping())
+    def ping(self, run: CellRun, now_ms: int) -> None:
+        """Ask whether it is there; show the ticket again if need be. Once a second while a cell is under way."""
+        self.send(say.Ping())
         if not self.is_attached and now_ms - self._attach_ms >= REPEAT_MS:
             self.attach(run, now_ms)
 
     def is_silent(self, now_ms: int) -> bool:
-        """Whether an agent that should have answered has not."""
+        """Tell whether an agent that should have answered has not."""
         return self._is_connected and now_ms - self._heard_ms >= SILENT_MS

@@ -1,4 +1,4 @@
-"""Is there a pool that can be asked, or could there be one, without starting any."""
+"""Whether there is a pool, or could be one, found out without starting any."""
 
 from collections.abc import Mapping
 
@@ -7,22 +7,22 @@ from bulletin.wire.keys import Connection, read_private
 from bulletin_magic.connection import own_pool
 
 
-def starts_none(environ: Mapping[str, str]) -> bool:
-    """Whether looking for this kernel's pool would start none: one is named, or the user's own runs already."""
+def is_pool_there(environ: Mapping[str, str]) -> bool:
+    """Tell whether `find_pool` would start none: a pool is named, or the user's own answers."""
     if _is_named(environ):
         return True
     try:
-        connection = read_private(own_pool.folder(environ) / "connection.json", Connection)
+        connection = read_private(own_pool.make_folder(environ) / "connection.json", Connection)
     except (OSError, BadConfig):
         return False
     return own_pool.is_answering(connection)
 
 
-def may_be(environ: Mapping[str, str]) -> bool:
-    """Whether there may be a pool: one is named, or one can be started here, or the user's own runs."""
-    return _is_named(environ) or own_pool.can_start() or starts_none(environ)
+def pool_may_exist(environ: Mapping[str, str]) -> bool:
+    """Tell whether `find_pool` could come to something: a pool is named, can be started here, or answers."""
+    return _is_named(environ) or own_pool.can_start() or is_pool_there(environ)
 
 
 def _is_named(environ: Mapping[str, str]) -> bool:
-    """Also by a hub whose pool is not up: then the address is empty."""
+    """Tell whether the environment names a pool; also a hub whose pool is not up: then the address is empty."""
     return "BULLETIN_ADDRESS" in environ or bool(environ.get("BULLETIN_CONNECTION_FILE"))

@@ -19,6 +19,7 @@ from bulletin_magic.connection.session_events import Deliver, SendToBroker, Sess
 #: What an unanswered Unknown may still be the answer to.
 ECHO_MS = 1_000
 SILENT_MS = 5_000
+#: How long a greeting, and a question about the pool, may be left unanswered.
 GREET_MS, LOOK_MS = 10_000, 5_000
 #: The next time, for one that has left a greeting unanswered: if it is back, it is connected again by then.
 GREET_AGAIN_MS = 1_500
@@ -30,22 +31,26 @@ BrokerNews = say.Granted | say.Revoked | say.Refusal | say.Picture | say.Found |
 
 
 class BrokerStanding(Enum):
-    """How well the broker knows us. GREETING: a Hello is on its way."""
+    """How well the broker knows us."""
 
-    STRANGE, GREETING, KNOWN = range(3)
+    UNKNOWN = 0
+    GREETING = 1  #: a Hello is on its way
+    KNOWN = 2
 
 
 class BrokerSide:
     """The conversation with the broker: at most one request and one look at the pool at a time."""
 
     def __init__(
-        self, hello: say.Hello, place: str, act: Callable[[SessionAction], None], note: Callable[[str], None]
+        self, hello: say.Hello, pool_description: str, act: Callable[[SessionAction], None], note: Callable[[str], None]
     ) -> None:
-        """`place` says to the user where the broker should be; `note` says each sentence once in a cell."""
-        self._hello, self._place, self._act, self._note = hello, place, act, note
+        """`pool_description` tells the user where the broker should be; `note` says each sentence once in a cell."""
+        self._hello, self._pool_description, self._act, self._note = hello, pool_description, act, note
+        #: What the pool calls one slot.
         self.slot_word = "GPU"
-        self._standing, self._was_welcome = BrokerStanding.STRANGE, False
-        self._hello_ms = self._heard_ms = 0
+        self._standing, self._was_welcome = BrokerStanding.UNKNOWN, False
+        self._hello_ms = 0
+        self._heard_ms = 0
         self._request: say.Submit | say.Join | None = None
         #: When the request was sent, or the broker spoke of it last.
         self._request_ms = 0
@@ -53,7 +58,9 @@ class BrokerSide:
         self._was_given_up = False  #: a greeting ran out, and nothing was heard since
         self._look_by_ms: int | None = None
         self._question: say.Look | say.Find = say.Look()
-        self._is_cell_under_way = self._was_heard_in_cell = self._was_restarted = False
+        self._is_cell_under_way = False
+        self._was_heard_in_cell = False  #: since the cell was submitted
+        self._was_restarted = False  #: while the cell is under way; told when it knows us again
 
     @property
     def deadline_ms(self) -> int | None:
@@ -62,52 +69,52 @@ class BrokerSide:
 
     # --- what the session wants
 
-    def cell_began(self, now_ms: int) -> None:
-        """A cell is under way: what happens to the broker from now on is worth telling."""
+    def begin_cell(self, now_ms: int) -> None:
+        """Tell the user what happens to the broker from now on: a cell is under way."""
         self._heard_ms = now_ms
         self._is_cell_under_way, self._was_heard_in_cell, self._was_restarted = True, False, False
 
-    def cell_over(self) -> None:
-        """No cell is under way."""
+    def end_cell(self) -> None:
+        """Forget the request: no cell is under way."""
         self._is_cell_under_way = False
         self._forget_request()
 
-    def ask(self, request: say.Submit | say.Join, now_ms: int) -> None:
+    def request_lease(self, request: say.Submit | say.Join, now_ms: int) -> None:
         """Ask for a lease until it is granted or refused; greet first where we are not known."""
         self._request, self._request_ms = request, now_ms
         if self._standing is BrokerStanding.KNOWN:
-            self._say(request)
+            self._send(request)
             return
         if not self._was_welcome:
             self._greet_by_ms = now_ms + (GREET_AGAIN_MS if self._was_given_up else GREET_MS)
-        if self._standing is BrokerStanding.STRANGE:
+        if self._standing is BrokerStanding.UNKNOWN:
             self._greet(now_ms)
 
     def withdraw(self) -> None:
-        """The request, if there is one, is no longer wanted."""
+        """Take the request back, if there is one."""
         if self._request is not None and self._standing is BrokerStanding.KNOWN:
-            self._say(say.Withdraw(request=self._request.request))
+            self._send(say.Withdraw(request=self._request.request))
         self._forget_request()
 
-    def look(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
+    def query(self, now_ms: int, question: say.Look | say.Find | None = None) -> None:
         """Ask for a picture of the pool, or for the cells that it has."""
         self._look_by_ms, self._question = now_ms + LOOK_MS, question or say.Look()
         if self._standing is BrokerStanding.KNOWN:
-            self._say(self._question)
-        elif self._standing is BrokerStanding.STRANGE:
+            self._send(self._question)
+        elif self._standing is BrokerStanding.UNKNOWN:
             self._greet(now_ms)
 
     # --- what the broker says
 
-    def hear(self, message: say.ToKernel, now_ms: int) -> BrokerNews | None:
-        """Take a message in; what concerns the cell or the lease is returned."""
+    def take_message(self, message: say.ToKernel, now_ms: int) -> BrokerNews | None:
+        """Take a message in; return what of it concerns the cell or the lease."""
         self._heard_ms, self._was_given_up = now_ms, False
         news = self._understand(message, now_ms)
         self._was_heard_in_cell = True
         return news
 
-    def garbled(self, problem: str) -> BulletinError | None:
-        """The broker is broken or of another version."""
+    def on_garbled(self, problem: str) -> BulletinError | None:
+        """Give up on a broker that is broken or of another version; return the error for a cell that waits."""
         return self._refuse(MalformedMessage(problem))
 
     def _understand(self, message: say.ToKernel, now_ms: int) -> BrokerNews | None:
@@ -139,7 +146,7 @@ class BrokerSide:
             case say.Unknown():
                 self._forgotten(now_ms)
             case say.Malformed(problem=problem):
-                return self.garbled(f"it could not read this kernel's message: {problem}")
+                return self.on_garbled(f"it could not read this kernel's message: {problem}")
             case say.Pong():
                 pass
             case _:
@@ -153,10 +160,10 @@ class BrokerSide:
         if was_known:
             return  # the answer to an earlier Hello that was said again
         if self._look_by_ms is not None:
-            self._say(self._question)
+            self._send(self._question)
         if self._request is not None:
             self._request_ms = now_ms
-            self._say(self._request)
+            self._send(self._request)
         if self._was_restarted:
             self._was_restarted = False
             what = "is queued again" if self._request is not None else "goes on"
@@ -170,14 +177,14 @@ class BrokerSide:
         self._greet(now_ms)
 
     def _refused(self, refused: say.Refusal) -> BulletinError | None:
-        self._standing = BrokerStanding.STRANGE
+        self._standing = BrokerStanding.UNKNOWN
         if self._is_cell_under_way and self._request is None:
             self._note(f"The pool's broker says: {refused.sentence} Your cell goes on.")
         is_about_us = refused.code is RefusalCode.NOT_ALLOWED
         return self._refuse(NotAllowedError(refused.sentence) if is_about_us else RefusedError(refused.sentence))
 
     def _refuse(self, error: BulletinError) -> BulletinError | None:
-        """There is no talking with this broker: neither a request nor a picture will come of it."""
+        """End what was asked of a broker that there is no talking with; return the error for a cell that waits."""
         if self._look_by_ms is not None:
             self._look_by_ms = None
             self._act(Deliver(RequestFailed(error)))
@@ -200,24 +207,24 @@ class BrokerSide:
     # --- time
 
     def tick(self, now_ms: int) -> BulletinError | None:
-        """What has waited too long for an answer. An error is for the cell that asked."""
+        """Give up what has waited too long for an answer; return the error for the cell that asked."""
         if self._look_by_ms is not None and self._look_by_ms <= now_ms:
             self._look_by_ms = None
             self._act(Deliver(RequestFailed(self._no_answer())))
         if self._greet_by_ms is not None and self._greet_by_ms <= now_ms:
-            self._standing, self._was_given_up = BrokerStanding.STRANGE, True
+            self._standing, self._was_given_up = BrokerStanding.UNKNOWN, True
             self._forget_request()
             return self._no_answer()
         return None
 
-    def pulse(self, now_ms: int) -> None:
-        """Ask whether it is there. Once a second while a cell is under way."""
+    def ping(self, now_ms: int) -> None:
+        """Ask whether it is there, and say again what may have been lost. Once a second while a cell is under way."""
         if self._standing is BrokerStanding.KNOWN:
-            self._say(say.Ping())
+            self._send(say.Ping())
             if self._request is not None and now_ms - self._request_ms >= REPEAT_MS:
                 self._request_ms = now_ms
-                self._say(self._request)
-        elif self._standing is BrokerStanding.STRANGE or now_ms - self._hello_ms >= REPEAT_MS:
+                self._send(self._request)
+        elif self._standing is BrokerStanding.UNKNOWN or now_ms - self._hello_ms >= REPEAT_MS:
             self._greet(now_ms)
         if now_ms - self._heard_ms >= SILENT_MS and self._was_welcome:
             what = "waits until it does" if self._request is not None else "goes on"
@@ -233,12 +240,13 @@ class BrokerSide:
 
     def _greet(self, now_ms: int) -> None:
         self._standing, self._hello_ms = BrokerStanding.GREETING, now_ms
-        self._say(self._hello)
+        self._send(self._hello)
 
     def _no_answer(self) -> NoPool:
         return NoPool(
-            f"The GPU pool {self._place} does not answer.", "Try again in a minute, or ask who runs the pool."
+            f"The GPU pool {self._pool_description} does not answer.",
+            "Try again in a minute, or ask who runs the pool.",
         )
 
-    def _say(self, message: say.FromKernel) -> None:
+    def _send(self, message: say.FromKernel) -> None:
         self._act(SendToBroker(message))

@@ -7,26 +7,28 @@ from bulletin.wire.frames import Blob
 from bulletin.wire.messages import Ended, Found, Picture
 from bulletin_magic.connection.resource_spec import LeaseInfo
 
+# --- while a cell is under way
+
 
 class QueuePosition(msgspec.Struct, frozen=True, kw_only=True):
     """Where the cell stands in the queue."""
 
-    position: int
+    position: int  #: 1 is the next; 0 is out of the queue, while its slot is made ready
     reason: str
-    wait_ms: int | None
+    wait_ms: int | None  #: at most so long, as far as the pool can say
     in_quota: bool
     gpus: int
     slot_word: str
 
 
 class CellSent(msgspec.Struct, frozen=True):
-    """The wait is over: the cell has been sent."""
+    """The wait is over: the cell is on its way to the node of this lease, for the first time or again."""
 
     lease: LeaseInfo
 
 
 class OutputMessage(msgspec.Struct, frozen=True):
-    """A Jupyter message of the cell; its content is JSON. One of a comm has buffers."""
+    """A Jupyter message that the cell published: its type, its content as JSON, and a comm's buffers."""
 
     type: str
     content: bytes
@@ -34,16 +36,19 @@ class OutputMessage(msgspec.Struct, frozen=True):
 
 
 class QuestionAsked(msgspec.Struct, frozen=True):
-    """The cell waits for the user to type. Tell Answered, or StopPressed."""
+    """The cell waits for the user to type. Tell the session QuestionAnswered, or StopPressed."""
 
     prompt: str
     password: bool
 
 
 class UserNote(msgspec.Struct, frozen=True):
-    """A sentence about what happens around the cell."""
+    """A sentence for the user about what happens around the cell."""
 
     text: str
+
+
+# --- what a conversation ends with
 
 
 class CellFinished(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,13 +63,13 @@ class CellFinished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseChanged(msgspec.Struct, frozen=True):
-    """Another lease is held than the one that the captured state is for: ask again with all of the state."""
+    """Another lease is held than the one that the captured state is for: submit the cell again with all its state."""
 
     waited_ms: int
 
 
 class RequestFailed(msgspec.Struct, frozen=True):
-    """Nothing of the cell comes back; the notebook is as before it."""
+    """What was asked for comes to nothing; of a cell, the notebook is as before it."""
 
     error: BulletinError
 
@@ -77,13 +82,13 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CellList(msgspec.Struct, frozen=True):
-    """The cells of this user."""
+    """The cells of this user that nodes have."""
 
     found: Found
 
 
 class LeaseReleased(msgspec.Struct, frozen=True):
-    """The session was given back, if there was one."""
+    """The session was given back; `lease` is what it held."""
 
     lease: LeaseInfo | None
 

@@ -14,19 +14,19 @@ from bulletin_magic.connection import own_pool
 
 
 class PoolAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """A pool, and how to say which one it is."""
+    """Where a pool is, the key that it should have, and how to say which one it is."""
 
     connection: Connection
     #: Completes "The GPU pool … does not answer."
-    words: str
-    #: A pool of the user's own: it may have gone to sleep, and is then started again.
+    description: str
+    #: A pool of the user's own: it may have ended for want of work, and is then started again.
     is_own: bool = False
 
 
-def from_file(path: Path) -> PoolAddress:
-    """The pool of a connection file. Raises NoPool if there is no such file or it cannot be used."""
+def read_pool_file(path: Path) -> PoolAddress:
+    """Return the pool of a connection file. Raises NoPool if there is no such file or it cannot be used."""
     try:
-        return PoolAddress(connection=read_private(path, Connection), words=f"of {path}")
+        return PoolAddress(connection=read_private(path, Connection), description=f"of {path}")
     except OSError as error:
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         raise NoPool(
@@ -36,8 +36,8 @@ def from_file(path: Path) -> PoolAddress:
         raise NoPool(str(error), "`%gpu connect PATH` names another file.") from None
 
 
-def find(environ: Mapping[str, str], say: Callable[[str], None]) -> PoolAddress:
-    """The pool that this kernel should use; a pool of the user's own is started if there is no other.
+def find_pool(environ: Mapping[str, str], say: Callable[[str], None]) -> PoolAddress:
+    """Return the pool that this kernel should use; a pool of the user's own is started if there is no other.
 
     Raises
     ------
@@ -53,15 +53,15 @@ def find(environ: Mapping[str, str], say: Callable[[str], None]) -> PoolAddress:
     if address and public_key:
         token = environ.get("JUPYTERHUB_API_TOKEN", "")
         return PoolAddress(
-            connection=Connection(address=address, public_key=public_key, token=token), words="of this hub"
+            connection=Connection(address=address, public_key=public_key, token=token), description="of this hub"
         )
     if file := environ.get("BULLETIN_CONNECTION_FILE", ""):
-        return from_file(Path(file).expanduser())
-    return PoolAddress(connection=own_pool.ensure(environ, say), words="of your own", is_own=True)
+        return read_pool_file(Path(file).expanduser())
+    return PoolAddress(connection=own_pool.find_or_start(environ, say), description="of your own", is_own=True)
 
 
 def kernel_id(connection_file: str | None) -> KernelId:
-    """The name of this kernel: Jupyter's own where there is one, so that people can match the two."""
+    """Return the name of this kernel: Jupyter's own where there is one, so that people can match the two."""
     if connection_file:
         name = Path(connection_file).stem.removeprefix("kernel-")
         if name:

@@ -19,7 +19,7 @@ from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection
 from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, ToKernel
 from bulletin_magic.connection import shared_memory
-from bulletin_magic.connection.deliveries import Delivery, OutputMessage
+from bulletin_magic.connection.delivery_queue import DeliveryQueue
 from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
     AgentSaid,
@@ -42,50 +42,15 @@ from bulletin_magic.connection.session_events import (
     Tick,
 )
 
+#: What starts a conversation.
 ClientRequest = CellSubmitted | PoolStatusAsked | CellListAsked | ReleaseAsked
 
 #: How long a closed socket may go on sending.
 _LINGER_MS = 400
 #: Messages taken from one socket before the others have their turn.
-_TURN = 64
-
-
-#: Outputs that wait to be shown. Beyond, the agent is not heard: it keeps them, and in the end the cell waits.
-_WAITING_LIMIT = 16 * 2**20
+_MOST_AT_ONCE = 64
+#: How often a link that does not hear the agent looks whether what it said has been shown.
 _FULL_POLL_MS = 20
-
-
-class DeliveryQueue:
-    """What an asker reads: deliveries up to a closing one, or the error that broke the link."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Delivery | BaseException] = queue.SimpleQueue()
-        # Each counter has one writer, so no lock is needed.
-        self._put_bytes = self._got_bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether more outputs wait than should."""
-        return self._put_bytes - self._got_bytes > _WAITING_LIMIT
-
-    def put(self, delivery: Delivery | BaseException) -> None:
-        """Add one."""
-        self._put_bytes += _size(delivery)
-        self._queue.put(delivery)
-
-    def get(self, timeout: float | None = None) -> Delivery | BaseException:
-        """Wait for the next. Raises queue.Empty."""
-        delivery = self._queue.get(timeout=timeout)
-        self._got_bytes += _size(delivery)
-        return delivery
-
-    def empty(self) -> bool:
-        """Whether none waits."""
-        return self._queue.empty()
-
-
-def _size(delivery: Delivery | BaseException) -> int:
-    return len(delivery.content) + 200 if isinstance(delivery, OutputMessage) else 0
 
 
 def _now_ms() -> int:
@@ -96,20 +61,25 @@ class Link:
     """A kernel's connection to a pool. Made by the main thread, which asks and tells; all else is in the thread."""
 
     def __init__(
-        self, connection: Connection, kernel: KernelId, place: str, overhear: Callable[[ShowLateOutput], None]
+        self,
+        connection: Connection,
+        kernel: KernelId,
+        pool_description: str,
+        show_late_output: Callable[[ShowLateOutput], None],
     ) -> None:
-        """`overhear` shows what cells print that have ended; it is called in the link's thread."""
-        self._overhear = overhear
+        """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
+        self._show_late_output = show_late_output
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
-        self._session = SessionClient(hello, place)
+        self._session = SessionClient(hello, pool_description)
         self._inbox: queue.SimpleQueue[tuple[SessionEvent, DeliveryQueue | None]] = queue.SimpleQueue()
         self._outbox = DeliveryQueue()
         self._is_closing = False
         self._pid = os.getpid()
-        self._bell, self._bell_rope = socket.socketpair()
-        self._bell.setblocking(False)
-        self._bell_rope.setblocking(False)
+        #: A byte in this pair ends the wait of the thread: an event is in the inbox.
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
         self._from_broker: Unpacker[ToKernel] = Unpacker(ToKernel)
         self._from_agent: Unpacker[AgentToKernel] = Unpacker(AgentToKernel)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -118,7 +88,9 @@ class Link:
             self._context.socket(zmq.DEALER), connection.address, connection.public_key, channel.CONTROL_LIMIT
         )
         self._monitor = self._broker.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
-        self._hears_broker = self._is_deaf = False
+        self._is_broker_there = False
+        #: The agent is not listened to, because its outputs come faster than they are shown.
+        self._is_agent_muted = False
         self._agent: zmq.Socket[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="bulletin-link", daemon=True)
         self._thread.start()
@@ -133,16 +105,16 @@ class Link:
     @property
     def is_settled(self) -> bool:
         """Whether a session is held and the broker was there a moment ago. A hint: both may be over by now."""
-        return self._session.lease is not None and self._hears_broker
+        return self._session.lease is not None and self._is_broker_there
 
     @property
     def lease_id(self) -> LeaseId | None:
-        """The lease that is held. A hint, as above."""
+        """The id of the lease that is held. A hint: it may be over by now."""
         lease = self._session.lease
         return lease.lease_id if lease is not None else None
 
     def ask(self, request: ClientRequest) -> DeliveryQueue:
-        """Start a conversation. Its deliveries end with Finished, Failed, Pictured or Left, or an exception.
+        """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.
 
         Raises NoPool in a process that was forked from the notebook's.
         """
@@ -153,71 +125,73 @@ class Link:
         return deliveries
 
     def tell(self, event: StopPressed | QuestionAnswered | ReleaseAsked) -> None:
-        """Tell something within a conversation. Safe in a signal handler."""
+        """Pass an event to the session within a conversation. Safe in a signal handler."""
         if self._pid == os.getpid():
             self._post(event, None)
 
-    def close(self, patience_s: float = 1.0, *, keeps_cell: bool = False) -> None:
+    def close(self, timeout_s: float = 1.0, *, keeps_cell: bool = False) -> None:
         """Give the session back, or leave it to the cell that runs there, and end the thread."""
         if self._pid != os.getpid() or not self._thread.is_alive():
             return
         self._is_closing = True
         self._post(ReleaseAsked(keeps_cell=keeps_cell), DeliveryQueue())
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
 
     def _post(self, event: SessionEvent, outbox: DeliveryQueue | None) -> None:
         self._inbox.put((event, outbox))
-        with contextlib.suppress(OSError):  # it rings already, or nobody is there to hear it
-            self._bell_rope.send(b"!")
+        with contextlib.suppress(OSError):  # it is full, or the thread has ended
+            self._wake_sender.send(b"!")
 
     # --- the thread -------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            self._poller.register(self._bell.fileno(), zmq.POLLIN)
+            self._poller.register(self._wake_receiver.fileno(), zmq.POLLIN)
             self._poller.register(self._broker, zmq.POLLIN)
             self._poller.register(self._monitor, zmq.POLLIN)
             while not (self._is_closing and self._inbox.empty()):
-                self._turn()
+                self._wait_and_handle()
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
             self._outbox.put(error)
         finally:
             self._context.destroy(linger=_LINGER_MS)
-            self._bell.close()
-            self._bell_rope.close()
+            self._wake_receiver.close()
+            self._wake_sender.close()
 
-    def _turn(self) -> None:
+    def _wait_and_handle(self) -> None:
+        """Wait for a message, an event of another thread, or the session's deadline; handle all that is there."""
         deadline_ms = self._session.deadline_ms
         wait_ms = None if deadline_ms is None else max(0, deadline_ms - _now_ms())
-        self._hear_agent_if(not self._outbox.is_full)
-        if self._is_deaf:
+        self._mute_agent(is_muted=self._outbox.is_full)
+        if self._is_agent_muted:
             wait_ms = _FULL_POLL_MS if wait_ms is None else min(wait_ms, _FULL_POLL_MS)
         ready = dict(self._poller.poll(wait_ms))
-        if self._bell.fileno() in ready:
+        if self._wake_receiver.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
-                self._bell.recv(4096)
+                self._wake_receiver.recv(4096)
         with contextlib.suppress(queue.Empty):
             while True:
                 event, outbox = self._inbox.get_nowait()
                 self._outbox = outbox or self._outbox
-                self._take(event)
+                self._handle(event)
         if self._monitor in ready:
             news = parse_monitor_message(self._monitor.recv_multipart())
-            self._hears_broker = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+            self._is_broker_there = news["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
         if self._broker in ready:
-            self._hear_broker()
+            self._receive_from_broker()
         if self._agent is not None and self._agent in ready:
-            self._hear_agent(self._agent)
+            self._receive_from_agent(self._agent)
         if deadline_ms is not None and deadline_ms <= _now_ms():
-            self._take(Tick())
+            self._handle(Tick())
 
-    def _hear_agent_if(self, is_wanted: bool) -> None:  # noqa: FBT001  it says what
-        if self._agent is not None and self._is_deaf is is_wanted:
-            self._poller.modify(self._agent, zmq.POLLIN if is_wanted else 0)
-            self._is_deaf = not is_wanted
+    def _mute_agent(self, *, is_muted: bool) -> None:
+        """Listen to the agent or, while too many of its outputs wait to be shown, not."""
+        if self._agent is not None and self._is_agent_muted is not is_muted:
+            self._poller.modify(self._agent, 0 if is_muted else zmq.POLLIN)
+            self._is_agent_muted = is_muted
 
-    def _hear_broker(self) -> None:
-        for _ in range(_TURN):
+    def _receive_from_broker(self) -> None:
+        for _ in range(_MOST_AT_ONCE):
             try:
                 frames = self._broker.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
@@ -225,12 +199,12 @@ class Link:
             try:
                 message, _ = self._from_broker.unpack(frames)
             except MalformedMessage as error:
-                self._take(MessageGarbled("broker", error.problem))
+                self._handle(MessageGarbled("broker", error.problem))
             else:
-                self._take(BrokerSaid(message))
+                self._handle(BrokerSaid(message))
 
-    def _hear_agent(self, agent: zmq.Socket[bytes]) -> None:
-        for _ in range(_TURN):
+    def _receive_from_agent(self, agent: zmq.Socket[bytes]) -> None:
+        for _ in range(_MOST_AT_ONCE):
             if self._agent is not agent or self._outbox.is_full:
                 return  # dropped by what it said last, or nobody shows as fast as it speaks
             try:
@@ -240,16 +214,16 @@ class Link:
             try:
                 message, blobs = self._from_agent.unpack([frame.buffer for frame in frames])
             except MalformedMessage as error:
-                self._take(MessageGarbled("agent", error.problem))
+                self._handle(MessageGarbled("agent", error.problem))
             else:
-                self._take(AgentSaid(message, tuple(blobs)))
+                self._handle(AgentSaid(message, tuple(blobs)))
 
-    def _take(self, event: SessionEvent) -> None:
-        """One fact, its actions, and what comes of them. Ends: only ConnectAgent has a consequence, and only one."""
+    def _handle(self, event: SessionEvent) -> None:
+        """Perform what the session does about an event. Ends: only ConnectAgent has a consequence, and only one."""
         for action in self._session.step(event, _now_ms()):
             consequence = self._perform(action)
             if consequence is not None:
-                self._take(consequence)
+                self._handle(consequence)
 
     def _perform(self, action: SessionAction) -> SessionEvent | None:
         match action:
@@ -264,20 +238,20 @@ class Link:
                     self._context.socket(zmq.DEALER), agent.address, agent.public_key, channel.DATA_LIMIT
                 )
                 self._poller.register(self._agent, zmq.POLLIN)
-                self._is_deaf = False
-                return shared_memory.enter(agent, ticket)
+                self._is_agent_muted = False
+                return shared_memory.open_rings(agent, ticket)
             case DropAgent():
                 self._drop_agent()
             case ShowLateOutput():
-                self._overhear(action)
+                self._show_late_output(action)
             case Deliver(delivery=delivery):
                 self._outbox.put(delivery)
         return None
 
     def _drop_agent(self) -> None:
         if self._agent is not None:
-            if not self._is_deaf:
+            if not self._is_agent_muted:
                 self._poller.unregister(self._agent)
-            self._is_deaf = False
+            self._is_agent_muted = False
             self._agent.close(_LINGER_MS)
             self._agent = None

@@ -27,16 +27,19 @@ from bulletin.wire.messages import Ping
 
 #: What `bulletin[pool]` installs and the pool imports.
 _NEEDED = ("sqlalchemy", "alembic", "structlog", "pynvml")
-_START_S, _LOOK_S = 60.0, 0.05
+_START_S = 60.0
+#: How often a pool that comes up is looked for.
+_POLL_S = 0.05
 _ANSWER_MS = 3_000
 _IDLE_EXIT_S = 600
-_LOG, _LOG_LINES = "pool.log", 15
+_LOG = "pool.log"
+_LOG_LINES = 15
 #: Pools that this kernel started. They outlive it; one that ended meanwhile is reaped when the next is looked for.
 _started: list[subprocess.Popen[bytes]] = []
 
 
-def folder(environ: Mapping[str, str]) -> Path:
-    """The folder of this user's pool for this interpreter; made if need be, closed to others."""
+def make_folder(environ: Mapping[str, str]) -> Path:
+    """Make the folder of this user's pool for this interpreter, if need be, and close it to others."""
     if named := environ.get("BULLETIN_RUNTIME_DIR", ""):
         base = Path(named)
     elif runtime := environ.get("XDG_RUNTIME_DIR", ""):
@@ -49,17 +52,17 @@ def folder(environ: Mapping[str, str]) -> Path:
     return own
 
 
-def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection:
-    """The connection of a pool that answers; started if there is none.
+def find_or_start(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection:
+    """Return the connection of a pool that answers; start one if there is none.
 
     Raises
     ------
     NoPool
         If the part that would start one is not installed, or it does not come up; with the end of its log.
     """
-    home = folder(environ)
+    home = make_folder(environ)
     _started[:] = [pool for pool in _started if pool.poll() is None]
-    if (running := _running(home)) is not None:
+    if (running := _connection_of_running(home)) is not None:
         return running
     if not can_start():
         raise NoPool(
@@ -71,15 +74,15 @@ def ensure(environ: Mapping[str, str], say: Callable[[str], None]) -> Connection
 
 
 def can_start() -> bool:
-    """Whether what a pool needs is installed here."""
+    """Tell whether what a pool needs is installed here."""
     return all(importlib.util.find_spec(name) is not None for name in (*_NEEDED, "gpu_worker"))
 
 
 def is_answering(connection: Connection) -> bool:
-    """Whether a pool is there, and has the key that it should have."""
-    place = urlsplit(connection.address)
+    """Tell whether a pool is there, and has the key that it should have."""
+    url = urlsplit(connection.address)
     try:
-        socket.create_connection((place.hostname or "", place.port or 0), timeout=_ANSWER_MS / 1000).close()
+        socket.create_connection((url.hostname or "", url.port or 0), timeout=_ANSWER_MS / 1000).close()
     except (OSError, ValueError):
         return False
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -93,7 +96,7 @@ def is_answering(connection: Connection) -> bool:
         context.destroy(linger=0)
 
 
-def _running(home: Path) -> Connection | None:
+def _connection_of_running(home: Path) -> Connection | None:
     try:
         connection = read_private(home / "connection.json", Connection)
     except (OSError, BadConfig):
@@ -115,9 +118,9 @@ def _start(home: Path, environ: Mapping[str, str]) -> Connection:
             if pool is not None:
                 break  # the lock is free again: it has ended
             pool = _spawn(home, environ, lock.fileno())
-        if (running := _running(home)) is not None:
+        if (running := _connection_of_running(home)) is not None:
             return running
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
     is_over = pool is not None and time.monotonic() < give_up_s
     how = f"ended with status {pool.wait()}" if pool and is_over else f"did not answer within {_START_S:.0f} s"
     log = home / _LOG

@@ -6,7 +6,7 @@ from bulletin.ids import EnvironmentId, LeaseId, ProjectId
 
 
 class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cell asks of the pool."""
+    """What a cell asks of the pool, as the options of %%gpu say it. 0 and "" leave a thing to the pool."""
 
     gpus: int = 1
     qos: str = "interactive"
@@ -20,17 +20,17 @@ class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
 
     def is_like(self, other: "ResourceSpec") -> bool:
-        """Whether a lease for one fits the other: they differ at most in how the cell is called."""
+        """Tell whether a lease for one fits the other: they differ at most in how the cell is called."""
         return msgspec.structs.replace(self, label="") == msgspec.structs.replace(other, label="")
 
 
 class LeaseInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The lease that a notebook holds."""
+    """The lease that a notebook holds, as people are told of it."""
 
     lease_id: LeaseId
     node: str
     slots: tuple[str, ...]
-    slot_word: str
+    slot_word: str  #: what the pool calls one slot: "GPU" or "CPU slot"
     #: Whether it was within its project's guarantee when it was granted; None where the pool guarantees nothing.
     is_in_quota: bool | None = None
     memory_bytes: int = 0  #: of one of its slots; 0 is not known

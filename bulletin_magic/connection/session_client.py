@@ -1,7 +1,7 @@
-"""The notebook's side of a session as a pure machine: facts and a time in, actions out.
+"""The notebook's side of a session as a pure machine: events and a time in, actions out.
 
 It joins the conversation with the broker (may I have a lease) and with the agent (the lease, its connection) to the
-trip of one cell, and tells the main thread what comes of it. It knows no socket and no clock; `link` is its shell.
+run of one cell, and tells the main thread what comes of it. It knows no socket and no clock; `link` is its shell.
 """
 
 from typing import assert_never
@@ -22,7 +22,8 @@ from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
 from bulletin_magic.connection.agent_side import AgentSide
 from bulletin_magic.connection.broker_side import BrokerNews, BrokerSide
-from bulletin_magic.connection.cell_run import NEVER_RAN, CellMessage, CellPhase, CellRun
+from bulletin_magic.connection.cell_phase import CellPhase
+from bulletin_magic.connection.cell_run import NEVER_RAN, CellMessage, CellRun
 from bulletin_magic.connection.deliveries import (
     CellList,
     Delivery,
@@ -49,19 +50,22 @@ from bulletin_magic.connection.session_events import (
     Tick,
 )
 
-PING_MS, TRIES = 1_000, 3
+PING_MS = 1_000
+#: A cell whose leases come to nothing so often, before it ran, is given up.
+TRIES = 3
 _BROKE = "The connection to the node broke while your variables were sent."
 
 
 class SessionClient:
     """One kernel's session: at most one lease, at most one cell under way. Its shell performs the actions in order."""
 
-    def __init__(self, hello: say.Hello, place: str) -> None:
-        """`place` says to the user where the broker should be."""
-        self._broker = BrokerSide(hello, place, self._act, self._note)
+    def __init__(self, hello: say.Hello, pool_description: str) -> None:
+        """`pool_description` tells the user where the broker should be."""
+        self._broker = BrokerSide(hello, pool_description, self._act, self._note)
         self._agent = AgentSide(self._act)
         self._run: CellRun | None = None
-        self._ping_ms = self._now_ms = 0
+        self._ping_ms = 0
+        self._now_ms = 0
         self._actions: list[SessionAction] = []
 
     @property
@@ -82,17 +86,17 @@ class SessionClient:
         return min((due for due in dues if due is not None), default=None)
 
     def step(self, event: SessionEvent, now_ms: int) -> list[SessionAction]:
-        """Take in one fact, say what to do. Late, early and repeated facts are harmless."""
+        """Take in one event, return what to do. Late, early and repeated ones are harmless."""
         self._now_ms, self._actions = now_ms, []
         match event:
             case CellSubmitted():
-                self._ask(event)
+                self._submit(event)
             case PoolStatusAsked():
-                self._broker.look(now_ms)
+                self._broker.query(now_ms)
             case CellListAsked():
-                self._broker.look(now_ms, say.Find())
+                self._broker.query(now_ms, say.Find())
             case ReleaseAsked(keeps_cell=keeps_cell):
-                self._leave(keeps_cell=keeps_cell)
+                self._release(keeps_cell=keeps_cell)
             case StopPressed():
                 if self._run is not None and not self._run.stop(now_ms):
                     self._abandon(self._run)
@@ -100,16 +104,16 @@ class SessionClient:
                 if self._run is not None:
                     self._run.answer(text)
             case BrokerSaid(message=message):
-                self._take_news(self._broker.hear(message, now_ms))
+                self._take_news(self._broker.take_message(message, now_ms))
             case AgentConnected():
-                self._agent.connected(event, self._run, now_ms)
+                self._agent.on_connected(event, self._run, now_ms)
             case AgentSaid(message=message, blobs=blobs):
-                self._agent.heard(now_ms)
+                self._agent.on_heard(now_ms)
                 self._from_agent(message, blobs)
-            case MessageGarbled(who="broker", problem=problem):
-                self._take_news(self._broker.garbled(problem))
+            case MessageGarbled(sender="broker", problem=problem):
+                self._take_news(self._broker.on_garbled(problem))
             case MessageGarbled(problem=problem):
-                self._garbled_by_agent(problem)
+                self._give_agent_up(problem)
             case Tick():
                 pass
             case _:
@@ -120,34 +124,34 @@ class SessionClient:
 
     # --- what the user wants
 
-    def _ask(self, asked: CellSubmitted) -> None:
+    def _submit(self, submitted: CellSubmitted) -> None:
         if self._run is not None:
             raise IllegalMove(self._run.phase.name, "CellSubmitted")
-        if asked.joins or not self._agent.fits(asked.resources):
-            self._agent.leave()
-        self._broker.cell_began(self._now_ms)
-        self._agent.heard(self._now_ms)
+        if submitted.joins or not self._agent.fits(submitted.resources):
+            self._agent.release()
+        self._broker.begin_cell(self._now_ms)
+        self._agent.on_heard(self._now_ms)
         self._ping_ms = self._now_ms
         phase = CellPhase.ATTACHING if self._agent.has_lease else CellPhase.QUEUED
-        self._run = CellRun(asked, phase, self._now_ms, self._agent.say, self._deliver)
+        self._run = CellRun(submitted, phase, self._now_ms, self._agent.send, self._deliver)
         if phase is CellPhase.QUEUED:
-            self._broker.ask(self._run.submit(), self._now_ms)
+            self._broker.request_lease(self._run.lease_request(), self._now_ms)
         elif self._agent.is_attached:
-            self._ship(self._run)
+            self._send_cell(self._run)
 
-    def _leave(self, *, keeps_cell: bool) -> None:
+    def _release(self, *, keeps_cell: bool) -> None:
         lease, run = self.lease, self._run
         self._broker.withdraw()
-        self._agent.leave(keeps_cell=keeps_cell and run is not None and run.may_go_on)
+        self._agent.release(keeps_cell=keeps_cell and run is not None and run.may_go_on)
         if keeps_cell and run is not None:  # whoever waits for it hears that
-            self._fail(CellStopped(run.how_kept))
+            self._fail(CellStopped(run.kept_sentence))
         self._end_run()
         self._deliver(LeaseReleased(lease))
 
     def _abandon(self, run: CellRun) -> None:
         self._broker.withdraw()
-        self._agent.leave()
-        self._fail(CellStopped(run.how_left))
+        self._agent.release()
+        self._fail(CellStopped(run.abandoned_sentence))
 
     # --- the broker
 
@@ -159,16 +163,16 @@ class SessionClient:
             case say.Granted():
                 assert run is not None
                 run.move(CellPhase.ATTACHING)
-                self._agent.take(news, run.asked.resources, self._now_ms)
+                self._agent.take(news, run.submitted.resources, self._now_ms)
             case say.Revoked(lease=lease, sentence=sentence):
                 if run is not None and run.phase is CellPhase.QUEUED and news.code is LeaseEnd.CANNOT_START:
-                    self._again(run, sentence)  # its lease ended before it was granted
+                    self._requeue(run, sentence)  # its lease ended before it was granted
                 elif run is not None and run.phase is CellPhase.RETURNING and self._agent.holds(lease):
                     run.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
                 elif self._agent.holds(lease):
                     self._lease_over(sentence)
             case say.Refusal(request=request, sentence=sentence):
-                if run is not None and run.is_of(request):
+                if run is not None and run.is_own_request(request):
                     self._broker.withdraw()
                     self._agent.drop()
                     self._fail(CellStopped(sentence))
@@ -187,16 +191,16 @@ class SessionClient:
         run = self._run
         match message:
             case say.Attached(lease=lease):
-                if self._agent.attached(lease, self._now_ms) and run is not None:
-                    self._attached(run, message)
+                if self._agent.on_attached(lease, self._now_ms) and run is not None:
+                    self._send_or_resume(run, message)
             case say.Unknown():
-                self._agent.forgotten(run, self._now_ms)
+                self._agent.on_forgotten(run, self._now_ms)
             case say.Gone(sentence=sentence):
                 self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 is_ours = run is not None and run.is_under_way and run.cell == cell
-                if is_ours and run is not None and run.asked.joins is None and message.code is CellOutcome.RECLAIMED:
-                    self._run_again(run, sentence)
+                if is_ours and run is not None and run.submitted.joins is None and message.code is CellOutcome.RECLAIMED:
+                    self._restart(run, sentence)
                 else:
                     self._lease_over(sentence, is_cell_lost=is_ours)
             case say.Notice(cell=cell, sentence=sentence):
@@ -206,80 +210,80 @@ class SessionClient:
                 self._agent.drop()
                 self._fail(RefusedError(sentence))
             case say.Malformed(problem=problem):
-                self._garbled_by_agent(f"it could not read this kernel's message: {problem}")
+                self._give_agent_up(f"it could not read this kernel's message: {problem}")
             case say.Pong():
                 if run is not None and run.is_under_way and self._agent.is_attached:
                     run.is_taken = True
             case say.Output(late=True):
-                self._agent.overheard(message, blobs)
+                self._agent.on_late_output(message, blobs)
             case say.Chunk() | say.Took() | say.Output() | say.Asked() | say.Ended():
                 if run is not None and run.is_under_way and run.cell == message.cell:
-                    self._of_cell(run, message, blobs)
+                    self._take_cell_message(run, message, blobs)
             case _:
                 assert_never(message)
 
-    def _ship(self, run: CellRun) -> None:
+    def _send_cell(self, run: CellRun) -> None:
         lease = self.lease
         assert lease is not None
-        if run.asked.lease_id not in {None, lease.lease_id}:
+        if run.submitted.lease_id not in {None, lease.lease_id}:
             self._deliver(LeaseChanged(run.waited_ms(self._now_ms)))
-            self._agent.rest(self._now_ms)
+            self._agent.schedule_idle_ping(self._now_ms)
             self._end_run()
             return
-        run.ship(lease, self._agent.rings, self._now_ms)
+        run.send(lease, self._agent.rings, self._now_ms)
 
-    def _attached(self, run: CellRun, attached: say.Attached) -> None:
-        """The agent let us in, for the first time or again, and has a cell, or none."""
+    def _send_or_resume(self, run: CellRun, attached: say.Attached) -> None:
+        """Send the cell, or go on with it: the agent accepted the ticket, and has a cell, or none."""
         cell, lacks = attached.cell, attached.lacks
-        if run.asked.joins is not None and cell != run.cell:
-            self._agent.leave()
+        if run.submitted.joins is not None and cell != run.cell:
+            self._agent.release()
             self._fail(CellLost("The node does not have the cell any more."))
             return
-        if run.asked.joins is not None and run.phase is CellPhase.ATTACHING:
+        if run.submitted.joins is not None and run.phase is CellPhase.ATTACHING:
             lease = self.lease
             assert lease is not None
             run.join(lease, self._now_ms)
             return
         if run.phase is CellPhase.ATTACHING or (cell != run.cell and run.is_under_way and not run.is_taken):
-            self._ship(run)
+            self._send_cell(run)
         elif not run.is_under_way:
             pass
         elif cell != run.cell:
-            self._agent.leave()
+            self._agent.release()
             self._fail(CellLost("The node of your cell was restarted and lost it."))
         elif lacks or (run.phase is CellPhase.SHIPPING and lacks is None):  # some is lost; the cell cannot have begun
-            self._agent.leave()
-            self._again(run, _BROKE)
+            self._agent.release()
+            self._requeue(run, _BROKE)
         elif run.is_state_in_doubt(lacks):
-            self._agent.leave()
+            self._agent.release()
             self._fail(CellLost(_BROKE))
         else:
             run.resume(is_stop_heard=attached.is_stopped)
 
-    def _of_cell(self, run: CellRun, message: CellMessage, blobs: tuple[Blob, ...]) -> None:
+    def _take_cell_message(self, run: CellRun, message: CellMessage, blobs: tuple[Blob, ...]) -> None:
         try:
-            finished = run.hear(message, blobs, self._agent.rings, self._now_ms)
+            finished = run.take_message(message, blobs, self._agent.rings, self._now_ms)
         except MalformedMessage as error:
-            self._garbled_by_agent(error.problem)
+            self._give_agent_up(error.problem)
         except MemoryError:
-            self._agent.leave()
+            self._agent.release()
             self._fail(CannotReturn("", "the notebook's memory is too small for it."))
         else:
             if finished is not None:
                 self._deliver(finished)
-                run.done()  # afterwards: the notebook need not wait for that
+                run.acknowledge_end()  # afterwards: the notebook need not wait for that
                 if run.revoked:
                     self._agent.drop()
-                elif run.asked.joins is not None:  # its executor has another notebook's variables
-                    self._agent.leave()
+                elif run.submitted.joins is not None:  # its executor has another notebook's variables
+                    self._agent.release()
                 else:
-                    self._agent.rest(self._now_ms)
+                    self._agent.schedule_idle_ping(self._now_ms)
                 self._end_run()
 
     # --- ends
 
     def _lease_over(self, sentence: str, *, is_cell_lost: bool = False) -> None:
-        """The lease is no more, and not because we gave it back. A cell that did not start finds another."""
+        """Drop a lease that was taken from us. A cell that did not start finds another; one that ran is lost."""
         if not self._agent.has_lease:
             return
         self._agent.drop()
@@ -287,34 +291,34 @@ class SessionClient:
         if run is None:
             return
         if run.phase is CellPhase.ATTACHING or not (run.is_taken or is_cell_lost):
-            self._again(run, sentence)
+            self._requeue(run, sentence)
         else:
             self._fail(CellLost(sentence))
 
-    def _again(self, run: CellRun, sentence: str) -> None:
+    def _requeue(self, run: CellRun, sentence: str) -> None:
         if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again
             self._fail(CellLost(sentence))
-        elif run.stops:
+        elif run.is_stopping:
             self._fail(CellStopped(NEVER_RAN))
         else:
             self._broker.withdraw()
-            run.again()
-            self._broker.ask(run.submit(), self._now_ms)
+            run.requeue()
+            self._broker.request_lease(run.lease_request(), self._now_ms)
 
-    def _run_again(self, run: CellRun, sentence: str) -> None:
-        """The cell was ended in favour of somebody else, and nothing came of it: it begins anew."""
+    def _restart(self, run: CellRun, sentence: str) -> None:
+        """Run the cell anew on another lease: it was ended in favour of somebody else, and nothing came of it."""
         self._agent.drop()
-        if run.stops:
+        if run.is_stopping:
             self._fail(CellStopped(f"{sentence} The cell was being stopped, so it is not run again."))
             return
         run.note(f"{sentence} The cell is run again from its beginning as soon as there is another.")
         self._broker.withdraw()
-        run.from_the_beginning()
-        self._broker.ask(run.submit(), self._now_ms)
+        run.restart()
+        self._broker.request_lease(run.lease_request(), self._now_ms)
 
-    def _garbled_by_agent(self, problem: str) -> None:
-        """The agent is broken or of another version: no point in going on with it."""
-        self._agent.leave()
+    def _give_agent_up(self, problem: str) -> None:
+        """End the session with an agent that is broken or of another version."""
+        self._agent.release()
         if self._run is not None and self._run.is_under_way:
             self._fail(CellLost(f"The node of your cell and this notebook do not understand each other ({problem})."))
         else:
@@ -327,7 +331,7 @@ class SessionClient:
 
     def _end_run(self) -> None:
         self._run = None
-        self._broker.cell_over()
+        self._broker.end_cell()
 
     # --- time
 
@@ -338,13 +342,13 @@ class SessionClient:
             self._agent.tick(self._now_ms)
         elif run.has_waited_too_long(self._now_ms):
             self._broker.withdraw()
-            self._fail(WaitedTooLong(show_duration(run.asked.max_wait_ms or 0), self._broker.slot_word))
+            self._fail(WaitedTooLong(show_duration(run.submitted.max_wait_ms or 0), self._broker.slot_word))
         elif not run.tick(self._now_ms):
             self._abandon(run)
         elif self._ping_ms + PING_MS <= self._now_ms:
             self._ping_ms = self._now_ms
-            self._broker.pulse(self._now_ms)
-            self._agent.pulse(run, self._now_ms)
+            self._broker.ping(self._now_ms)
+            self._agent.ping(run, self._now_ms)
             if self._agent.is_silent(self._now_ms) and run.revoked:
                 self._lease_over(run.revoked)
             elif self._agent.is_silent(self._now_ms):

@@ -11,7 +11,7 @@ from bulletin.wire.messages import AgentAddress, AgentToKernel, FromKernel, Kern
 from bulletin_magic.connection.deliveries import Delivery, OutputMessage
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
-# --- events ---------------------------------------------------------------------------------------------------------
+# --- events: what the user does -------------------------------------------------------------------------------------
 
 
 class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Blob, ...]
     lease_id: LeaseId | None = None
     resources: ResourceSpec = ResourceSpec()
-    message: str = ""  #: the front end's, that asked for it
+    message: str = ""  #: the id of the front end's message that asked for it
     #: For how long it may stand in the queue before it runs; None is for ever.
     max_wait_ms: int | None = None
     is_call: bool = False  #: the source is ours, not the user's: it is in no history
@@ -40,15 +40,15 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolStatusAsked(msgspec.Struct, frozen=True):
-    """The user wants to know what goes on in the pool."""
+    """The user wants to know what goes on in the pool. Answered by PoolStatus."""
 
 
 class CellListAsked(msgspec.Struct, frozen=True):
-    """The user wants to know which cells the nodes have."""
+    """The user wants to know which cells the nodes have. Answered by CellList."""
 
 
 class ReleaseAsked(msgspec.Struct, frozen=True, kw_only=True):
-    """The user gives the session back, or the kernel ends."""
+    """The user gives the session back, or the kernel ends. Answered by LeaseReleased."""
 
     #: A cell that runs goes on, for another kernel.
     keeps_cell: bool = False
@@ -64,8 +64,11 @@ class QuestionAnswered(msgspec.Struct, frozen=True):
     text: str
 
 
+# --- events: what the pool says, and time ---------------------------------------------------------------------------
+
+
 class BrokerSaid(msgspec.Struct, frozen=True):
-    """A message of the broker."""
+    """A message of the broker has come."""
 
     message: ToKernel
 
@@ -78,7 +81,7 @@ class AgentConnected(msgspec.Struct, frozen=True):
 
 
 class AgentSaid(msgspec.Struct, frozen=True):
-    """A message of the agent, with its blobs."""
+    """A message of the agent has come, with its blobs."""
 
     message: AgentToKernel
     blobs: tuple[Blob, ...] = ()
@@ -87,7 +90,7 @@ class AgentSaid(msgspec.Struct, frozen=True):
 class MessageGarbled(msgspec.Struct, frozen=True):
     """The other side said something that is not of this protocol."""
 
-    who: Literal["broker", "agent"]
+    sender: Literal["broker", "agent"]
     problem: str
 
 
@@ -138,14 +141,14 @@ class DropAgent(msgspec.Struct, frozen=True):
 
 
 class ShowLateOutput(msgspec.Struct, frozen=True):
-    """A Jupyter message of a cell that has ended: show it there, whatever else goes on."""
+    """Show a Jupyter message of a cell that has ended below that cell, whatever else goes on."""
 
     cell: CellId
-    printed: OutputMessage
+    output: OutputMessage
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """Tell the main thread. Finished, Failed, Pictured and Left end the conversation."""
+    """Tell the main thread. A conversation ends with the kinds that `deliveries` lists last."""
 
     delivery: Delivery
 

@@ -1,4 +1,4 @@
-"""Shared memory on one host: the agent's door hands out a session's two rings for its ticket."""
+"""Shared memory on one host: the agent's Unix socket hands out a session's two rings for its ticket."""
 
 import mmap
 import os
@@ -10,21 +10,21 @@ from bulletin.wire.messages import AgentAddress
 from bulletin_magic.connection.session_events import AgentConnected
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 
 
-def enter(agent: AgentAddress, ticket: str) -> AgentConnected:
-    """The rings of the session, or none: on another host, or where anything is in the way."""
+def open_rings(agent: AgentAddress, ticket: str) -> AgentConnected:
+    """Map the rings of the session; AgentConnected has none on another host, or where anything is in the way."""
     try:
         if not agent.door or agent.boot != _BOOT.read_text().strip():
             return AgentConnected()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
-            door.settimeout(_PATIENCE_S)
-            door.connect(agent.door)
-            door.sendall(ticket.encode() + b"\n")
-            _, descriptors, _, _ = socket.recv_fds(door, 1, 2)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as unix_socket:
+            unix_socket.settimeout(_TIMEOUT_S)
+            unix_socket.connect(agent.door)
+            unix_socket.sendall(ticket.encode() + b"\n")
+            _, descriptors, _, _ = socket.recv_fds(unix_socket, 1, 2)
         rings = _map(descriptors)
-    except (OSError, ValueError, AttributeError):  # no such door, not a ring, no recv_fds on this system
+    except (OSError, ValueError, AttributeError):  # no such socket, not a ring, no recv_fds on this system
         return AgentConnected()
     return AgentConnected(*rings) if len(rings) == 2 else AgentConnected()
 

@@ -12,42 +12,42 @@ from bulletin.ids import CellId
 from bulletin_magic.connection.session_events import ShowLateOutput
 from bulletin_magic.output.frontend import is_notebook
 from bulletin_magic.output.widget_comms import WidgetComms
-from bulletin_magic.output.widget_models import KINDS
+from bulletin_magic.output.widget_models import COMM_KINDS
 
 #: Of so many cells it is known where in the notebook they are.
-_KEPT = 1024
-_SHOWN = frozenset({"stream", "display_data", "update_display_data", "clear_output", "error"})
+_KNOWN_CELLS = 1024
+_SHOWN_KINDS = frozenset({"stream", "display_data", "update_display_data", "clear_output", "error"})
 
 
 class LateOutput:
     """Knows the requests that cells came with. `show` may be called in any thread."""
 
     def __init__(
-        self, shell: InteractiveShell, comms: WidgetComms, keep: Callable[[CellId, str, dict[str, Any], int], None]
+        self, shell: InteractiveShell, comms: WidgetComms, record: Callable[[CellId, str, dict[str, Any], int], None]
     ) -> None:
-        """`keep` gets all that is shown: the cell, and as `outputs.Keep`."""
-        self._shell, self._comms, self._keep = shell, comms, keep
+        """Take what records all that is shown: it is told the cell, and what an `OutputRecorder` is told."""
+        self._shell, self._comms, self._record = shell, comms, record
         self._requests: OrderedDict[str, Any] = OrderedDict()
 
-    def began(self, cell: CellId) -> None:
-        """The kernel's request of now is the cell's."""
+    def remember_request(self, cell: CellId) -> None:
+        """Remember that the kernel's request of this moment is the cell's."""
         if is_notebook(self._shell):
             kernel: Any = getattr(self._shell, "kernel", None)
             self._requests[cell] = kernel.get_parent()
-            if len(self._requests) > _KEPT:
+            if len(self._requests) > _KNOWN_CELLS:
                 self._requests.popitem(last=False)
 
-    def show(self, heard: ShowLateOutput) -> None:
-        """Show it where the cell is; in a terminal, where everything is."""
-        kind, message = heard.printed.type, json.loads(heard.printed.content)
-        buffers = heard.printed.buffers
-        kept = {**message, "buffers": buffers} if buffers else message
-        self._keep(heard.cell, kind, kept, len(heard.printed.content) + sum(map(len, buffers)))
-        request = self._requests.get(heard.cell.partition("-")[0])  # a cell that was run again has a number
+    def show(self, late: ShowLateOutput) -> None:
+        """Show an output where its cell is; in a terminal, where everything is."""
+        output = late.output
+        kind, message = output.type, json.loads(output.content)
+        recorded = {**message, "buffers": output.buffers} if output.buffers else message
+        self._record(late.cell, kind, recorded, len(output.content) + sum(map(len, output.buffers)))
+        request = self._requests.get(late.cell.partition("-")[0])  # a cell that was run again has a number
         kernel: Any = getattr(self._shell, "kernel", None)
-        if request is not None and kind in KINDS:
-            self._comms.say(kind, message, heard.printed.buffers, request)
-        elif request is not None and kind in _SHOWN:
+        if request is not None and kind in COMM_KINDS:
+            self._comms.forward(kind, message, output.buffers, request)
+        elif request is not None and kind in _SHOWN_KINDS:
             kernel.session.send(kernel.iopub_socket, kind, message, parent=request, ident=f"stream.{kind}".encode())
         elif kernel is None and kind == "stream":
             print(message["text"], end="", file=getattr(sys, message["name"]))

@@ -14,69 +14,70 @@ from bulletin_magic.output.output_history import OutputHistory, list_numbers
 from bulletin_magic.output.page_tracker import PageTracker
 
 #: What each page asks the kernel first; where no cell runs, its server as well, on the control channel too.
-_HELLO = "kernel_info_request"
+_FIRST_REQUEST = "kernel_info_request"
 Handler = Callable[..., Any]
 
 
 class MissedOutputNotifier:
     """Hears pages come, and tells each what it has missed."""
 
-    def __init__(self, shell: InteractiveShell, shown: OutputHistory) -> None:
-        self._shell, self._shown, self._pages = shell, shown, PageTracker()
+    def __init__(self, shell: InteractiveShell, history: OutputHistory) -> None:
+        self._shell, self._history, self._pages = shell, history, PageTracker()
         self._kernel: Any = getattr(shell, "kernel", None)
-        #: The kernel's handlers of each channel that was changed: its own, and ours.
-        self._changed: list[tuple[dict[str, Any], Handler, Handler]] = []
+        #: Of each channel whose handler was replaced: the kernel's handlers, its own one, and ours.
+        self._replaced: list[tuple[dict[str, Any], Handler, Handler]] = []
 
-    def serve(self) -> None:
-        """Begin, in a kernel that has pages."""
+    def install(self) -> None:
+        """Listen to pages, in a kernel that has some."""
         if self._kernel is None:
             return
-        self._shell.events.register("pre_run_cell", self._begins)
-        self._shell.events.register("post_run_cell", self._ended)
-        for channel, hear in (("control", self._hear_at_once), ("shell", self._hear_at_last)):
+        self._shell.events.register("pre_run_cell", self._before_cell)
+        self._shell.events.register("post_run_cell", self._after_cell)
+        for channel, handle in (("control", self._handle_on_control), ("shell", self._handle_on_shell)):
             handlers = getattr(self._kernel, f"{channel}_handlers", {})
-            before = handlers.get(_HELLO)
-            if before is not None:
-                ours = functools.partial(hear, before)
-                handlers[_HELLO] = ours
-                self._changed.append((handlers, before, ours))
+            original = handlers.get(_FIRST_REQUEST)
+            if original is not None:
+                ours = functools.partial(handle, original)
+                handlers[_FIRST_REQUEST] = ours
+                self._replaced.append((handlers, original, ours))
 
-    def stop(self) -> None:
+    def uninstall(self) -> None:
         """Leave the kernel as it was."""
-        for event, callback in (("pre_run_cell", self._begins), ("post_run_cell", self._ended)):
+        for event, callback in (("pre_run_cell", self._before_cell), ("post_run_cell", self._after_cell)):
             if callback in self._shell.events.callbacks[event]:
                 self._shell.events.unregister(event, callback)
-        for handlers, before, ours in self._changed:
-            if handlers[_HELLO] is ours:
-                handlers[_HELLO] = before
-        self._changed.clear()
+        for handlers, original, ours in self._replaced:
+            if handlers[_FIRST_REQUEST] is ours:
+                handlers[_FIRST_REQUEST] = original
+        self._replaced.clear()
 
-    def _hear_at_once(self, before: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
-        """In the thread of the control channel, whatever runs meanwhile."""
-        with self._shown.lock:
-            self._pages.came(message["header"].get("session", ""), self._shown.now_ms())
-        return before(stream, ident, message)
+    def _handle_on_control(self, original: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+        """Note a page's first request at once: the control channel has a thread of its own, whatever runs meanwhile."""
+        with self._history.lock:
+            self._pages.note_arrival(message["header"].get("session", ""), self._history.now_ms())
+        return original(stream, ident, message)
 
-    def _hear_at_last(self, before: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
-        """When the cell has ended that ran then."""
-        with self._shown.lock:
+    def _handle_on_shell(self, original: Handler, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+        """Note a page's first request late: the shell channel hears it when the cell has ended that ran then."""
+        with self._history.lock:
             header = message["header"]
-            self._pages.came(header.get("session", ""), self._shown.now_ms(), _said_ms(header))
-        return before(stream, ident, message)
+            self._pages.note_arrival(header.get("session", ""), self._history.now_ms(), _said_ms(header))
+        return original(stream, ident, message)
 
-    def _begins(self, _: object) -> None:
+    def _before_cell(self, _: object) -> None:
         header = (self._kernel.get_parent() or {}).get("header", {})
-        with self._shown.lock:
-            page, now_ms = header.get("session", ""), self._shown.now_ms()
-            self._pages.asked(page, _said_ms(header), now_ms, self._shown.unseen)
+        with self._history.lock:
+            page, now_ms = header.get("session", ""), self._history.now_ms()
+            self._pages.note_request(page, _said_ms(header), now_ms, self._history.unseen)
 
-    def _ended(self, result: ExecutionResult) -> None:
-        """A cell has ended: what it shows is not cleared any more. What nobody reads (no history) says nothing."""
-        if not self._shown.unseen or result.info is None or not result.info.store_history:
+    def _after_cell(self, result: ExecutionResult) -> None:
+        """Tell the page what it has missed: what is shown at the end of a cell is not cleared by the cell any more."""
+        # A cell without history is not one that a person reads.
+        if not self._history.unseen or result.info is None or not result.info.store_history:
             return
-        with self._shown.lock:
-            certain, possible = self._pages.missed(page_id(self._shell), self._shown.unseen)
-            self._shown.settle(self._pages.is_settled)
+        with self._history.lock:
+            certain, possible = self._pages.pop_missed(page_id(self._shell), self._history.unseen)
+            self._history.forget_settled(self._pages.is_settled)
         if certain:
             show_note(self._shell, describe_missed(certain, "went on"))
         if possible:
@@ -84,13 +85,13 @@ class MissedOutputNotifier:
 
 
 def _said_ms(header: Mapping[str, Any]) -> int | None:
-    """When a message was written, by the clock of who wrote it."""
+    """Return when a message was written, by the clock of who wrote it."""
     said = header.get("date")
     return round(said.timestamp() * 1000) if isinstance(said, datetime) else None
 
 
 def describe_missed(cells: Sequence[CellOutputs], what: str) -> str:
-    """The line that says so."""
+    """Write the line that says which cells a page has missed; `what` they did meanwhile."""
     text = list_numbers(cells)
     first = cells[0].number
     whose = "it" if len(cells) == 1 else f"[{first}]"

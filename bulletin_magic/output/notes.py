@@ -12,46 +12,43 @@ from bulletin_magic.connection.deliveries import QueuePosition
 from bulletin_magic.output.frontend import cell_text, is_notebook
 
 #: A wait shorter than this shows nothing: a line that flickers says less than none.
-_PATIENCE_S = 0.3
+_SHOW_AFTER_S = 0.3
 #: A shorter estimate is not worth its words.
 _WORTH_SAYING_MS = 1_000
 _CLEAR_LINE = "\r\x1b[K"
 
 
 def ordinal(number: int) -> str:
-    """A place in a line: 1st, 2nd, 3rd, 4th."""
+    """Write a place in a line as people do: 1st, 2nd, 3rd, 4th."""
     suffix = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
 
 
 def as_sentence(text: str) -> str:
-    """With a capital and a full stop, whoever wrote it."""
+    """Give a text a capital and a full stop, whoever wrote it."""
     text = text.strip()
     return text[:1].upper() + text[1:] + ("" if not text or text.endswith((".", "!", "?")) else ".")
 
 
 def count(number: int, word: str) -> str:
-    """So many things: "a GPU", "2 GPUs", "a CPU slot"."""
+    """Count things in words: "a GPU", "2 GPUs", "a CPU slot"."""
     return f"a {word}" if number <= 1 else f"{number} {word}s"
 
 
-def describe_waiting(waiting: QueuePosition) -> str:
-    """The queue line: what is waited for, where in line, how long at most, and why."""
-    reason = as_sentence(waiting.reason)
-    what = count(waiting.gpus, waiting.slot_word)
-    if waiting.position < 1:
+def describe_queue_position(position: QueuePosition) -> str:
+    """Write the queue line: what is waited for, where in line, how long at most, and why."""
+    reason = as_sentence(position.reason)
+    what = count(position.gpus, position.slot_word)
+    if position.position < 1:
         return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
-    about = (
-        ""
-        if waiting.wait_ms is None or waiting.wait_ms < _WORTH_SAYING_MS
-        else f", at most about {show_duration(waiting.wait_ms)}"
-    )
-    line = f"⏳ Waiting for {what}: {ordinal(waiting.position)} in line{about}."
+    is_worth_saying = position.wait_ms is not None and position.wait_ms >= _WORTH_SAYING_MS
+    about = f", at most about {show_duration(position.wait_ms or 0)}" if is_worth_saying else ""
+    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{about}."
     return " ".join(filter(None, (line, reason)))
 
 
 def dim(text: str, role: str = "note") -> dict[str, str]:
-    """A quiet line as a bundle of MIME types: plain, and HTML that a screen reader announces politely."""
+    """Return a quiet line as a bundle of MIME types: plain, and HTML that a screen reader announces politely."""
     style = "opacity:.7;font-size:90%"
     return {
         "text/plain": text,
@@ -90,21 +87,22 @@ class StatusLine:
         if self._is_shown:
             self._write(update=True)
         elif self._due_s is None:
-            self._due_s = time.monotonic() + _PATIENCE_S
+            self._due_s = time.monotonic() + _SHOW_AFTER_S
 
     def show_now(self) -> None:
-        """The moment has passed: show what there is to say."""
+        """Show what there is to say, now that it has taken a moment."""
         if not self._is_shown and self._text:
             self._is_shown, self._id = True, f"bulletin-{uuid.uuid4().hex}"
             self._write(update=False)
 
     def clear(self) -> None:
-        """The wait is over."""
-        was_shown, self._is_shown, self._due_s, self._text = self._is_shown, False, None, ""
+        """Take the line away: the wait is over."""
+        was_shown = self._is_shown
+        self._is_shown, self._due_s, self._text = False, None, ""
         if not was_shown:
             return
         if not is_notebook(self._shell):
-            self._terminal("")
+            self._write_to_terminal("")
         elif self._owns_the_cell():
             self._shell.display_pub.clear_output(wait=False)  # type: ignore[no-untyped-call]  # IPython's
         else:  # others have shown something in this cell: only an empty line can replace ours
@@ -118,13 +116,13 @@ class StatusLine:
                 dim(self._text, role="status"), transient={"display_id": self._id}, update=update
             )
         else:
-            self._terminal(self._text)
+            self._write_to_terminal(self._text)
 
-    def _terminal(self, text: str) -> None:
+    def _write_to_terminal(self, text: str) -> None:
         if sys.stdout.isatty():
             sys.stdout.write(_CLEAR_LINE + text)
             sys.stdout.flush()
 
     def _owns_the_cell(self) -> bool:
-        """Whether the whole cell is sent: then nothing but our line can have been shown before it began."""
+        """Tell whether the whole cell is sent: then nothing but our line can have been shown before it began."""
         return self._is_whole or cell_text(self._shell).lstrip().lower().startswith("%%gpu")

@@ -10,9 +10,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin_magic.output.frontend import is_notebook
 from bulletin_magic.output.widget_comms import ViewMessageHandler, WidgetComms
-from bulletin_magic.output.widget_models import KINDS
+from bulletin_magic.output.widget_models import COMM_KINDS
 
-#: Gets the kind of a message, its content, and the size of that in bytes.
+#: Is told the kind of a message, its content, and the size of that in bytes.
 OutputRecorder = Callable[[str, Mapping[str, Any], int], None]
 
 
@@ -24,28 +24,29 @@ class OutputWriter:
         shell: InteractiveShell,
         comms: WidgetComms | None = None,
         *,
-        bring: ViewMessageHandler | None = None,
+        on_view_message: ViewMessageHandler | None = None,
         is_numbered: bool = True,
-        keep: OutputRecorder | None = None,
+        record: OutputRecorder | None = None,
     ) -> None:
-        """`bring` is for `Comms.say`. `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none.
+        """Take what is told of all that is shown (`record`), and who hears the views of widgets.
 
-        `keep` gets all that is shown.
+        `is_numbered`: a value is the `Out[n]` of the cell that runs; else of none.
         """
-        self._shell, self._comms, self._bring = shell, comms or WidgetComms(shell), bring
-        self._is_numbered, self._keep = is_numbered, keep
+        self._shell, self._comms = shell, comms or WidgetComms(shell)
+        self._on_view_message = on_view_message
+        self._is_numbered, self._record = is_numbered, record
         self._is_dirty = False
 
     def show(self, kind: str, content: bytes, buffers: tuple[bytes, ...] = ()) -> None:
         """Show one message; kinds that have no place in a notebook are dropped. Call `flush` when no more is there."""
         message: dict[str, Any] = json.loads(content)
-        if self._keep is not None:
-            kept = {**message, "buffers": buffers} if buffers else message
-            self._keep(kind, kept, len(content) + sum(map(len, buffers)))
+        if self._record is not None:
+            recorded = {**message, "buffers": buffers} if buffers else message
+            self._record(kind, recorded, len(content) + sum(map(len, buffers)))
         self.show_parsed(kind, message, buffers)
 
     def show_parsed(self, kind: str, message: Mapping[str, Any], buffers: tuple[bytes, ...] = ()) -> None:
-        """Show a message whose content has been read, and keep it nowhere."""
+        """Show a message whose content has been parsed, and record it nowhere."""
         if kind == "stream":
             (sys.stderr if message.get("name") == "stderr" else sys.stdout).write(message["text"])
             self._is_dirty = True
@@ -62,22 +63,22 @@ class OutputWriter:
             publisher = self._shell.display_pub
             publisher.clear_output(wait=message.get("wait", False))  # type: ignore[no-untyped-call]  # IPython's
         elif kind == "execute_result":
-            self._result(message["data"], message.get("metadata", {}))
+            self._show_result(message["data"], message.get("metadata", {}))
         elif kind == "error":  # a traceback that the cell itself chose to show
-            self._error(message)
+            self._show_error(message)
         elif kind == "payload":
-            self._payload(message)
-        elif kind in KINDS:
-            self._comms.say(kind, message, buffers, bring=self._bring)
+            self._add_payload(message)
+        elif kind in COMM_KINDS:
+            self._comms.forward(kind, message, buffers, on_view_message=self._on_view_message)
 
     def flush(self) -> None:
-        """Let what was written be seen."""
+        """Flush stdout and stderr where something was written since."""
         if self._is_dirty:
             self._is_dirty = False
             sys.stdout.flush()
             sys.stderr.flush()
 
-    def _result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+    def _show_result(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
         hook: Any = self._shell.displayhook
         if not self._is_numbered:
             self._shell.display_pub.publish(data, metadata)
@@ -92,7 +93,7 @@ class OutputWriter:
             sys.stdout.write(f"Out[{cell_number(self._shell)}]: {gap}{text}\n")
             sys.stdout.flush()
 
-    def _error(self, message: Mapping[str, Any]) -> None:
+    def _show_error(self, message: Mapping[str, Any]) -> None:
         hook: Any = self._shell.displayhook
         if getattr(hook, "pub_socket", None) is not None:
             hook.session.send(hook.pub_socket, "error", message, parent=hook.parent_header, ident=hook.topic)
@@ -100,8 +101,8 @@ class OutputWriter:
             sys.stderr.write("\n".join(message["traceback"]) + "\n")
             self._is_dirty = True
 
-    def _payload(self, message: Mapping[str, Any]) -> None:
-        """What comes with the reply: a page of help, the text of the next cell."""
+    def _add_payload(self, message: Mapping[str, Any]) -> None:
+        """Add what comes with the reply: a page of help, the text of the next cell."""
         if is_notebook(self._shell):
             manager: Any = self._shell.payload_manager
             manager.write_payload(message)
@@ -113,7 +114,7 @@ class OutputWriter:
 
 
 def cell_number(shell: InteractiveShell) -> int:
-    """The number of the cell that runs, as its prompt shows it: versions of IPython count up before it or after it."""
+    """Return the number of the cell that runs, as its prompt shows it, whenever this IPython counts up."""
     number: int = shell.display_trap.hook.prompt_count
     return number
 

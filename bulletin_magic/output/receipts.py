@@ -11,20 +11,24 @@ from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.output import text_table
 from bulletin_magic.output.notes import count
 
-_LONG_MS, _LONG_WAIT_MS, _LARGE_BYTES = 2_000, 1_000, 1_000_000
+#: What is shorter, or smaller, is not worth its words.
+_LONG_MS = 2_000
+_LONG_WAIT_MS = 1_000
+_LARGE_BYTES = 1_000_000
 #: A shorter cell says little about the next.
 _TELLING_MS = 10_000
 #: A GPU that is busy for less of the time does not pay.
 _IDLE = 0.05
 #: A slice must have a quarter more memory than the cell used: libraries keep some of their own.
 _ROOM = 1.25
-_KEPT = 100
+#: So many receipts are kept.
+_KEPT_RECEIPTS = 100
 _HEAD = ("cell", "ended", "ran", "waited", "sent", "returned", "peak", "GPU busy", "where")
 _FIGURES = {2, 3, 4, 5, 6, 7}
 
 
-def describe_place(lease: LeaseInfo) -> str:
-    """The slots for people: "GPU-0 of node1", "a CPU slot of node1", "2 GPUs of node1"."""
+def describe_slots(lease: LeaseInfo) -> str:
+    """Name the slots of a lease for people: "GPU-0 of node1", "a CPU slot of node1", "2 GPUs of node1"."""
     is_named = len(lease.slots) == 1 and lease.slots[0] != lease.slot_word
     slots = lease.slots[0] if is_named else count(len(lease.slots), lease.slot_word)
     return f"{slots} of {lease.node}"
@@ -51,32 +55,32 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptList:
-    """The last cells of a notebook on the pool, and what they were advised of."""
+    """The receipts of a notebook's last cells on the pool, and which advice was given already."""
 
     def __init__(self) -> None:
-        self._kept: deque[Receipt] = deque(maxlen=_KEPT)
+        self._receipts: deque[Receipt] = deque(maxlen=_KEPT_RECEIPTS)
         self._advised: set[str] = set()
 
-    def take(self, receipt: Receipt) -> list[str]:
-        """Keep it; the lines to show below the cell. Each advice comes once in a notebook.
+    def add(self, receipt: Receipt) -> list[str]:
+        """Keep a receipt and return the lines to show below its cell. Each advice comes once in a notebook.
 
         The blocks of one cell follow one another and are kept as one receipt.
         """
-        is_next_block = bool(self._kept) and self._kept[-1].number == receipt.number
-        self._kept.append(_together(self._kept.pop(), receipt) if is_next_block else receipt)
+        is_next_block = bool(self._receipts) and self._receipts[-1].number == receipt.number
+        self._receipts.append(_merge_blocks(self._receipts.pop(), receipt) if is_next_block else receipt)
         if not receipt.is_long:
             return []
         advice = {about: text for about, text in advise(receipt) if about not in self._advised}
         self._advised |= advice.keys()
-        return [line(receipt), *advice.values()]
+        return [describe_receipt(receipt), *advice.values()]
 
     def last(self, number: int) -> list[Receipt]:
-        """The newest, the oldest of them first."""
-        return list(self._kept)[-number:] if number else []
+        """Return the newest `number` receipts, the oldest of them first."""
+        return list(self._receipts)[-number:] if number else []
 
 
 def receipt_of(finished: CellFinished, number: int) -> Receipt:
-    """What the end of a cell says of its cost; by the agent's figures where it gives them."""
+    """Make the receipt of a cell that has ended; by the agent's figures where it gives them."""
     usage = finished.ended.usage
     return Receipt(
         number=number,
@@ -91,8 +95,8 @@ def receipt_of(finished: CellFinished, number: int) -> Receipt:
     )
 
 
-def _together(before: Receipt, block: Receipt) -> Receipt:
-    """What a cell has cost with one more of its blocks: sums, the largest peak, and the rest as it was last."""
+def _merge_blocks(before: Receipt, block: Receipt) -> Receipt:
+    """Add one more block of a cell to its receipt: sums, the largest peak, and the rest as it was last."""
     peaks = [one.peak_memory_bytes for one in (before, block) if one.peak_memory_bytes is not None]
     busy = [(one.mean_utilization, one.ran_ms) for one in (before, block) if one.mean_utilization is not None]
     busy_ms = sum(ran_ms for _, ran_ms in busy)
@@ -108,10 +112,10 @@ def _together(before: Receipt, block: Receipt) -> Receipt:
     )
 
 
-def line(receipt: Receipt) -> str:
-    """The figures that are worth their words."""
+def describe_receipt(receipt: Receipt) -> str:
+    """Say in a line what a cell cost: the figures that are worth their words."""
     blocks = [f"{receipt.blocks} blocks"] if receipt.blocks > 1 else []
-    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_place(receipt.lease)}"]
+    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_slots(receipt.lease)}"]
     if receipt.waited_ms > _LONG_WAIT_MS:
         facts.append(f"waited {show_duration(receipt.waited_ms)}")
     if receipt.sent_bytes >= _LARGE_BYTES:
@@ -128,7 +132,7 @@ def line(receipt: Receipt) -> str:
 
 
 def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
-    """What would serve the person better next time: what it is about, and a sentence."""
+    """Yield what would serve the person better next time: what it is about, and a sentence."""
     lease, peak, busy = receipt.lease, receipt.peak_memory_bytes, receipt.mean_utilization
     if receipt.ran_ms < _TELLING_MS or receipt.outcome != "returned":
         return
@@ -143,10 +147,10 @@ def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def describe_receipts(receipts: list[Receipt]) -> dict[str, str]:
-    """`%gpu receipts`: a table, as a bundle of MIME types."""
+    """Return the table of `%gpu receipts` as a bundle of MIME types."""
     if not receipts:
-        return text_table.bundle(_HEAD, [], ["No cell of this notebook has run on the pool yet."], _FIGURES)
-    return text_table.bundle(_HEAD, [_row(one) for one in receipts], [_sum(receipts)], _FIGURES)
+        return text_table.as_bundle(_HEAD, [], ["No cell of this notebook has run on the pool yet."], _FIGURES)
+    return text_table.as_bundle(_HEAD, [_row(one) for one in receipts], [_describe_total(receipts)], _FIGURES)
 
 
 def _row(receipt: Receipt) -> tuple[str, ...]:
@@ -160,11 +164,11 @@ def _row(receipt: Receipt) -> tuple[str, ...]:
         show_size(receipt.returned_bytes),
         "" if peak is None else show_size(peak),
         "" if busy is None else _percent(busy),
-        describe_place(receipt.lease),
+        describe_slots(receipt.lease),
     )
 
 
-def _sum(receipts: list[Receipt]) -> str:
+def _describe_total(receipts: list[Receipt]) -> str:
     cells = "1 cell" if len(receipts) == 1 else f"{len(receipts)} cells"
     ran, waited = (sum(getattr(one, name) for one in receipts) for name in ("ran_ms", "waited_ms"))
     return f"{cells}: ran {show_duration(ran)} and waited {show_duration(waited)} in all."

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 _DIM = "opacity:.7;font-size:90%"
 
 
-def bundle(head: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str], right: set[int]) -> dict[str, str]:
-    """A bundle of MIME types. Columns `right`, from 0, have figures and stand to the right."""
+def as_bundle(
+    head: Sequence[str], rows: Sequence[Sequence[str]], below: Sequence[str], right: set[int]
+) -> dict[str, str]:
+    """Return the table and the sentences as a bundle of MIME types. Columns `right`, from 0, are right-aligned."""
     text = [*_text(head, rows, right), *below]
     notes = "".join(f'<div role="note" style="{_DIM}">{html.escape(sentence)}</div>' for sentence in below)
     return {"text/plain": "\n".join(text), "text/html": (as_html(head, rows, right) if rows else "") + notes}
@@ -28,7 +30,7 @@ def _text(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -
 
 
 def as_html(head: Sequence[str], rows: Sequence[Sequence[str]], right: set[int]) -> str:
-    """The table alone, in HTML; every word in it is escaped."""
+    """Return the table alone, in HTML; every word in it is escaped."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return "".join(

@@ -12,30 +12,32 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin.state.reducers.widgets import make_comm
 
-#: Brings a message of a front end to the executor. False where the notebook's own is to hear it, now and from now on.
+#: Takes a message of a view to the executor. False where the notebook's own widget is to hear it, from now on too.
 ViewMessageHandler = Callable[[Mapping[str, Any]], bool]
 
 
 class WidgetComms:
-    """Those that the executor of now has opened, and those of cells in the background."""
+    """The comms that the executor of now has opened, and those of cells in the background."""
 
-    def __init__(self, shell: InteractiveShell, bring: ViewMessageHandler | None = None) -> None:
-        """Without `bring` their views are heard by what has come to the notebook, and by nobody on the pool."""
-        self._shell, self._bring = shell, bring
-        self._theirs: dict[str, ViewMessageHandler] = {}
-        self._before: dict[str, Callable[..., Any]] = {}
+    def __init__(self, shell: InteractiveShell, on_view_message: ViewMessageHandler | None = None) -> None:
+        """Without a handler views are heard by what has come to the notebook, and by nobody on the pool."""
+        self._shell, self._on_view_message = shell, on_view_message
+        self._handlers: dict[str, ViewMessageHandler] = {}
+        #: The kernel's own handlers of `comm_msg` and `comm_close`, while ours stand in their place.
+        self._replaced: dict[str, Callable[..., Any]] = {}
 
-    def say(
+    def forward(
         self,
         kind: str,
         message: Mapping[str, Any],
         buffers: tuple[bytes, ...],
         request: Any = None,
-        bring: ViewMessageHandler | None = None,
+        on_view_message: ViewMessageHandler | None = None,
     ) -> None:
-        """Say to the front end what a comm of the executor says, on this request or that of now.
+        """Send the front end what a comm of the executor says, as part of this request or that of now.
 
-        `bring` is for the comms of another executor than that of the notebook's cells. In a terminal nobody hears it.
+        `on_view_message` is for the comms of another executor than that of the notebook's cells. In a terminal nothing
+        is sent.
         """
         kernel: Any = getattr(self._shell, "kernel", None)
         manager: Any = getattr(kernel, "comm_manager", None)
@@ -53,13 +55,13 @@ class WidgetComms:
             buffers=list(buffers),
         )
         if kind == "comm_open":
-            bring = bring or self._bring
-            if bring is not None:
-                self._listen(kernel)
-                self._theirs[comm_id] = bring
+            handler = on_view_message or self._on_view_message
+            if handler is not None:
+                self._replace_kernel_handlers(kernel)
+                self._handlers[comm_id] = handler
             make_comm(manager, comm_id, content["target_name"])
         elif kind == "comm_close":
-            self._theirs.pop(comm_id, None)
+            self._handlers.pop(comm_id, None)
             ours = manager.comms.pop(comm_id, None)
             if ours is not None:
                 ours._closed = True  # it has been said
@@ -68,8 +70,8 @@ class WidgetComms:
         """Open a comm of an executor on a page that has come since. Widgets of the notebook's own it knows already."""
         kernel: Any = getattr(self._shell, "kernel", None)
         widgets: Any = sys.modules.get("ipywidgets.widgets.widget")
-        name = message["content"]["comm_id"]
-        if kernel is None or name in getattr(widgets, "_instances", ()):
+        comm_id = message["content"]["comm_id"]
+        if kernel is None or comm_id in getattr(widgets, "_instances", ()):
             return
         kernel.session.send(
             kernel.iopub_socket,
@@ -77,29 +79,33 @@ class WidgetComms:
             message["content"],
             metadata=message.get("metadata", {}),
             parent=kernel.get_parent(),
-            ident=f"comm-{name}".encode(),
+            ident=f"comm-{comm_id}".encode(),
             buffers=list(message["buffers"]),
         )
 
     def close(self) -> None:
-        """Bring nothing any more."""
+        """Give the kernel its own handlers back; messages of views go to the pool no more."""
         kernel: Any = getattr(self._shell, "kernel", None)
-        if self._before:
-            kernel.shell_handlers.update(self._before)
-            self._before = {}
-        self._theirs.clear()
+        if self._replaced:
+            kernel.shell_handlers.update(self._replaced)
+            self._replaced = {}
+        self._handlers.clear()
 
-    def _listen(self, kernel: Any) -> None:
-        if not self._before:
-            self._before = {kind: kernel.shell_handlers[kind] for kind in ("comm_msg", "comm_close")}
-            kernel.shell_handlers.update(dict.fromkeys(self._before, self._hear))
+    def _replace_kernel_handlers(self, kernel: Any) -> None:
+        # ipykernel has no hook for a message to a comm: its CommManager passes them to the comm that has the id, whose
+        # callback cannot say "not mine after all". Were `shell_handlers` gone, views of widgets on the pool would hear
+        # nothing between cells, and the KeyError here would say so when the first such widget is shown.
+        if not self._replaced:
+            self._replaced = {kind: kernel.shell_handlers[kind] for kind in ("comm_msg", "comm_close")}
+            kernel.shell_handlers.update(dict.fromkeys(self._replaced, self._handle))
 
-    def _hear(self, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+    def _handle(self, stream: Any, ident: Any, message: dict[str, Any]) -> Any:
+        """Stand in for the kernel's handler: take the message of a view to the pool, or pass it on."""
         kind, comm_id = message["header"]["msg_type"], message["content"].get("comm_id")
-        bring = self._theirs.get(comm_id)
-        if bring is not None:
-            if bring(message):
+        handler = self._handlers.get(comm_id)
+        if handler is not None:
+            if handler(message):
                 return None
             # Their executor is gone: what has come to the notebook goes on by itself.
-            self._theirs = {one: its for one, its in self._theirs.items() if its != bring}
-        return self._before[kind](stream, ident, message)
+            self._handlers = {key: other for key, other in self._handlers.items() if other != handler}
+        return self._replaced[kind](stream, ident, message)

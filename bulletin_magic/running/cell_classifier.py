@@ -36,31 +36,31 @@ class _MagicCall(NamedTuple):
     text: str
 
 
-def computes(tree: ast.Module, knows: HasMagic) -> bool:
-    """Whether a cell of this tree is one for the pool.
+def computes(tree: ast.Module, has_magic: HasMagic) -> bool:
+    """Tell whether a cell of this tree is one for the pool.
 
-    `knows` says which magics the notebook has: one that it has not may be one that an earlier cell brought to the pool.
+    `has_magic` says which magics the notebook has: one that it has not may have come to the pool with an earlier cell.
     """
     magics = list(_magics(tree))
     if any(magic.name in _OURS or (magic.kind == "cell" and _MARKED.search(magic.text)) for magic in magics):
         return False
-    return any(_statement_computes(statement, knows) for statement in tree.body)
+    return any(_statement_computes(statement, has_magic) for statement in tree.body)
 
 
-def _statement_computes(statement: ast.stmt, knows: HasMagic) -> bool:
+def _statement_computes(statement: ast.stmt, has_magic: HasMagic) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=[])) if name in _LEAVING:
             return False
         case ast.Expr(value=value) | ast.Assign(value=value):
             magic = _magic(value)
-            return magic is None or _magic_computes(magic, knows)
+            return magic is None or _magic_computes(magic, has_magic)
     return True
 
 
-def _magic_computes(magic: _MagicCall, knows: HasMagic) -> bool:
+def _magic_computes(magic: _MagicCall, has_magic: HasMagic) -> bool:
     if magic.name in {"system", "!", "sx"} and _INSTALLS.match(magic.text):
         return False
-    return magic.name in _COMPUTING or not knows(magic.kind, magic.name)
+    return magic.name in _COMPUTING or not has_magic(magic.kind, magic.name)
 
 
 def _magics(tree: ast.AST) -> Iterator[_MagicCall]:

@@ -25,17 +25,19 @@ from bulletin_magic.connection.deliveries import (
     RequestFailed,
     UserNote,
 )
-from bulletin_magic.connection.link import ClientRequest, DeliveryQueue, Link
+from bulletin_magic.connection.delivery_queue import DeliveryQueue
+from bulletin_magic.connection.link import ClientRequest, Link
 from bulletin_magic.connection.resource_spec import LeaseInfo
 from bulletin_magic.connection.session_events import QuestionAnswered, ReleaseAsked, StopPressed
-from bulletin_magic.output.notes import StatusLine, describe_waiting, dim, show_note
+from bulletin_magic.output.notes import StatusLine, describe_queue_position, dim, show_note
 from bulletin_magic.output.output_writer import OutputWriter
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.kernel_activity import KernelActivity
 
-_ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased
+#: What a conversation ends with, unless it is an error.
+ConversationAnswer = CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased
 #: After so many presses the main thread leaves at once, whatever the link says.
-_PATIENCE_PRESSES = 4
+_MOST_PRESSES = 4
 
 
 class StopButton:
@@ -45,32 +47,33 @@ class StopButton:
     end by itself, leaves the pool first, in whatever way: nobody could do it later.
     """
 
-    def __init__(self, link: Link, leave: Callable[[], None]) -> None:
-        self._link, self._leave = link, leave
+    def __init__(self, link: Link, leave_pool: Callable[[], None]) -> None:
+        self._link, self._leave_pool = link, leave_pool
         self.is_asking = False
         self._presses = 0
-        self._before: Any = None
-        self._end_before: Any = None
+        #: The handlers of SIGINT and SIGTERM that ours stand in for.
+        self._original_sigint: Any = None
+        self._original_sigterm: Any = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._pressed)
-            self._end_before = signal.signal(signal.SIGTERM, self._ended)
+            self._original_sigint = signal.signal(signal.SIGINT, self._on_sigint)
+            self._original_sigterm = signal.signal(signal.SIGTERM, self._on_sigterm)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            signal.signal(signal.SIGTERM, self._end_before)
+        if self._original_sigint is not None:
+            signal.signal(signal.SIGINT, self._original_sigint)
+            signal.signal(signal.SIGTERM, self._original_sigterm)
 
-    def _ended(self, number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, self._end_before)
-        self._leave()
+    def _on_sigterm(self, number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, self._original_sigterm)
+        self._leave_pool()
         os.kill(os.getpid(), number)
 
-    def _pressed(self, _signal: int, _frame: FrameType | None) -> None:
+    def _on_sigint(self, _signal: int, _frame: FrameType | None) -> None:
         self._presses += 1
-        if self.is_asking or self._presses >= _PATIENCE_PRESSES:
+        if self.is_asking or self._presses >= _MOST_PRESSES:
             raise KeyboardInterrupt
         self._link.tell(StopPressed())
 
@@ -78,10 +81,10 @@ class StopButton:
 class RunWatcher(Protocol):
     """Learns what becomes of a cell, whatever the conversation ends with."""
 
-    def began(self, lease: LeaseInfo) -> None:
-        """It has been sent there, for the first time or again."""
+    def cell_sent(self, lease: LeaseInfo) -> None:
+        """Take in that it has been sent there, for the first time or again."""
 
-    def keep(self, kind: str, message: Mapping[str, Any], size: int) -> None:
+    def record(self, kind: str, message: Mapping[str, Any], size: int) -> None:
         """It has shown something: as `outputs.Keep`."""
 
 
@@ -99,12 +102,12 @@ class Conversation:
         watcher: RunWatcher | None = None,
     ) -> None:
         self._link, self._shell, self._line, self._activity = link, shell, line, activity
-        self._outputs = OutputWriter(shell, comms, keep=watcher.keep if watcher is not None else None)
+        self._outputs = OutputWriter(shell, comms, record=watcher.record if watcher is not None else None)
         self._button, self._watcher = button, watcher
         #: Why the notebook could not ask what the cell asked. The cell was then interrupted.
         self.input_error: Exception | None = None
 
-    def hold(self, request: ClientRequest) -> _ConversationAnswer:
+    def run(self, request: ClientRequest) -> ConversationAnswer:
         """Ask, and show what comes until the answer is there.
 
         Raises
@@ -117,9 +120,9 @@ class Conversation:
             deliveries = self._link.ask(request)
             try:
                 while True:
-                    delivery = self._next(deliveries)
-                    is_over = isinstance(delivery, _ConversationAnswer | RequestFailed | BaseException)
-                    answer = self._take(delivery)
+                    delivery = self._next_delivery(deliveries)
+                    is_over = isinstance(delivery, ConversationAnswer | RequestFailed | BaseException)
+                    answer = self._handle(delivery)
                     if answer is not None:
                         return answer
             finally:
@@ -128,35 +131,35 @@ class Conversation:
                 self._line.clear()
                 self._outputs.flush()
 
-    def _next(self, deliveries: DeliveryQueue) -> Delivery | BaseException:
-        if deliveries.empty():
+    def _next_delivery(self, deliveries: DeliveryQueue) -> Delivery | BaseException:
+        if deliveries.is_empty():
             self._outputs.flush()
         while True:
             try:
                 dues = (self._line.due_in_s, self._activity.due_in_s)
-                return deliveries.get(timeout=min((due for due in dues if due is not None), default=None))
+                return deliveries.get(timeout_s=min((due for due in dues if due is not None), default=None))
             except queue.Empty:
                 if self._line.due_in_s == 0:
                     self._line.show_now()
-                self._activity.tell()
+                self._activity.report()
 
-    def _take(self, delivery: Delivery | BaseException) -> _ConversationAnswer | None:
+    def _handle(self, delivery: Delivery | BaseException) -> ConversationAnswer | None:
         match delivery:
             case OutputMessage(type=kind, content=content, buffers=buffers):
                 self._outputs.show(kind, content, buffers)
             case QueuePosition():
-                self._line.say(describe_waiting(delivery))
+                self._line.say(describe_queue_position(delivery))
             case CellSent(lease=lease):
                 self._line.clear()
                 if self._watcher is not None:
-                    self._watcher.began(lease)
+                    self._watcher.cell_sent(lease)
             case UserNote(text=text):
                 show_note(self._shell, text)
                 if self._watcher is not None:
-                    self._watcher.keep("display_data", {"data": dim(text), "metadata": {}}, len(text))
+                    self._watcher.record("display_data", {"data": dim(text), "metadata": {}}, len(text))
             case QuestionAsked():
                 self._outputs.flush()
-                self._answer(delivery)
+                self._ask_user(delivery)
             case CellFinished() | LeaseChanged() | PoolStatus() | CellList() | LeaseReleased():
                 return delivery
             case RequestFailed(error=error):
@@ -167,7 +170,7 @@ class Conversation:
                 assert_never(delivery)
         return None
 
-    def _answer(self, question: QuestionAsked) -> None:
+    def _ask_user(self, question: QuestionAsked) -> None:
         try:
             self._button.is_asking = True
             ask = getpass.getpass if question.password else input

@@ -17,7 +17,7 @@ NEVER_BEGAN = (NoPool, NotAllowed, Refused, WaitedTooLong, CannotSend)
 
 
 def describe_fallback(error: BulletinError) -> str:
-    """Why the cell runs here, in a line."""
+    """Write the line that says why the cell runs in the notebook."""
     match error:
         case NoPool() | NotAllowed() | WaitedTooLong():
             why = error.problem
@@ -30,7 +30,7 @@ def describe_fallback(error: BulletinError) -> str:
     return f"{why} The cell runs here instead, on the notebook's own computer."
 
 
-def run_here(shell: InteractiveShell, source: str, lines_above: int) -> None:
+def run_locally(shell: InteractiveShell, source: str, lines_above: int) -> None:
     """Run a cell's text in the notebook's variables; its last value is shown and remembered as ever.
 
     `lines_above` are those that stand above it in the notebook. What it raises has the traceback of the cell alone.
@@ -40,23 +40,23 @@ def run_here(shell: InteractiveShell, source: str, lines_above: int) -> None:
     NoPool
         If it awaits something outside of a function: the notebook's loop is in use by the cell that asked.
     """
-    name, statements, shown = _parsed(shell, source, lines_above)
+    name, statements, shown = _parse(shell, source, lines_above)
     last = None
     if shown is not None:
-        last = _code(shell, ast.Interactive([ast.copy_location(ast.Expr(shown), shown)]), name, "single")
-    body = _code(shell, ast.Module(statements, []), name, "exec")
+        last = _compile(shell, ast.Interactive([ast.copy_location(ast.Expr(shown), shown)]), name, "single")
+    body = _compile(shell, ast.Module(statements, []), name, "exec")
     _run(shell, name, body, last, shell.user_global_ns, shell.user_ns)
 
 
-def value_here(shell: InteractiveShell, source: str, namespace: dict[str, Any], lines_above: int) -> object:
-    """Run a cell's text with these variables; the value of its last line, which is not shown. Else as `run_here`."""
-    name, statements, shown = _parsed(shell, source, lines_above)
-    last = None if shown is None else _code(shell, ast.Expression(shown), name, "eval")
-    return _run(shell, name, _code(shell, ast.Module(statements, []), name, "exec"), last, namespace)
+def evaluate_locally(shell: InteractiveShell, source: str, namespace: dict[str, Any], lines_above: int) -> object:
+    """Run a cell's text as `run_locally` does, with these variables; return the value of its last line, not shown."""
+    name, statements, shown = _parse(shell, source, lines_above)
+    last = None if shown is None else _compile(shell, ast.Expression(shown), name, "eval")
+    return _run(shell, name, _compile(shell, ast.Module(statements, []), name, "exec"), last, namespace)
 
 
-def _parsed(shell: InteractiveShell, source: str, lines_above: int) -> tuple[str, list[ast.stmt], ast.expr | None]:
-    """The file name of the cell, its statements, and the expression at its end whose value counts."""
+def _parse(shell: InteractiveShell, source: str, lines_above: int) -> tuple[str, list[ast.stmt], ast.expr | None]:
+    """Return the file name of the cell, its statements, and the expression at its end whose value counts."""
     ipython, hook = cast("Any", shell), cast("Any", DisplayHook)
     python = "\n" * lines_above + ipython.transform_cell(source)
     name = ipython.compile.cache(python, cell_number(shell), raw_code=source)
@@ -69,7 +69,7 @@ def _parsed(shell: InteractiveShell, source: str, lines_above: int) -> tuple[str
 def _run(
     shell: InteractiveShell, name: str, body: CodeType, last: CodeType | None, *namespaces: dict[str, Any]
 ) -> object:
-    """Run the statements, then what stands last; its value, if it has one. `namespaces` are those of `exec`."""
+    """Run the statements, then what stands last; return its value. `namespaces` are those of `exec`."""
     if any(code.co_flags & inspect.CO_COROUTINE for code in (body, last) if code is not None):
         raise NoPool("A cell with `await` outside of a function cannot run here from %%gpu.", "Put %%cpu above it.")
     try:
@@ -77,22 +77,22 @@ def _run(
         return None if last is None else eval(last, *namespaces)  # noqa: S307 - the user's own cell
     except BaseException as error:
         shown_error: Any = error
-        error.__traceback__ = at = _from_the_cell_on(error.__traceback__, name)
+        error.__traceback__ = at = _strip_frames_above(error.__traceback__, name)
         lines = shell.InteractiveTB.structured_traceback(type(error), error, at)
         if not isinstance(error, SystemExit):
             shown_error._render_traceback_ = RemoteTraceback(tuple(lines))
         raise
 
 
-def _code(shell: InteractiveShell, tree: ast.mod, name: str, how: str) -> CodeType:
+def _compile(shell: InteractiveShell, tree: ast.mod, name: str, how: str) -> CodeType:
     compiler: Any = shell.compile
     with compiler.extra_flags(ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if shell.autoawait else 0):
         code: CodeType = compiler(tree, name, how)
     return code
 
 
-def _from_the_cell_on(at: TracebackType | None, name: str) -> TracebackType | None:
-    """The traceback without what led to the cell."""
+def _strip_frames_above(at: TracebackType | None, name: str) -> TracebackType | None:
+    """Return the traceback without the frames that led to the cell."""
     while at is not None and at.tb_frame.f_code.co_filename != name:
         at = at.tb_next
     return at

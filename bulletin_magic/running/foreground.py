@@ -14,6 +14,7 @@ from bulletin import state
 from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
 from bulletin.state.names import HEARD, users
+from bulletin.state.reducers.widgets import deliver_view_message
 from bulletin.wire.messages import CellNote
 from bulletin_magic.connection.deliveries import CellFinished, LeaseChanged, PoolStatus
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
@@ -26,11 +27,12 @@ from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import Receipt, receipt_of
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
-from bulletin_magic.running.outcome import land
+from bulletin_magic.running.outcome import apply_finished
 from bulletin_magic.running.pool_client import UNDER_WAY, PoolClient
+from bulletin_magic.running.remote_call import source_of_call
 from bulletin_magic.running.shared_state import SharedState
 
-_HEAR = f"__import__('gpu_worker.executor.comms', fromlist=['hear']).hear({HEARD})"
+_DELIVER_VIEW_MESSAGE = source_of_call(deliver_view_message, [HEARD])
 
 
 class FinishedRun(NamedTuple):
@@ -42,32 +44,32 @@ class FinishedRun(NamedTuple):
 
 
 class _RunRecord:
-    """What is known of a cell before it has ended."""
+    """What is known of a cell before it has ended: its lease, its times, its outputs."""
 
-    def __init__(self, asked: CellSubmitted, cell: CellOutputs, shown: OutputHistory) -> None:
-        self._asked, self._cell, self._shown = asked, cell, shown
-        self._asked_ms = self._began_ms = shown.now_ms()
+    def __init__(self, submitted: CellSubmitted, outputs: CellOutputs, history: OutputHistory) -> None:
+        self._submitted, self._outputs, self._history = submitted, outputs, history
+        self._submitted_ms = self._sent_ms = history.now_ms()
         self._lease: LeaseInfo | None = None
 
-    def began(self, lease: LeaseInfo) -> None:
-        """It has been sent."""
-        self._lease, self._began_ms = lease, self._shown.now_ms()
+    def cell_sent(self, lease: LeaseInfo) -> None:
+        """Note the lease, and that the wait is over."""
+        self._lease, self._sent_ms = lease, self._history.now_ms()
 
-    def keep(self, kind: str, message: Mapping[str, Any], size: int) -> None:
-        """It has shown something."""
-        self._shown.take(self._cell, kind, message, size)
+    def record(self, kind: str, message: Mapping[str, Any], size: int) -> None:
+        """Add what it has shown to the history."""
+        self._history.add(self._outputs, kind, message, size)
 
     def receipt(self, number: int) -> Receipt | None:
-        """What it has cost, if it is lost now; None where it has not begun."""
+        """Return what it has cost, if it is lost now; None where it has not been sent."""
         if self._lease is None:
             return None
         return Receipt(
             number=number,
             outcome="lost",
             lease=self._lease,
-            ran_ms=self._shown.now_ms() - self._began_ms,
-            waited_ms=self._began_ms - self._asked_ms,
-            sent_bytes=sum(memoryview(part).nbytes for part in self._asked.parts),
+            ran_ms=self._history.now_ms() - self._sent_ms,
+            waited_ms=self._sent_ms - self._submitted_ms,
+            sent_bytes=sum(memoryview(part).nbytes for part in self._submitted.parts),
             returned_bytes=0,
         )
 
@@ -79,32 +81,32 @@ class ForegroundRunner:
         self,
         shell: InteractiveShell,
         pool: PoolClient,
-        echoes: LateOutput,
+        late_output: LateOutput,
         *,
-        sends: Callable[[str], bool],
-        ending: KernelShutdown,
-        take_receipt: Callable[[Receipt], None],
-        shown: OutputHistory,
+        is_whole_cell: Callable[[str], bool],
+        shutdown: KernelShutdown,
+        add_receipt: Callable[[Receipt], None],
+        history: OutputHistory,
     ) -> None:
-        """`sends` says whether a text is a whole cell of the notebook."""
-        self._shell, self._pool, self._echoes = shell, pool, echoes
-        self._sends, self._ending, self._take_receipt = sends, ending, take_receipt
-        self._shown = shown
-        self._turn = threading.RLock()  # comms may come in threads of their own
-        self._is_bringing = False
-        self.shared = SharedState()
-        #: Of the last cell, and so of the lease, if one is held.
+        """`is_whole_cell` tells whether a text is all of the notebook's cell that runs."""
+        self._shell, self._pool, self._late_output = shell, pool, late_output
+        self._is_whole_cell, self._shutdown, self._add_receipt = is_whole_cell, shutdown, add_receipt
+        self._history = history
+        self._cell_lock = threading.RLock()  # messages of views may come in threads of their own
+        self._is_delivering_view_message = False
+        self.shared_state = SharedState()
+        #: What the last cell asked for, and so what the lease is for, if one is held.
         self.resources: ResourceSpec | None = None
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """One cell at a time: it waits for the callback of a widget. Raises NoPool while another thread has a cell."""
-        if not self._turn.acquire(blocking=self._is_bringing):
+    def exclusive(self) -> Iterator[None]:
+        """Run one cell at a time: wait for the callback of a widget. Raises NoPool while another thread has a cell."""
+        if not self._cell_lock.acquire(blocking=self._is_delivering_view_message):
             raise NoPool(*UNDER_WAY)
         try:
             yield
         finally:
-            self._turn.release()
+            self._cell_lock.release()
 
     def run(
         self,
@@ -113,157 +115,167 @@ class ForegroundRunner:
         check: Callable[[state.Captured], None] | None = None,
         max_wait_ms: int | None = None,
     ) -> FinishedRun:
-        """Send the cell with what its executor does not have yet, and wait for its end.
+        """Send the cell with what its executor does not have yet, and wait for its end; its results are not applied.
 
         `check` makes it a call of ours, and may raise because of what would stay behind. Raises BulletinError.
         """
-        plan = state.needs(cell, self._shell.user_ns)
+        needs = state.needs(cell, self._shell.user_ns)
         waited_ms, self.resources = 0, resources
         while True:
-            left_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
-            asked, sent = self._ask(cell, plan, resources, check, max_wait_ms=left_ms)
-            answer, input_error = self._converse(asked)
+            remaining_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
+            submitted, sent = self._submission(cell, needs, resources, check, max_wait_ms=remaining_ms)
+            answer, input_error = self._converse(submitted)
             if isinstance(answer, CellFinished):
                 return FinishedRun(structs.replace(answer, waited_ms=answer.waited_ms + waited_ms), sent, input_error)
             waited_ms += answer.waited_ms
-            self.shared.forget()
+            self.shared_state.forget()
 
-    def land(self, ran: FinishedRun, *, has_receipt: bool = True) -> None:
+    def apply(self, ran: FinishedRun, *, has_receipt: bool = True) -> None:
         """Bring what the cell has changed into the notebook, raise what it raised, and give its receipt."""
         try:
-            land(ran.answer, ran.sent, self.shared, self._shell)
+            apply_finished(ran.answer, ran.sent, self.shared_state, self._shell)
         except KeyboardInterrupt:
             if ran.input_error is not None:
                 raise ran.input_error from None
             raise
         finally:
             if has_receipt:
-                self._take_receipt(receipt_of(ran.answer, cell_number(self._shell)))
+                self._add_receipt(receipt_of(ran.answer, cell_number(self._shell)))
 
     def call(
         self, source: str, resources: ResourceSpec, check: Callable[[state.Captured], None], *, has_receipt: bool = True
     ) -> CellFinished:
         """Run a line of ours that calls something of the user's, as a cell; it leaves its results as a cell does."""
-        with self.alone():
+        with self.exclusive():
             ran = self.run(source, resources, check)
-            self.land(ran, has_receipt=has_receipt)
+            self.apply(ran, has_receipt=has_receipt)
         return ran.answer
 
     def debug(self) -> bool:
         """Debug the last cell in its executor. False where that is not there any more."""
-        if self.resources is None or not self._pool.holds_lease(self.shared.lease_id):
+        if self.resources is None or not self._pool.holds_lease(self.shared_state.lease_id):
             return False
-        with self.alone():
-            self.land(self.run("%debug", self.resources))
+        with self.exclusive():
+            self.apply(self.run("%debug", self.resources))
         return True
 
-    def bring(self, message: Mapping[str, Any]) -> bool:
-        """Let the twin of a widget hear what its view said; what its callbacks change comes back as from a cell.
+    def deliver_view_message(self, message: Mapping[str, Any]) -> bool:
+        """Pass what the view of a widget said to its twin in the executor; what callbacks change comes back.
 
         False where the executor that has the twin is not there any more. Waits for a cell that is under way: comms may
         come in threads of their own.
         """
-        with self._turn:
+        with self._cell_lock:
             resources = self.resources
-            if resources is None or not self._pool.is_connected or not self._pool.holds_lease(self.shared.lease_id):
+            if (
+                resources is None
+                or not self._pool.is_connected
+                or not self._pool.holds_lease(self.shared_state.lease_id)
+            ):
                 return False
-            self._is_bringing, namespace = True, self._shell.user_ns
+            self._is_delivering_view_message = True
+            namespace = self._shell.user_ns
             parts = {key: message[key] for key in ("header", "content", "metadata")}
             header = {key: value for key, value in parts["header"].items() if isinstance(value, str)}
             namespace[HEARD] = {**parts, "header": header, "buffers": [bytes(one) for one in message["buffers"]]}
             try:
-                held = self.shared.holdings(namespace, is_kept=True)
-                names = [value.name for value in held.values if value.name in namespace]
+                holdings = self.shared_state.holdings(namespace, is_executor_alive=True)
+                names = [value.name for value in holdings.values if value.name in namespace]
                 names += [name for name in users(namespace) if isinstance(namespace[name], ModuleType)]
-                asked, sent = self._ask(_HEAR, state.Needs(reads=(HEARD, *names)), resources, None, is_call=True)
-                answer, _ = self._pool.converse(asked)
+                submitted, sent = self._submission(
+                    _DELIVER_VIEW_MESSAGE, state.Needs(reads=(HEARD, *names)), resources, None, is_call=True
+                )
+                answer, _ = self._pool.converse(submitted)
                 if not isinstance(answer, CellFinished):
-                    self.shared.forget()
+                    self.shared_state.forget()
                     return False
-                land(answer, sent, self.shared, self._shell)
+                apply_finished(answer, sent, self.shared_state, self._shell)
             except BulletinError as error:
                 show_note(self._shell, str(error))
             finally:
-                self._is_bringing = False
+                self._is_delivering_view_message = False
                 namespace.pop(HEARD, None)
         return True
 
     def join(self, note: CellNote) -> None:
         """Take over a cell that lost its notebook: show what it printed, wait for its end, bring its variables."""
         nothing = state.capture({}, state.needs("", {}))
-        self.shared.forget()  # the lease of before is given back
-        asked = CellSubmitted(
+        self.shared_state.forget()  # the lease of before is given back
+        submitted = CellSubmitted(
             cell=note.cell,
             request=RequestId(token_hex(16)),
             source="",
             number=cell_number(self._shell),
             parts=(),
             joins=note.agent,
-            stop_after_ms=self._ending.stop_after_ms,
+            stop_after_ms=self._shutdown.stop_after_ms,
         )
-        answer, input_error = self._converse(asked)
+        answer, input_error = self._converse(submitted)
         assert isinstance(answer, CellFinished)
         try:
-            land(answer, nothing, SharedState(), self._shell)
+            apply_finished(answer, nothing, SharedState(), self._shell)
         except KeyboardInterrupt:
             if input_error is not None:
                 raise input_error from None
             raise
 
-    def _converse(self, asked: CellSubmitted) -> tuple[CellFinished | LeaseChanged, Exception | None]:
+    def _converse(self, submitted: CellSubmitted) -> tuple[CellFinished | LeaseChanged, Exception | None]:
         """Hold the conversation of a cell of the user's, and keep what it shows."""
-        cell = self._shown.begin(asked.cell)
-        watch = _RunRecord(asked, cell, self._shown)
+        outputs = self._history.begin(submitted.cell)
+        record = _RunRecord(submitted, outputs, self._history)
         try:
-            answer, input_error = self._pool.converse(asked, watch)
+            answer, input_error = self._pool.converse(submitted, record)
             assert isinstance(answer, CellFinished | LeaseChanged)
-            if isinstance(answer, CellFinished) and answer.ended.error is not None and not asked.is_call:
-                self._shown.fail(cell, answer.ended.error)
+            if isinstance(answer, CellFinished) and answer.ended.error is not None and not submitted.is_call:
+                self._history.add_error(outputs, answer.ended.error)
         except CellLost as error:
-            self._shown.note(cell, str(error))
-            receipt = watch.receipt(cell_number(self._shell))
+            self._history.add_note(outputs, str(error))
+            receipt = record.receipt(cell_number(self._shell))
             if receipt is not None:
-                self._take_receipt(receipt)
+                self._add_receipt(receipt)
             raise
         finally:
-            self._shown.end(cell)
+            self._history.end(outputs)
         return answer, input_error
 
-    def is_kept(self, looked: PoolStatus | str | None) -> bool:
-        """Whether the executor that has our half of the table is still there, or nobody can say."""
-        if isinstance(looked, PoolStatus):
-            return looked.lease is not None and looked.lease.lease_id == self.shared.lease_id
-        return looked is not None and self.shared.lease_id is not None
+    def is_executor_alive(self, status: PoolStatus | str | None) -> bool:
+        """Tell whether the executor that shares our state is still there, or nobody can say.
 
-    def _ask(
+        `status` is what `PoolClient.query_status` returned.
+        """
+        if isinstance(status, PoolStatus):
+            return status.lease is not None and status.lease.lease_id == self.shared_state.lease_id
+        return status is not None and self.shared_state.lease_id is not None
+
+    def _submission(
         self,
         cell: str,
-        plan: state.Needs,
+        needs: state.Needs,
         resources: ResourceSpec,
         check: Callable[[state.Captured], None] | None,
         *,
         is_call: bool = False,
         max_wait_ms: int | None = None,
     ) -> tuple[CellSubmitted, state.Captured]:
-        """The question to the executor that has the rest of the cell's state, and what goes with it."""
-        sent = self.shared.capture(self._shell.user_ns, plan)
+        """Capture what the cell needs and its executor has not; return what to submit, and what was captured."""
+        sent = self.shared_state.capture(self._shell.user_ns, needs)
         if check is not None:
             check(sent)
         name = token_hex(16)
-        self._echoes.began(CellId(name))
-        asked = CellSubmitted(
+        self._late_output.remember_request(CellId(name))
+        submitted = CellSubmitted(
             cell=CellId(name),
             request=RequestId(name),
             source=cell,
             number=cell_number(self._shell),
             parts=tuple(sent.parts),
-            lease_id=self.shared.lease_id,
+            lease_id=self.shared_state.lease_id,
             resources=resources,
             message=message_id(self._shell),
             max_wait_ms=max_wait_ms,
             is_call=is_call or check is not None,
-            outlives_kernel=self._ending.outlives_kernel,
-            stop_after_ms=self._ending.stop_after_ms,
-            is_whole=self._sends(cell),
+            outlives_kernel=self._shutdown.outlives_kernel,
+            stop_after_ms=self._shutdown.stop_after_ms,
+            is_whole=self._is_whole_cell(cell),
         )
-        return asked, sent
+        return submitted, sent

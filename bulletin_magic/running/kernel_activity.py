@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 
 class KernelActivity:
-    """The kernel's word that it is busy, said again after so long."""
+    """Reports that the kernel is busy, again after each `every_s` seconds."""
 
     def __init__(self, shell: InteractiveShell, every_s: float) -> None:
         self._kernel: Any = getattr(shell, "kernel", None)
@@ -20,11 +20,11 @@ class KernelActivity:
 
     @property
     def due_in_s(self) -> float | None:
-        """How long until `tell` should be called; None where there is nobody to tell."""
+        """How long until `report` should be called; None where there is nobody to tell."""
         return None if self._kernel is None else max(0.0, self._due_s - time.monotonic())
 
-    def tell(self) -> None:
-        """Say it, if it is time."""
+    def report(self) -> None:
+        """Say that the kernel is busy, if it is time."""
         if self._kernel is None or time.monotonic() < self._due_s:
             return
         self._due_s = time.monotonic() + self._every_s

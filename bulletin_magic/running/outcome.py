@@ -1,4 +1,4 @@
-"""What a finished cell means for the notebook: its state lands, its result is remembered, its error is raised."""
+"""What a finished cell means for the notebook: its state is applied, its result remembered, its error raised."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,7 +22,7 @@ class RemoteTraceback:
         self.lines = lines
 
     def __call__(self) -> list[str]:
-        """The lines of the traceback, for `_render_traceback_`."""
+        """Return the lines of the traceback, for `_render_traceback_`."""
         return list(self.lines)
 
 
@@ -37,7 +37,9 @@ class RemoteError(Exception):
         return self.value
 
 
-def land(finished: CellFinished, sent: state.Captured, shared: SharedState, shell: InteractiveShell) -> None:
+def apply_finished(
+    finished: CellFinished, sent: state.Captured, shared_state: SharedState, shell: InteractiveShell
+) -> None:
     """Bring the cell's state into the notebook, all of it or nothing, then raise what the cell raised.
 
     Raises
@@ -48,9 +50,9 @@ def land(finished: CellFinished, sent: state.Captured, shared: SharedState, shel
         What the cell raised, of the user's own class, with its traceback as it was there.
     """
     if not finished.parts:
-        shared.forget()
+        shared_state.forget()
         raise error_to_raise(finished, None)
-    applied = shared.apply(finished.parts, shell.user_ns, sent, finished.lease.lease_id)
+    applied = shared_state.apply(finished.parts, shell.user_ns, sent, finished.lease.lease_id)
     remember_result(shell, applied.extra.get("result"))
     show_stayed(applied.stayed, shell)
     usage = finished.ended.usage
@@ -68,14 +70,14 @@ def show_stayed(stayed: Iterable[state.Stayed], shell: InteractiveShell) -> None
 
 
 def describe_stayed(path: str, kind: str) -> str:
-    """One sentence about a value that could not come back; `path` is as one writes it: `box[0]`."""
+    """Write one sentence about a value that could not come back; `path` is as one writes it: `box[0]`."""
     return (
         f"{path} is {name_kind(kind)}, which cannot come to the notebook. It stays on the pool, for %%gpu cells to use."
     )
 
 
 def error_to_raise(finished: CellFinished, travelled: object) -> BaseException:
-    """The exception itself where it travelled, else one of the same name; shown with the cell's own traceback."""
+    """Return the exception itself where it travelled, else one of the same name, with the cell's own traceback."""
     text = finished.ended.error
     if isinstance(travelled, SystemExit):
         return travelled  # IPython has its own words for it
@@ -84,7 +86,7 @@ def error_to_raise(finished: CellFinished, travelled: object) -> BaseException:
     if (
         isinstance(travelled, BaseException)
         and not is_shown_otherwise
-        and (text is None or _show_with(travelled, text))
+        and (text is None or _set_traceback(travelled, text))
     ):
         return travelled
     if finished.ended.outcome == "interrupted":
@@ -93,12 +95,12 @@ def error_to_raise(finished: CellFinished, travelled: object) -> BaseException:
         name = text.name if text else "RemoteError"
         error = type(name, (RemoteError,), {"__module__": __name__})(name, text.value if text else "")
     if text is not None:
-        _show_with(error, text)
+        _set_traceback(error, text)
     return error
 
 
-def _show_with(error: BaseException, text: ErrorText) -> bool:
-    """Whether the error now shows the traceback that it had in the cell."""
+def _set_traceback(error: BaseException, text: ErrorText) -> bool:
+    """Give the error the traceback that it had in the cell. False: its class takes no attributes."""
     shown: Any = error
     try:
         shown._render_traceback_ = RemoteTraceback(text.traceback)

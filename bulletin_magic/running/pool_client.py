@@ -10,18 +10,14 @@ from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic.connection import availability, discovery
 from bulletin_magic.connection.deliveries import (
-    CellFinished,
-    CellList,
-    LeaseChanged,
-    LeaseReleased,
     PoolStatus,
 )
-from bulletin_magic.connection.link import Link
-from bulletin_magic.connection.session_events import CellListAsked, CellSubmitted, PoolStatusAsked, ReleaseAsked
+from bulletin_magic.connection.link import ClientRequest, Link
+from bulletin_magic.connection.session_events import CellSubmitted, PoolStatusAsked, ReleaseAsked
 from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.notes import StatusLine
 from bulletin_magic.output.widget_comms import WidgetComms
-from bulletin_magic.running.conversation import Conversation, RunWatcher, StopButton
+from bulletin_magic.running.conversation import Conversation, ConversationAnswer, RunWatcher, StopButton
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
 
@@ -38,22 +34,23 @@ class PoolClient:
         self,
         shell: InteractiveShell,
         comms: WidgetComms,
-        echoes: LateOutput,
-        ending: KernelShutdown,
+        late_output: LateOutput,
+        shutdown: KernelShutdown,
         make_activity: Callable[[], KernelActivity],
     ) -> None:
-        self._shell, self._comms, self._echoes, self._make_activity = shell, comms, echoes, make_activity
-        self._ending = ending
-        self._place: discovery.PoolAddress | None = None
+        self._shell, self._comms, self._late_output, self._shutdown = shell, comms, late_output, shutdown
+        self._make_activity = make_activity
+        self._address: discovery.PoolAddress | None = None
         self._link: Link | None = None
-        self._is_busy, self._pid = False, os.getpid()
+        self._is_busy = False
+        self._pid = os.getpid()
         file = getattr(getattr(getattr(shell, "kernel", None), "parent", None), "connection_file", None)
         self._kernel = discovery.kernel_id(file)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Where it is, for people; empty before it was found."""
-        return self._place.words if self._place else ""
+        return self._address.description if self._address else ""
 
     @property
     def is_own(self) -> bool:
@@ -66,28 +63,28 @@ class PoolClient:
         return self._link is not None and self._link.is_usable
 
     def holds_lease(self, lease_id: LeaseId | None) -> bool:
-        """Whether the link holds this lease."""
+        """Tell whether the link holds this lease."""
         return lease_id is not None and self._link is not None and self._link.lease_id == lease_id
 
-    def move(self, file: Path) -> str:
-        """Use the pool of a connection file from now on; its words. Raises NoPool for a file that is none."""
-        place = discovery.from_file(file)
-        self.leave()
-        self._place = place
-        return place.words
+    def switch_to(self, file: Path) -> str:
+        """Use the pool of a connection file from now on; return its description. Raises NoPool for a bad file."""
+        address = discovery.read_pool_file(file)
+        self.disconnect()
+        self._address = address
+        return address.description
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Give back what cells of this notebook hold; background cells go on."""
         if self._link is not None and self.is_own:
             self._link.close()
             self._link = None
 
     def detach(self) -> None:
-        """The kernel ends: let a cell that runs go on for another one, and give everything else back."""
+        """Let a cell that runs go on for another kernel, and give everything else back: this one ends."""
         if self._link is not None and self.is_own:
             self._link.tell(ReleaseAsked(keeps_cell=True))
 
-    def check_free(self) -> None:
+    def check_usable(self) -> None:
         """Raise NoPool where this process, or this moment, is not one for the pool."""
         if not self.is_own:
             raise NoPool("A process that was forked from a notebook has no pool.", "Use %%gpu in the notebook itself.")
@@ -95,22 +92,22 @@ class PoolClient:
             raise NoPool(*UNDER_WAY)
 
     def converse(
-        self, asked: CellSubmitted | PoolStatusAsked | CellListAsked | ReleaseAsked, watcher: RunWatcher | None = None
-    ) -> tuple[CellFinished | LeaseChanged | PoolStatus | CellList | LeaseReleased, Exception | None]:
-        """Ask, show all that comes until the answer, and give it; with what input() raised. Raises BulletinError.
+        self, request: ClientRequest, watcher: RunWatcher | None = None
+    ) -> tuple[ConversationAnswer, Exception | None]:
+        """Ask, show all that comes until the answer, and return it with what input() raised. Raises BulletinError.
 
         `watcher` learns what becomes of a cell.
         """
-        self.check_free()
+        self.check_usable()
         self._is_busy = True
-        line = StatusLine(self._shell, is_whole=isinstance(asked, CellSubmitted) and asked.is_whole)
+        line = StatusLine(self._shell, is_whole=isinstance(request, CellSubmitted) and request.is_whole)
         conversation = None
         try:
             activity = self._make_activity()
             link = self._connect(line)
-            button = StopButton(link, lambda: link.close(keeps_cell=self._ending.keeps_cells))
+            button = StopButton(link, lambda: link.close(keeps_cell=self._shutdown.keeps_cells))
             conversation = Conversation(link, self._shell, line, self._comms, activity, button, watcher)
-            return conversation.hold(asked), conversation.input_error
+            return conversation.run(request), conversation.input_error
         except CellLost:  # of a cell that was ended because nobody could answer it
             if conversation is not None and conversation.input_error is not None:
                 raise conversation.input_error from None
@@ -119,11 +116,11 @@ class PoolClient:
             line.clear()
             self._is_busy = False
 
-    def look(self) -> PoolStatus | str | None:
-        """The pool as it is; a sentence where it cannot be asked; None where it would have to be started first."""
-        may_start = self._place is None or self._place.is_own
+    def query_status(self) -> PoolStatus | str | None:
+        """Ask how the pool is. A sentence says why it cannot be asked; None: it would have to be started first."""
+        may_start = self._address is None or self._address.is_own
         is_settled = self._link is not None and self._link.is_usable and self._link.is_settled
-        if may_start and not is_settled and not availability.starts_none(os.environ):
+        if may_start and not is_settled and not availability.is_pool_there(os.environ):
             return None
         try:
             answer, _ = self.converse(PoolStatusAsked())
@@ -132,33 +129,42 @@ class PoolClient:
         assert isinstance(answer, PoolStatus)
         return answer
 
-    def connect_apart(self, name: str) -> Link:
-        """A link of its own to this notebook's pool, for work beside its cells."""
-        self.check_free()
+    def open_link(self, name: str) -> Link:
+        """Open one more link to this notebook's pool, for work beside its cells. `name` tells it from others."""
+        self.check_usable()
         line = StatusLine(self._shell)
         try:
             self._connect(line)  # so that a pool of one's own is started, or found again
         finally:
             line.clear()
-        assert self._place is not None, "it has just been connected to"
-        return Link(self._place.connection, KernelId(f"{self._kernel}-{name}"), self._place.words, self._echoes.show)
+        assert self._address is not None, "it has just been connected to"
+        return Link(
+            self._address.connection,
+            KernelId(f"{self._kernel}-{name}"),
+            self._address.description,
+            self._late_output.show,
+        )
 
     def _connect(self, line: StatusLine) -> Link:
-        """The link that is there, or one to the pool that is found. A pool of one's own may have gone to sleep."""
+        """Return the link that is there, or one to the pool that is found: one of the user's own may have ended."""
 
-        def say(text: str) -> None:
+        def show_at_once(text: str) -> None:
             line.say(text)
             line.show_now()
 
         link = self._link
-        if link is not None and link.is_usable and (link.is_settled or self._place is None or not self._place.is_own):
+        if (
+            link is not None
+            and link.is_usable
+            and (link.is_settled or self._address is None or not self._address.is_own)
+        ):
             return link
-        place = self._place
-        if place is None or place.is_own:
-            place = discovery.find(os.environ, say)
-        if link is not None and link.is_usable and place == self._place:
+        address = self._address
+        if address is None or address.is_own:
+            address = discovery.find_pool(os.environ, show_at_once)
+        if link is not None and link.is_usable and address == self._address:
             return link
-        self.leave()
-        self._place = place
-        self._link = Link(place.connection, self._kernel, place.words, self._echoes.show)
+        self.disconnect()
+        self._address = address
+        self._link = Link(address.connection, self._kernel, address.description, self._late_output.show)
         return self._link

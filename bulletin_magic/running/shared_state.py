@@ -18,20 +18,20 @@ class SharedState:
 
     @property
     def lease_id(self) -> LeaseId | None:
-        """Whose executor has what `capture` leaves out; None while it leaves out nothing."""
+        """The lease whose executor has what `capture` leaves out; None while it leaves out nothing."""
         return self._lease_id
 
-    def capture(self, namespace: dict[str, Any], plan: state.Needs) -> state.Captured:
-        """What a cell needs and the executor does not have. Raises CannotSend."""
-        return state.capture(namespace, plan, table=self._table)
+    def capture(self, namespace: dict[str, Any], needs: state.Needs) -> state.Captured:
+        """Return what a cell needs and the executor does not have, which is then shared. Raises CannotSend."""
+        return state.capture(namespace, needs, table=self._table)
 
-    def plan(self, namespace: dict[str, Any], plan: state.Needs, *, is_kept: bool) -> Plan:
-        """What `capture` would send, where the executor is still there (`is_kept`) or not. Raises ModulesTooLarge."""
-        return rehearse(namespace, plan, table=self._table if is_kept else state.Table())
+    def plan(self, namespace: dict[str, Any], needs: state.Needs, *, is_executor_alive: bool) -> Plan:
+        """Return what `capture` would send. Raises ModulesTooLarge."""
+        return rehearse(namespace, needs, table=self._table if is_executor_alive else state.Table())
 
-    def holdings(self, namespace: dict[str, Any], *, is_kept: bool) -> Holdings:
-        """What the executor holds of the notebook: nothing, where it is not there any more."""
-        return holdings(namespace, self._table if is_kept and self._lease_id is not None else state.Table())
+    def holdings(self, namespace: dict[str, Any], *, is_executor_alive: bool) -> Holdings:
+        """Return what the executor holds of the notebook: nothing, where it is not there any more."""
+        return holdings(namespace, self._table if is_executor_alive and self._lease_id is not None else state.Table())
 
     def apply(
         self, parts: tuple[Blob, ...], namespace: dict[str, Any], sent: state.Captured, lease_id: LeaseId
@@ -47,6 +47,6 @@ class SharedState:
         return applied
 
     def forget(self) -> None:
-        """Nothing is shared any more: the executor is gone, or has lost count."""
+        """Share nothing any more: the executor is gone, or has lost count."""
         self._table.clear()
         self._lease_id = None

@@ -1,15 +1,16 @@
-"""`gpu.map` and `%%gpu --each`: the same work for many values, on as many places as the pool gives, in order."""
+"""`gpu.map` and `%%gpu --each`: the same work for many values, by as many workers as the pool gives, in order."""
 
 import queue
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from secrets import token_hex
+from typing import NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
-from bulletin.errors import BulletinError, CannotReturn, CellLost, Refused
+from bulletin.errors import BulletinError, CannotReturn, CellLost, Refused, WaitedTooLong
 from bulletin.ids import CellId, RequestId
 from bulletin.offload import Outcome
 from bulletin_magic.connection.deliveries import CellFinished, LeaseChanged
@@ -22,8 +23,10 @@ from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine,
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
 
-#: A place that is lost takes this many elements with it before the element is to blame.
+#: An element that has lost so many workers is to blame for it.
 _TRIES = 2
+#: What a worker says that got no slot. The others go on without it.
+_NO_SLOT = (Refused, WaitedTooLong)
 _BAR = 20
 
 
@@ -36,47 +39,52 @@ class SweepTask:
         self.tries = 0
 
 
-#: An element's number, what it was sent with, and the notebook as it was then.
-SentTask = tuple[int, state.Captured, state.Meanwhile]
+class SentTask(NamedTuple):
+    """A task that a worker has: its number, what it was sent with, and the notebook as it was then."""
+
+    number: int
+    captured: state.Captured
+    meanwhile: state.Meanwhile
 
 
 class Sweep:
-    """Runs tasks on places of their own; the notebook's variables stay as they are.
+    """Runs tasks on several workers, each with a link and an executor of its own; the notebook's variables stay.
 
-    Everything is in the thread that calls `run`, but for the listening to the places.
+    Everything is in the thread that calls `run`, but for the listening to the workers.
     """
 
     def __init__(
         self,
         shell: InteractiveShell,
-        connect: Callable[[str], Link],
+        open_link: Callable[[str], Link],
         resources: ResourceSpec,
         label: str,
         activity: KernelActivity,
-        shown: OutputHistory,
+        history: OutputHistory,
+        max_wait_ms: int | None = None,
     ) -> None:
-        self._shell, self._connect, self._resources, self._label, self._activity = (
-            shell,
-            connect,
-            resources,
-            label,
-            activity,
-        )
+        """Take what opens a link of its own for a worker (`open_link`), and the words before the bar (`label`).
+
+        A worker that waits in the queue for more than `max_wait_ms` is given up; None is for ever.
+        """
+        self._shell, self._open_link, self._activity = shell, open_link, activity
+        self._resources, self._label, self._max_wait_ms = resources, label, max_wait_ms
         self._answers: queue.SimpleQueue[tuple[BackgroundRunner, RunAnswer]] = queue.SimpleQueue()
         self._line = LiveLine(shell)
-        self._waits = self._said = ""
-        self._shown, self._showing = shown, shown.begin()
+        self._queue_line = ""
+        self._progress = ""
+        self._history, self._outputs = history, history.begin()
         self._tables: dict[BackgroundRunner, state.Table] = {}
 
     def run(self, tasks: Sequence[SweepTask], parallel: int) -> list[Outcome]:
-        """What came of each task, in their order.
+        """Run all tasks; return what came of each, in their order.
 
         Raises
         ------
         CannotSend
             If what the tasks need cannot travel.
-        Refused
-            If the pool gives no place to any.
+        Refused, WaitedTooLong
+            If the pool has no slot for any of them.
         KeyboardInterrupt
             If the stop button was pressed; what runs is then ended.
         """
@@ -85,59 +93,64 @@ class Sweep:
         under_way: dict[BackgroundRunner, SentTask] = {}
         try:
             for number in range(min(parallel, len(tasks))):
-                place = self._open(number)
-                under_way[place] = self._send(place, tasks, waiting)
+                worker = self._start_worker(number)
+                under_way[worker] = self._send_next(worker, tasks, waiting)
             while under_way:
-                self._show(outcomes, len(under_way))
-                place, answer = self._next()
-                number, sent, meanwhile = under_way.pop(place)
-                if self._is_again(answer, tasks[number], others=bool(under_way)):
+                self._show_progress(outcomes, len(under_way))
+                worker, answer = self._next_answer()
+                sent = under_way.pop(worker)
+                number = sent.number
+                if self._is_retried(answer, tasks[number], others=bool(under_way)):
                     waiting.appendleft(number)
-                    self._tables[place] = state.Table()
+                    self._tables[worker] = state.Table()
                 else:
-                    outcomes[number] = self._outcome(tasks[number], answer, sent, meanwhile)
-                if waiting and not isinstance(answer, Refused):
-                    under_way[place] = self._send(place, tasks, waiting)
-                elif isinstance(answer, Refused) and not under_way:  # nobody can be had: each would hear the same
-                    raise answer
-                else:
-                    place.close()
-            self._show(outcomes, 0)
+                    outcomes[number] = self._outcome(tasks[number], answer, sent)
+                if not isinstance(answer, _NO_SLOT):
+                    if waiting:
+                        under_way[worker] = self._send_next(worker, tasks, waiting)
+                        continue
+                elif not under_way:  # no worker is left: each element that waits would hear the same
+                    if not any(outcome is not None for index, outcome in enumerate(outcomes) if index != number):
+                        raise answer
+                    for index in waiting:
+                        outcomes[index] = Outcome(error=answer)
+                worker.close()
+            self._show_progress(outcomes, 0)
         finally:
-            for place in under_way:
-                place.leave()
-            for place in self._tables:
-                place.close()
-            self._shown.note(self._showing, self._said)
-            self._shown.end(self._showing)
+            for worker in under_way:
+                worker.abort()
+            for worker in self._tables:
+                worker.close()
+            self._history.add_note(self._outputs, self._progress)
+            self._history.end(self._outputs)
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _next(self) -> tuple[BackgroundRunner, RunAnswer]:
+    def _next_answer(self) -> tuple[BackgroundRunner, RunAnswer]:
         while True:
             try:
                 return self._answers.get(timeout=self._activity.due_in_s)
             except queue.Empty:
-                self._activity.tell()
+                self._activity.report()
 
-    def _open(self, number: int) -> BackgroundRunner:
-        place = BackgroundRunner(
+    def _start_worker(self, number: int) -> BackgroundRunner:
+        worker = BackgroundRunner(
             f"{self._label} {number + 1}",
-            self._connect(f"spread-{token_hex(4)}"),
+            self._open_link(f"sweep-{token_hex(4)}"),
             self._shell,
-            self._hear,
-            lambda place, answer: self._answers.put((place, answer)),
+            self._on_status,
+            lambda worker, answer: self._answers.put((worker, answer)),
             shows_values=False,
-            keep=partial(self._shown.take, self._showing),
+            record=partial(self._history.add, self._outputs),
         )
-        place.start()
-        self._tables[place] = state.Table()
-        return place
+        worker.start()
+        self._tables[worker] = state.Table()
+        return worker
 
-    def _hear(self, text: str) -> None:
-        """Where a place is; only the wait for one is said."""
-        self._waits = text if text.startswith("⏳") else ""
+    def _on_status(self, text: str) -> None:
+        """Note where a worker is; only the wait for one is shown."""
+        self._queue_line = text if text.startswith("⏳") else ""
 
-    def _send(self, place: BackgroundRunner, tasks: Sequence[SweepTask], waiting: deque[int]) -> SentTask:
+    def _send_next(self, worker: BackgroundRunner, tasks: Sequence[SweepTask], waiting: deque[int]) -> SentTask:
         number = waiting.popleft()
         task = tasks[number]
         task.tries += 1
@@ -146,49 +159,51 @@ class Sweep:
         namespace.update(task.names)
         try:
             needs = state.needs(task.source, namespace)
-            captured = state.capture(namespace, needs, table=self._tables[place])
+            captured = state.capture(namespace, needs, table=self._tables[worker])
             is_first = captured.parcel.base == 0
             meanwhile = state.depart(namespace, captured, is_aside=True)
         finally:
             for name in task.names:
                 del namespace[name]
             namespace.update(hidden)
-        place.ask(
+        worker.submit(
             CellSubmitted(
                 cell=CellId(token_hex(16)),
                 request=RequestId(token_hex(16)),
                 source=task.source,
                 number=cell_number(self._shell),
                 parts=tuple(captured.parts),
-                lease_id=None if is_first or place.lease is None else place.lease.lease_id,
+                lease_id=None if is_first or worker.lease is None else worker.lease.lease_id,
                 resources=self._resources,
+                max_wait_ms=self._max_wait_ms,
                 is_call=task.result is not None,
             )
         )
-        return number, captured, meanwhile
+        return SentTask(number, captured, meanwhile)
 
     @staticmethod
-    def _is_again(answer: RunAnswer, task: SweepTask, *, others: bool) -> bool:
-        """Whether the element is to be run once more, because of its place."""
+    def _is_retried(answer: RunAnswer, task: SweepTask, *, others: bool) -> bool:
+        """Tell whether the element is to be run once more, because of its worker."""
         match answer:
             case LeaseChanged():
                 return True
-            case Refused():  # the line takes no more of this user: those that have a place go on
+            case Refused() | WaitedTooLong():  # there is no slot for one more worker
                 return others
             case CellLost():
                 return task.tries < _TRIES
         return False
 
-    def _outcome(self, task: SweepTask, answer: RunAnswer, sent: state.Captured, meanwhile: state.Meanwhile) -> Outcome:
+    def _outcome(self, task: SweepTask, answer: RunAnswer, sent: SentTask) -> Outcome:
+        """Take the results of a task in; return its value or its error."""
         if not isinstance(answer, CellFinished):
             if isinstance(answer, BulletinError):
                 return Outcome(error=answer)
-            assert isinstance(answer, BaseException), "a move is tried again"
+            assert isinstance(answer, BaseException), "a lease that changed is tried again"
             raise answer
         if not answer.parts:
             return Outcome(error=error_to_raise(answer, None))
         try:
-            applied = state.apply(answer.parts, self._shell.user_ns, sent=sent, meanwhile=meanwhile)
+            applied = state.apply(answer.parts, self._shell.user_ns, sent=sent.captured, meanwhile=sent.meanwhile)
         except CannotReturn as error:
             return Outcome(error=error)
         show_stayed(applied.stayed, self._shell)
@@ -196,7 +211,7 @@ class Sweep:
             return Outcome(error=error_to_raise(answer, applied.extra.get("error")))
         return Outcome(applied.extra.get("result") if task.result is None else applied.aside.get(task.result))
 
-    def _show(self, outcomes: Sequence[Outcome | None], running: int) -> None:
+    def _show_progress(self, outcomes: Sequence[Outcome | None], running: int) -> None:
         total, ended = len(outcomes), [outcome for outcome in outcomes if outcome is not None]
         full = _BAR * len(ended) // total
         facts = [f"{len(ended)} of {total} done"]
@@ -204,12 +219,12 @@ class Sweep:
             facts.append(f"{running} under way")
         if failed := sum(outcome.error is not None for outcome in ended):
             facts.append(f"{failed} failed")
-        waits = f" {self._waits}" if self._waits and not ended else ""
-        self._said = f"{self._label} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
-        self._line.say(self._said)
+        waits = f" {self._queue_line}" if self._queue_line and not ended else ""
+        self._progress = f"{self._label} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
+        self._line.show(self._progress)
 
 
-def names_of(element: object) -> dict[str, object]:
-    """What a cell that is run for an element calls it: `each`, and the keys of a dict that can be names."""
+def names_for(element: object) -> dict[str, object]:
+    """Return what a cell that is run for an element calls it: `each`, and the keys of a dict that can be names."""
     is_named = isinstance(element, dict) and all(isinstance(key, str) and key.isidentifier() for key in element)
     return {**(element if is_named and isinstance(element, dict) else {}), "each": element}

@@ -61,17 +61,3 @@ def serve(relay: Relay, shell: object) -> None:
     """Speak through this relay from now on."""
     global _relay, _shell
     _relay, _shell = relay, shell
-
-
-def hear(message: Mapping[str, Any]) -> None:
-    """Take in what the view of a widget said: the message as a kernel has it, its type in its header.
-
-    What a callback raises is shown, as in a notebook, and is not the error of a cell.
-    """
-    import comm
-
-    manager = comm.get_comm_manager()
-    handlers = {"comm_msg": manager.comm_msg, "comm_close": manager.comm_close}
-    kind = message["header"]["msg_type"]
-    if kind in handlers:
-        handlers[kind](None, "", dict(message))  # type: ignore[arg-type]  # the stream is for nothing

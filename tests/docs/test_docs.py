@@ -33,10 +33,10 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_option_setting_and_error_is_documented() -> None:
-    from bulletin_magic.commands.options import OPTIONS
+    from bulletin_magic.commands.options import RESOURCE_OPTIONS
     from gpu_worker.config import Pool
 
     reference = (HERE / "docs/reference/gpu-magic.md").read_text()
-    assert [name for name in OPTIONS if name not in reference] == []
+    assert [name for name in RESOURCE_OPTIONS if name not in reference] == []
     for name, trait in Pool.class_own_traits(config=True).items():
         assert len(trait.help) > 20, f"Pool.{name} has no help"

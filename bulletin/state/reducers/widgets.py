@@ -1,6 +1,7 @@
 """Widgets: one and the same on both sides, whose view in the front end is known by the id of its comm."""
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state.landing import HERE, Landing, Reduced
@@ -45,6 +46,20 @@ def make_comm(manager: Any, comm_id: str, target_name: str) -> Any:
         made.kernel = getattr(named.shell_of_cells(), "kernel", None)
     manager.register_comm(made)
     return made
+
+
+def deliver_view_message(message: Mapping[str, Any]) -> None:
+    """Pass what the view of a widget said to its comm here: the message as a kernel has it, its type in its header.
+
+    What a callback raises is shown, as in a notebook, and is not the error of a cell.
+    """
+    import comm
+
+    manager = comm.get_comm_manager()
+    handlers = {"comm_msg": manager.comm_msg, "comm_close": manager.comm_close}
+    kind = message["header"]["msg_type"]
+    if kind in handlers:
+        handlers[kind](None, "", dict(message))  # type: ignore[arg-type]  # the stream is for nothing
 
 
 def _forget(manager: Any, comm: Any) -> None:

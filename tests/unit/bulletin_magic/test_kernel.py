@@ -89,9 +89,9 @@ def test_help_shows_the_options_and_runs_nothing(cell: str, kernel: BlockingKern
 
 def test_the_help_shows_the_options() -> None:
     from bulletin_magic.commands.magics import BulletinMagics
-    from bulletin_magic.commands.options import OPTIONS
+    from bulletin_magic.commands.options import RESOURCE_OPTIONS
 
-    assert all(option in (BulletinMagics.cell.__doc__ or "") for option in OPTIONS)
+    assert all(option in (BulletinMagics.cell.__doc__ or "") for option in RESOURCE_OPTIONS)
 
 
 def test_a_forked_child_does_not_use_the_pool(kernel: BlockingKernelClient) -> None:

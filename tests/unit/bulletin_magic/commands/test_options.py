@@ -4,7 +4,7 @@ import pytest
 
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
-from bulletin_magic.commands.options import FLAGS, OPTIONS, WAYS, CellOptions, parse
+from bulletin_magic.commands.options import FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS, CellOptions, parse
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
 
@@ -46,7 +46,7 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
     ("line", "words"),
     [
         ("--gpu 2", ["'--gpu'", "Did you mean --gpus?"]),
-        ("--zzz", ["'--zzz'", *OPTIONS, *WAYS, *FLAGS]),
+        ("--zzz", ["'--zzz'", *RESOURCE_OPTIONS, *RUN_OPTIONS, *FLAGS]),
         ("--plan=yes", ["--plan", "takes no value"]),
         ("--pla", ["Did you mean --plan?"]),
         ("x = 1", ["'x'", "code goes on the lines below"]),

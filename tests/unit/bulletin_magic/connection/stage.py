@@ -126,8 +126,8 @@ class Stage:
     def welcome(self) -> None:
         self.broker(say.Welcome(user=UserName("ada"), version="1"))
 
-    def queue(self, asked: CellSubmitted | None = None) -> None:
-        self.do(asked or cell())
+    def queue(self, submitted: CellSubmitted | None = None) -> None:
+        self.do(submitted or cell())
         self.welcome()
 
     def grant(self, request: str = "r-c1", lease: LeaseId = LEASE) -> None:
@@ -135,9 +135,9 @@ class Stage:
         assert ConnectAgent(ADDRESS, "ticket") in self.actions
         self.do(AgentConnected())
 
-    def start(self, asked: CellSubmitted | None = None) -> None:
+    def start(self, submitted: CellSubmitted | None = None) -> None:
         """A cell that runs, or whose state is on its way."""
-        self.queue(asked)
+        self.queue(submitted)
         self.grant()
         self.agent(say.Attached(lease=LEASE))
         self.seen()

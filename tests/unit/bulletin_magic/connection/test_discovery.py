@@ -23,7 +23,7 @@ def test_the_hub_comes_before_a_connection_file() -> None:
         "JUPYTERHUB_API_TOKEN": "secret",
         "BULLETIN_CONNECTION_FILE": "/nowhere",
     }
-    place = discovery.find(environ, silent)
+    place = discovery.find_pool(environ, silent)
     assert place.connection == Connection(address="tcp://hub:1", public_key="key", token="secret")
     assert not place.is_own
 
@@ -31,7 +31,7 @@ def test_the_hub_comes_before_a_connection_file() -> None:
 def test_a_connection_file_is_read(tmp_path: Path) -> None:
     connection = Connection(address="tcp://here:1", public_key="key", token="t")
     write_private(tmp_path / "c.json", connection)
-    assert discovery.find({"BULLETIN_CONNECTION_FILE": str(tmp_path / "c.json")}, silent).connection == connection
+    assert discovery.find_pool({"BULLETIN_CONNECTION_FILE": str(tmp_path / "c.json")}, silent).connection == connection
 
 
 @pytest.mark.parametrize("problem", ["missing", "open to others", "junk", "folder"])
@@ -46,7 +46,7 @@ def test_a_connection_file_that_cannot_be_used_is_no_pool(problem: str, tmp_path
     elif problem == "folder":
         path.mkdir(mode=0o700)
     with pytest.raises(NoPool, match="Nothing was run"):
-        discovery.find({"BULLETIN_CONNECTION_FILE": str(path)}, silent)
+        discovery.find_pool({"BULLETIN_CONNECTION_FILE": str(path)}, silent)
 
 
 def test_kernels_are_named_after_their_connection_file() -> None:
@@ -58,11 +58,11 @@ def test_the_folder_of_an_own_pool_is_private_and_belongs_to_one_interpreter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = {"BULLETIN_RUNTIME_DIR": str(tmp_path / "run")}
-    first = own_pool.folder(environ)
+    first = own_pool.make_folder(environ)
     assert stat.S_IMODE(first.stat().st_mode) == 0o700
-    assert own_pool.folder(environ) == first
+    assert own_pool.make_folder(environ) == first
     monkeypatch.setattr("sys.executable", "/another/python")
-    assert own_pool.folder(environ) != first
+    assert own_pool.make_folder(environ) != first
 
 
 def test_an_address_where_nobody_listens_does_not_answer() -> None:

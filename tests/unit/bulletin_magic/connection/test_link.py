@@ -35,7 +35,7 @@ def lonely_link() -> Link:
 def test_a_cell_that_waits_for_nobody_can_be_stopped(lonely_link: Link) -> None:
     deliveries = lonely_link.ask(cell())
     lonely_link.tell(StopPressed())
-    told = deliveries.get(timeout=60)
+    told = deliveries.get(timeout_s=60)
     assert isinstance(told, RequestFailed)
     assert isinstance(told.error, CellStopped)
     lonely_link.close()
@@ -44,12 +44,12 @@ def test_a_cell_that_waits_for_nobody_can_be_stopped(lonely_link: Link) -> None:
 
 def test_a_bug_in_the_thread_reaches_whoever_waits(lonely_link: Link) -> None:
     lonely_link.ask(cell())
-    told = lonely_link.ask(cell("c2")).get(timeout=60)
+    told = lonely_link.ask(cell("c2")).get(timeout_s=60)
     assert type(told).__name__ == "IllegalMove"
 
 
 def test_leaving_without_a_session_is_answered(lonely_link: Link) -> None:
-    assert lonely_link.ask(ReleaseAsked()).get(timeout=60) == LeaseReleased(None)
+    assert lonely_link.ask(ReleaseAsked()).get(timeout_s=60) == LeaseReleased(None)
     lonely_link.close()
     lonely_link.close()
 
@@ -75,7 +75,7 @@ def test_the_door_hands_out_two_rings_or_there_are_none(gift: str, tmp_path: Pat
 
         thread = threading.Thread(target=serve)
         thread.start()
-        rings = shared_memory.enter(address(tmp_path / "door"), "ticket")
+        rings = shared_memory.open_rings(address(tmp_path / "door"), "ticket")
         thread.join()
     assert heard == [b"ticket\n"]
     if gift == "rings":
@@ -91,5 +91,5 @@ def test_the_door_hands_out_two_rings_or_there_are_none(gift: str, tmp_path: Pat
 
 
 def test_there_are_no_rings_on_another_host_or_without_a_door(tmp_path: Path) -> None:
-    assert shared_memory.enter(address(tmp_path / "nowhere"), "t") == AgentConnected()
-    assert shared_memory.enter(address(tmp_path / "nowhere", boot="another"), "t") == AgentConnected()
+    assert shared_memory.open_rings(address(tmp_path / "nowhere"), "t") == AgentConnected()
+    assert shared_memory.open_rings(address(tmp_path / "nowhere", boot="another"), "t") == AgentConnected()

@@ -9,7 +9,7 @@ from bulletin.errors import IllegalMove, NoPool
 from bulletin.ids import CellId, LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.blobs import CHUNK, WINDOW
-from bulletin_magic.connection.cell_run import CellPhase
+from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.deliveries import (
     CellFinished,
     CellSent,
@@ -169,7 +169,7 @@ def test_what_ended_cells_print_is_shown_once_whatever_runs_and_forgotten_by_the
     for seq in (1, 2, 1, 2, 3):
         stage.agent(say.Output(cell=late, type="stream", seq=seq, late=True), str(seq).encode())
     heard = [action for action in stage.seen() if isinstance(action, ShowLateOutput)]
-    assert [(one.cell, one.printed.content) for one in heard] == [(late, b"1"), (late, b"2"), (late, b"3")]
+    assert [(one.cell, one.output.content) for one in heard] == [(late, b"1"), (late, b"2"), (late, b"3")]
     stage.do(cell("c2"))
     stage.seen()
     stage.agent(say.Output(cell=late, type="stream", seq=4, late=True), b"4")

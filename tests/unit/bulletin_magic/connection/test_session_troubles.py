@@ -8,7 +8,7 @@ from bulletin.errors import CellLost
 from bulletin.ids import CellId, RequestId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
-from bulletin_magic.connection.cell_run import CellPhase
+from bulletin_magic.connection.cell_phase import CellPhase
 from bulletin_magic.connection.deliveries import CellFinished, OutputMessage, QuestionAsked
 from bulletin_magic.connection.session_events import QuestionAnswered, StopPressed
 

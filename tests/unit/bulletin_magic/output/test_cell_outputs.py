@@ -10,7 +10,7 @@ from bulletin_magic.output.cell_outputs import CellOutputs, overwritten
 def showing(*messages: tuple[str, dict[str, Any]]) -> CellOutputs:
     cell = CellOutputs(3, "train()", "page", began_ms=0)
     for number, (kind, message) in enumerate(messages):
-        cell.take(kind, message, size=len(str(message)), now_ms=number)
+        cell.add(kind, message, size=len(str(message)), now_ms=number)
     return cell
 
 
@@ -77,9 +77,9 @@ def test_what_is_updated_is_shown_as_it_was_last() -> None:
 def test_what_was_cleared_is_gone_at_once_or_with_the_next() -> None:
     cell = showing(text("stdout", "a"), ("clear_output", {"wait": False}), text("stdout", "b"))
     assert [message["text"] for _, message in cell.messages()] == ["b"]
-    cell.take("clear_output", {"wait": True}, 2, 5)
+    cell.add("clear_output", {"wait": True}, 2, 5)
     assert [message["text"] for _, message in cell.messages()] == ["b"]
-    cell.take(*text("stdout", "c"), 1, 6)
+    cell.add(*text("stdout", "c"), 1, 6)
     assert [message["text"] for _, message in cell.messages()] == ["c"]
 
 
@@ -90,6 +90,6 @@ def test_the_oldest_go_and_how_much_is_known() -> None:
     cell.shrink(100_000)
     left = "".join(message["text"] for _, message in cell.messages())
     assert cell.size_bytes <= 100_000
-    assert cell.gone_bytes == before - cell.size_bytes
+    assert cell.dropped_bytes == before - cell.size_bytes
     assert 40_000 < len(left) <= 100_000
     assert "".join(lines).endswith("\n" + left)

@@ -14,11 +14,11 @@ from bulletin.wire.messages import (
     SlotPicture,
     WaitingPicture,
 )
-from bulletin_magic.commands.panel import describe_pool, panel
+from bulletin_magic.commands.panel import describe_panel, describe_pool
 from bulletin_magic.connection.deliveries import CellFinished, PoolStatus, QueuePosition
 from bulletin_magic.connection.resource_spec import LeaseInfo
-from bulletin_magic.output.notes import describe_waiting, dim, ordinal
-from bulletin_magic.output.receipts import ReceiptList, advise, describe_receipts, line, receipt_of
+from bulletin_magic.output.notes import describe_queue_position, dim, ordinal
+from bulletin_magic.output.receipts import ReceiptList, advise, describe_receipt, describe_receipts, receipt_of
 from bulletin_magic.running.outcome import RemoteError, describe_stayed, error_to_raise
 
 LEASE_INFO = LeaseInfo(lease_id=LeaseId("l"), node="node1", slots=("GPU-0",), slot_word="GPU")
@@ -47,7 +47,7 @@ def waiting(
     ],
 )
 def test_the_queue_line_says_what_where_how_long_and_why(told: QueuePosition, line: str) -> None:
-    assert describe_waiting(told) == line
+    assert describe_queue_position(told) == line
 
 
 def test_places_in_line_are_counted_as_people_count() -> None:
@@ -76,7 +76,7 @@ def finished(ran_ms: int, waited_ms: int = 0, peak: int | None = None, outcome: 
 
 
 def shown(done: CellFinished) -> list[str]:
-    return ReceiptList().take(receipt_of(done, 4))
+    return ReceiptList().add(receipt_of(done, 4))
 
 
 def test_a_receipt_says_what_a_cell_cost() -> None:
@@ -85,7 +85,7 @@ def test_a_receipt_says_what_a_cell_cost() -> None:
     assert shown(finished(4_200, 3_000, peak=3_100_000_000)) == [f"{cost} · peak 3.1 GB"]
     assert len(shown(finished(5, 1_500))) == 1
     used = structs.replace(receipt_of(finished(4_200), 4), mean_utilization=0.42)
-    assert line(used).endswith(" · GPU 42% busy")
+    assert describe_receipt(used).endswith(" · GPU 42% busy")
     borrowed = structs.replace(finished(4_200), lease=structs.replace(LEASE_INFO, is_in_quota=False))
     assert shown(borrowed)[0].endswith(" · borrowed")
 
@@ -102,7 +102,7 @@ def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
 
 def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
     receipts = ReceiptList()
-    assert receipts.take(receipt_of(finished(2_000, 1_000, peak=5), 4)) == []
+    assert receipts.add(receipt_of(finished(2_000, 1_000, peak=5), 4)) == []
     (row, total) = describe_receipts(receipts.last(5))["text/plain"].splitlines()[1::2]
     assert " ".join(row.split()) == "[4] returned 2.0 s 1.0 s 12 MB 1.2 MB 5 B GPU-0 of node1"
     assert total == "1 cell: ran 2.0 s and waited 1.0 s in all."
@@ -111,13 +111,13 @@ def test_a_quick_cell_has_no_receipt_and_is_in_the_list() -> None:
 
 def test_the_blocks_of_a_cell_are_one_in_the_list() -> None:
     receipts = ReceiptList()
-    receipts.take(receipt_of(finished(100), 2))
+    receipts.add(receipt_of(finished(100), 2))
     for ran_ms, peak, busy in ((1_000, 9, 0.2), (3_000, 5, 0.6), (1, None, None)):
-        receipts.take(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
+        receipts.add(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
     first, second = receipts.last(2)
     assert (first.number, first.blocks) == (2, 1)
     assert (second.number, second.blocks, second.waited_ms, second.sent_bytes) == (3, 3, 60, 36_000_000)
-    assert line(second) == (
+    assert describe_receipt(second) == (
         "3 blocks · ran 4.0 s on GPU-0 of node1 · sent 36 MB · returned 3.6 MB · peak 9 B · GPU 50% busy"
     )
     listed = describe_receipts([first, second])["text/plain"].splitlines()
@@ -152,7 +152,7 @@ def test_advice_is_given_where_there_is_some(
 
 def test_the_same_advice_is_given_once() -> None:
     receipts, receipt = ReceiptList(), structs.replace(receipt_of(finished(60_000), 1), mean_utilization=0.0)
-    assert [len(receipts.take(receipt)) for _ in range(3)] == [2, 1, 1]
+    assert [len(receipts.add(receipt)) for _ in range(3)] == [2, 1, 1]
 
 
 def test_the_pool_is_described_in_a_few_lines() -> None:
@@ -177,7 +177,7 @@ def test_the_panel_says_what_is_ones_own_and_what_happened_last() -> None:
     picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
     lease = structs.replace(LEASE_INFO, is_in_quota=False)
     last = [receipt_of(finished(4_200), 7)]
-    shown = panel(PoolStatus(picture=picture, lease=lease), "of <this> hub", "--gpus 1", last)
+    shown = describe_panel(PoolStatus(picture=picture, lease=lease), "of <this> hub", "--gpus 1", last)
     assert shown["text/plain"].splitlines() == [
         "The pool of <this> hub: 0 GPUs (none yet), up 1 ms.",
         "This notebook holds GPU-0 of node1, borrowed: it goes back when its owner needs it.",
@@ -195,7 +195,7 @@ def test_the_panel_says_when_class_hours_are() -> None:
         project=ProjectId("cs101"), used_milli=0, guaranteed_milli=0, class_hours="class hours begin at 10:00, in 3 h"
     )
     picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
-    shown = panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])
+    shown = describe_panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])
     assert shown["text/plain"].splitlines()[-1] == (
         "Your project 'cs101' uses 0, has nothing guaranteed; class hours begin at 10:00, in 3 h."
     )
@@ -206,7 +206,7 @@ def test_a_column_of_memory_is_there_where_a_slot_has_some() -> None:
 
     def shown(*slots: SlotPicture) -> str:
         picture = Picture(slots=slots, waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU")
-        return panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])["text/html"]
+        return describe_panel(PoolStatus(picture=picture, lease=None), "of this hub", None, [])["text/html"]
 
     assert "memory" not in shown(none)
     assert "80 GB</td>" in shown(none, structs.replace(none, memory_bytes=80 * 10**9))

@@ -18,10 +18,10 @@ class Notebook:
         self.asks("first", sent=900, begins=1_000)
 
     def asks(self, page: str, sent: int, begins: int) -> None:
-        self.pages.asked(page, BROWSER_MS + sent, begins, [self.cell])
+        self.pages.note_request(page, BROWSER_MS + sent, begins, [self.cell])
 
     def prints(self, at: int) -> None:
-        self.cell.take("stream", {"name": "stdout", "text": "epoch\n"}, 6, at)
+        self.cell.add("stream", {"name": "stdout", "text": "epoch\n"}, 6, at)
 
     def runs(self) -> None:
         for at in range(1_000, 1_000 + self.lasts, MINUTE):
@@ -30,32 +30,32 @@ class Notebook:
         self.cell.ended_ms = 1_000 + self.lasts
 
     def told(self, page: str) -> str:
-        certain, possible = self.pages.missed(page, [self.cell])
+        certain, possible = self.pages.pop_missed(page, [self.cell])
         return "certain" if certain else "possible" if possible else ""
 
 
 def test_a_page_that_came_while_the_cell_ran_is_told_once() -> None:
     notebook = Notebook()
-    notebook.pages.came("second", 5 * MINUTE)
+    notebook.pages.note_arrival("second", 5 * MINUTE)
     notebook.runs()
     notebook.asks("second", 6 * MINUTE, 11 * MINUTE)
     assert [notebook.told("second"), notebook.told("second")] == ["certain", ""]
     assert notebook.pages.is_settled(notebook.cell)
 
 
-def test_a_page_whose_first_words_had_to_wait_is_told_when_its_clock_is_known() -> None:
+def test_a_page_whose_first_telling_line_had_to_wait_is_told_when_its_clock_is_known() -> None:
     notebook = Notebook()
     notebook.runs()
     fast_ms = 3_600_000  # the clock of its browser
-    notebook.pages.came("second", 11 * MINUTE, BROWSER_MS + 5 * MINUTE + fast_ms)
+    notebook.pages.note_arrival("second", 11 * MINUTE, BROWSER_MS + 5 * MINUTE + fast_ms)
     notebook.asks("second", 12 * MINUTE + fast_ms, 12 * MINUTE)
     assert notebook.told("second") == "certain"
 
 
-def test_a_page_whose_first_words_are_heard_right_after_a_cell_has_waited_for_it() -> None:
+def test_a_page_whose_first_telling_line_are_heard_right_after_a_cell_has_waited_for_it() -> None:
     notebook = Notebook(lasts=1_000)
     notebook.runs()
-    notebook.pages.came("second", 2_020, BROWSER_MS + 1_990)
+    notebook.pages.note_arrival("second", 2_020, BROWSER_MS + 1_990)
     notebook.asks("second", 3_000, 3_050)
     assert notebook.told("second") == "certain"
 
@@ -64,8 +64,8 @@ def test_words_of_its_server_are_not_measured_by_its_clock() -> None:
     notebook = Notebook()
     notebook.runs()
     server_ms = BROWSER_MS - 3_600_000
-    notebook.pages.came("second", 12 * MINUTE, server_ms + 12 * MINUTE)
-    notebook.pages.came("second", 12 * MINUTE + 5)
+    notebook.pages.note_arrival("second", 12 * MINUTE, server_ms + 12 * MINUTE)
+    notebook.pages.note_arrival("second", 12 * MINUTE + 5)
     notebook.asks("second", 12 * MINUTE, 12 * MINUTE + 10)
     assert notebook.told("second") == "possible"
 
@@ -97,7 +97,7 @@ def test_cells_that_waited_behind_it_do_not_show_that_the_page_was_there() -> No
 
 def test_a_page_that_was_there_all_along_is_told_nothing() -> None:
     notebook = Notebook()
-    notebook.pages.came("console", 500)
+    notebook.pages.note_arrival("console", 500)
     notebook.runs()
     notebook.asks("console", 12 * MINUTE, 12 * MINUTE)
     assert notebook.told("console") == ""
@@ -109,7 +109,7 @@ def test_a_short_cell_is_told_of_only_where_it_is_certain() -> None:
     notebook.asks("second", 12 * MINUTE, 12 * MINUTE)
     assert notebook.told("second") == ""
     again = Notebook(lasts=1_000)
-    again.pages.came("second", 1_500)
+    again.pages.note_arrival("second", 1_500)
     again.runs()
     assert not again.pages.is_settled(again.cell)
     again.asks("second", 12 * MINUTE, 12 * MINUTE)
@@ -120,7 +120,7 @@ def test_a_thread_that_prints_on_is_missed_by_the_next_page() -> None:
     notebook = Notebook()
     notebook.runs()
     notebook.asks("first", 12 * MINUTE, 12 * MINUTE)
-    notebook.pages.came("second", 13 * MINUTE)
+    notebook.pages.note_arrival("second", 13 * MINUTE)
     notebook.prints(14 * MINUTE)
     notebook.asks("second", 15 * MINUTE, 15 * MINUTE)
     assert notebook.told("second") == "certain"

@@ -23,11 +23,11 @@ def updated(name: str, state: dict[str, Any], **more: Any) -> tuple[str, dict[st
 
 def test_a_bar_of_many_steps_is_opened_at_its_last() -> None:
     models = WidgetModels()
-    models.take(*opened("bar", {"value": 0, "max": 9}))
+    models.add(*opened("bar", {"value": 0, "max": 9}))
     for step in range(1_000):
-        models.take(*updated("bar", {"value": step}))
-    models.take("comm_msg", said("bar", data={"method": "custom", "content": {}}), 100)
-    models.take(*updated("unknown", {"value": 1}))
+        models.add(*updated("bar", {"value": step}))
+    models.add("comm_msg", said("bar", data={"method": "custom", "content": {}}), 100)
+    models.add(*updated("unknown", {"value": 1}))
     (message,) = models.messages()
     assert message["content"]["data"]["state"] == {"value": 999, "max": 9}
     assert message["content"]["target_name"] == "jupyter.widget"
@@ -37,8 +37,8 @@ def test_a_bar_of_many_steps_is_opened_at_its_last() -> None:
 
 def test_bytes_of_a_state_are_those_that_came_last() -> None:
     models = WidgetModels()
-    models.take(*opened("image", {"format": "png"}, paths=[["value"], ["more", 0]], buffers=(b"old", b"kept")))
-    models.take(*updated("image", {}, paths=[["value"]], buffers=(b"new",)))
+    models.add(*opened("image", {"format": "png"}, paths=[["value"], ["more", 0]], buffers=(b"old", b"kept")))
+    models.add(*updated("image", {}, paths=[["value"]], buffers=(b"new",)))
     (message,) = models.messages()
     data = message["content"]["data"]
     assert dict(zip(map(tuple, data["buffer_paths"]), message["buffers"], strict=True)) == {
@@ -50,10 +50,10 @@ def test_bytes_of_a_state_are_those_that_came_last() -> None:
 def test_parts_come_before_what_is_made_of_them_and_what_is_closed_is_gone() -> None:
     models = WidgetModels()
     for name in ("part", "gone", "box"):
-        models.take(*opened(name, {}))
-    models.take(*updated("part", {"value": 1}))
-    models.take("comm_close", said("gone"), 10)
+        models.add(*opened(name, {}))
+    models.add(*updated("part", {"value": 1}))
+    models.add("comm_close", said("gone"), 10)
     assert [message["content"]["comm_id"] for message in models.messages()] == ["part", "box"]
     for name in ("part", "box"):
-        models.take("comm_close", said(name), 10)
+        models.add("comm_close", said(name), 10)
     assert models.size_bytes == 0

@@ -11,7 +11,7 @@ import pytest
 from bulletin import offload
 from bulletin.errors import CannotOffload
 from bulletin.offload import Gpu, gpu
-from bulletin_magic.running.blocks import outline
+from bulletin_magic.running.blocks import rewrite_gpu_blocks
 
 
 class Apart:
@@ -45,7 +45,7 @@ def apart() -> Iterator[Apart]:
 def run(source: str, **names: object) -> dict[str, Any]:
     """The namespace after a cell, which is rewritten."""
     namespace: dict[str, Any] = {"gpu": gpu, **names}
-    exec(compile(outline(ast.parse(source), ["gpu"]), "<cell>", "exec"), namespace)
+    exec(compile(rewrite_gpu_blocks(ast.parse(source), ["gpu"]), "<cell>", "exec"), namespace)
     return namespace
 
 
@@ -291,7 +291,7 @@ def test_a_word_that_has_no_place_is_told_where_it_is_written(line: str) -> None
 def test_a_cell_without_a_block_is_left_alone() -> None:
     tree = ast.parse("with open('/dev/null') as f:\n    x = 1")
     before = ast.dump(tree, include_attributes=True)
-    assert ast.dump(outline(tree, ["gpu"]), include_attributes=True) == before
+    assert ast.dump(rewrite_gpu_blocks(tree, ["gpu"]), include_attributes=True) == before
 
 
 def test_a_name_that_is_the_users_own_is_as_it_was(apart: Apart) -> None:
