@@ -166,6 +166,11 @@ def parse(line: str) -> CellOptions:
     is_background = BACKGROUND in flags
     if is_background and "each" in run_fields:
         raise BadOption("--background and --each cannot stand together: --each waits for all elements.")
+    if "fallback" in run_fields and (is_background or "each" in run_fields):
+        other = BACKGROUND if is_background else "--each"
+        raise BadOption(
+            f"--fallback and {other} cannot stand together: such cells run on the pool only. Leave out one of the two."
+        )
     if is_background or "each" in run_fields:
         resource_fields.setdefault("qos", "batch")
     return CellOptions(

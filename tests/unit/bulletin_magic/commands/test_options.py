@@ -64,6 +64,8 @@ def test_a_plan_is_asked_for_beside_other_options() -> None:
         ('--label "open', ["quotation mark"]),
         ("--max-wait 0", ["--max-wait", "2 min"]),
         ("--fallback gpu", ["--fallback", "cpu, which is the notebook"]),
+        ("--background x --fallback cpu", ["--fallback and --background cannot stand together", "Leave out one"]),
+        ("--fallback cpu --each x", ["--fallback and --each cannot stand together", "Leave out one"]),
     ],
 )
 def test_what_is_not_understood_is_named_in_one_sentence(line: str, words: list[str]) -> None:
