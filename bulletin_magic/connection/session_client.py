@@ -198,11 +198,12 @@ class SessionClient:
             case say.Gone(sentence=sentence):
                 self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
-                is_ours = run is not None and run.is_under_way and run.cell == cell
-                if is_ours and run is not None and run.submitted.joins is None and message.code is CellOutcome.RECLAIMED:
+                if run is None or not run.is_under_way or run.cell != cell:
+                    self._lease_over(sentence)
+                elif message.code is CellOutcome.RECLAIMED and run.submitted.joins is None:
                     self._restart(run, sentence)
                 else:
-                    self._lease_over(sentence, is_cell_lost=is_ours)
+                    self._lease_over(sentence, is_cell_lost=True)
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
