@@ -14,7 +14,7 @@ from bulletin.ids import RequestId
 from bulletin.wire import keys, messages as wire
 from gpu_worker import cli
 from tests.integration.conftest import Client, until
-from tests.unit.gpu_worker.broker.test_identity import SCOPE, FakeHub
+from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 
 @pytest.fixture

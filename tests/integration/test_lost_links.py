@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from bulletin.wire import keys
-from tests.integration.conftest import Notebook, Output, PoolProcess, until
+from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.integration.long_cells import ROUNDS, shown
 from tests.integration.relay import Relay
 
-#: Moments to cut at; `make.py soak` has more.
-ROUNDS = int(os.environ.get("BULLETIN_SOAK", "3"))
 #: Where the moments come from. It is printed: with it in the environment, the same come again.
 SEED = int(os.environ.get("BULLETIN_SEED") or random.SystemRandom().randrange(2**32))
 #: For how long the link is cut: three times as long as the silence after which an agent takes a notebook for away.
@@ -50,21 +49,6 @@ def pool(relay: Relay, start_pool: Callable[..., PoolProcess]) -> PoolProcess:
     relay.lead(keys.read_private(started.folder / "agent.json", keys.AgentFile).address)
     (started.folder / "door").unlink()
     return started
-
-
-def shown(output: Output) -> list[object]:
-    """All that was shown, with what was printed in one piece between other things."""
-    found: list[object] = []
-    for message in output.own:
-        content, kind = message["content"], message["msg_type"]
-        if kind == "stream":
-            if found and isinstance(found[-1], tuple) and found[-1][0] == content["name"]:
-                found[-1] = (content["name"], found[-1][1] + content["text"])
-            else:
-                found.append((content["name"], content["text"]))
-        elif kind in ("display_data", "execute_result"):
-            found.append((kind, content["data"]))
-    return found
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))

@@ -3,20 +3,10 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.integration.conftest import Notebook, until
-
-
-def pools(folder: Path) -> list[psutil.Process]:
-    """The pools that live in a folder."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if "pool" in words and any(str(folder) in word for word in words) and process.status() != "zombie":
-            found.append(process)
-    return found
+from tests.integration.own_pools import pools
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.conftest import Notebook, PoolProcess
-from tests.integration.test_own_pool import pools
+from tests.integration.own_pools import pools
 
 
 def row(shown: str, name: str) -> list[str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import psutil
 
 from tests.integration.conftest import PATIENCE_S, Notebook, PoolProcess, until
-from tests.integration.test_attach import BEFORE, LONG, VALUES, id_when, start
-from tests.integration.test_lost_links import shown
+from tests.integration.long_cells import BEFORE, LONG, VALUES, id_when, shown, start
 
 #: The stop button then waits for whatever may come after it: no test depends on how fast the machine is.
 PATIENT = "%config BulletinMagics.stop_after_s = 600"

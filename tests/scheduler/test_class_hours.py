@@ -17,16 +17,12 @@ from gpu_worker.scheduler.class_hours import (
     next_edge_ms,
 )
 from gpu_worker.scheduler.projects import Project, check_projects
-from tests.scheduler.timetable import EPOCH, hours, place
+from tests.scheduler.timetable import EPOCH, hours, place, utc
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 #: Clocks of a half hour, of both hemispheres, set by half an hour, by rules of the moon, and never.
 PLACES = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Africa/Casablanca", "UTC")
-
-
-def utc(*when: int) -> int:
-    return int(datetime(*when, tzinfo=UTC).timestamp()) * 1000  # type: ignore[misc, arg-type]
 
 
 def is_on(one: ClassHours, now_ms: int) -> bool:

@@ -1,84 +1,13 @@
 """In quota or borrowed: which leases a guarantee covers, told by hand and judged afresh after every event."""
 
-from itertools import count
-
 from hypothesis import settings
 
-from bulletin.ids import LeaseId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import Action
-from gpu_worker.scheduler.coverage import Coverage
-from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import SchedulerSettings
-from tests.scheduler.bench import SETTINGS, Bench, project, slots
-from tests.scheduler.test_histories import QUICK, ManyProjects, Pool, Timetable
-from tests.scheduler.test_quotas import Quotas
-
-
-class Watch:
-    """Follows a bench, and works out all of it again after each event."""
-
-    def __init__(self) -> None:
-        self.coverage = Coverage()
-        self.borrowed: set[str] = set()  # as told, change by change
-        self.starts: dict[LeaseId, tuple[int, int]] = {}
-        self.numbers = count()
-
-    def see(self, bench: Bench) -> None:
-        state = bench.scheduler.state
-        turned = self.coverage.follow(state)
-        using = {
-            lease.id: lease
-            for lease in state.leases.values()
-            if lease.phase in {Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING} and lease.cost
-        }
-        assert all((name in self.borrowed) == is_in_quota for name, is_in_quota in turned.items()), "news is new"
-        self.borrowed = {name for name in self.borrowed | set(turned) if name in using and not turned.get(name)}
-        self.starts = {name: start for name, start in self.starts.items() if name in using}
-        for name in state.touched:
-            if name in using:
-                self.starts.setdefault(name, (using[name].since_ms, next(self.numbers)))
-
-        def left_over(account: Account) -> tuple[list[LeaseId], int]:
-            """What stays uncovered in a project and inside it, and how much is covered there."""
-            wanted = [name for name, lease in using.items() if lease.project == account.project.id]
-            covered = 0
-            for child in account.children.values():
-                uncovered, inside = left_over(child)
-                wanted += uncovered
-                covered += inside
-            rest = []
-            for name in sorted(wanted, key=self.starts.__getitem__):
-                fits = covered + using[name].cost <= account.guaranteed
-                covered += using[name].cost if fits else 0
-                rest += [] if fits else [name]
-            assert covered <= account.guaranteed
-            assert rest == [] or account.used > account.guaranteed, "who stays within a guarantee is in quota"
-            return rest, covered
-
-        expected = {name for top in state.accounts.top.values() for name in left_over(top)[0]}
-        assert self.borrowed == expected
-        for lease in state.leases.values():
-            if lease.id in using:
-                assert self.coverage.is_in_quota(state, lease) == (lease.id not in expected)
-
-
-class Watched(Quotas):
-    """A bench of quotas, under watch."""
-
-    def __init__(self, *projects, **how) -> None:  # type: ignore[no-untyped-def]
-        self.watch = Watch()
-        super().__init__(*projects, **how)
-
-    def say(self, event: ev.Event) -> list[Action]:
-        actions = super().say(event)
-        self.watch.see(self)
-        return actions
-
-    @property
-    def borrowed(self) -> list[str]:
-        return sorted(self.watch.borrowed)
+from tests.scheduler.bench import SETTINGS, project, slots
+from tests.scheduler.coverage_watch import Watch, Watched
+from tests.scheduler.history_machines import QUICK, ManyProjects, Pool, Timetable
 
 
 def test_what_starts_beyond_the_guarantee_is_borrowed_until_something_before_it_ends() -> None:

@@ -11,7 +11,7 @@ from gpu_worker.scheduler.actions import Action, Grant, Reclaim
 from gpu_worker.scheduler.credits import PARTS, STEP, Credits, Market, Trader
 from gpu_worker.scheduler.projects import Project
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, slots
-from tests.scheduler.test_quotas import Quotas
+from tests.scheduler.quota_bench import Quotas
 
 HOUR = 60 * MINUTE
 LONG = tuple(msgspec.structs.replace(one, walltime_ms=1000 * HOUR) for one in SETTINGS.qos)

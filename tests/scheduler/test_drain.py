@@ -1,7 +1,7 @@
 """A node that is drained: nothing new comes there, what runs ends in peace, and who waits is told. Step by step."""
 
 from tests.scheduler.bench import MINUTE, Bench, evicted, granted, held, project, slots
-from tests.scheduler.test_quotas import Quotas
+from tests.scheduler.quota_bench import Quotas
 
 
 def test_a_drained_node_is_given_nothing_and_who_waits_is_told(bench: Bench) -> None:

@@ -1,7 +1,7 @@
 """Lending limits: what others may use of an unused guarantee, and what stays free for whom. Each told step by step."""
 
 from tests.scheduler.bench import MINUTE, evicted, granted, project, reclaimed, slots
-from tests.scheduler.test_quotas import Quotas, changed
+from tests.scheduler.quota_bench import Quotas, changed
 
 
 def test_who_borrows_leaves_what_a_lender_keeps() -> None:

@@ -4,7 +4,7 @@ from bulletin.ids import LeaseId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Pause
 from tests.scheduler.bench import MINUTE, granted, project, reclaimed, slots
-from tests.scheduler.test_quotas import Quotas
+from tests.scheduler.quota_bench import Quotas
 
 GRACE = 30_000
 

@@ -4,8 +4,7 @@ import msgspec
 
 from gpu_worker.scheduler.projects import Budget
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, reclaimed, slots
-from tests.scheduler.test_quotas import Quotas, changed
-from tests.scheduler.test_reclaim import lent
+from tests.scheduler.quota_bench import Quotas, changed, lent
 
 HOUR = 60 * MINUTE
 

@@ -5,31 +5,10 @@ import pytest
 
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action, Grant
-from gpu_worker.scheduler.projects import Budget, Project, QoS
-from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, project, refused, slots
-
-
-class Quotas(Bench):
-    """A bench whose sessions are called for their projects: "lab.ann" is a session of ann, who is in the lab."""
-
-    def __init__(self, *projects: Project, qos: tuple[QoS, ...] = SETTINGS.qos) -> None:
-        super().__init__(msgspec.structs.replace(SETTINGS, projects=projects, qos=qos))
-
-    def wants(self, session: str, **how: object) -> list[str]:
-        """Ask for the project and the user that the session's name says; who is granted."""
-        name, _, user = session.partition(".")
-        return granted(self.ask(session, project=name, user=user.rstrip("0123456789"), **how))  # type: ignore[arg-type]
-
-    def busy(self, *sessions: str, **how: object) -> None:
-        """These sessions run a cell each."""
-        for session in sessions:
-            assert self.wants(session, **how) == [f"{session}:1"]
-            self.start(f"{session}:1")
-
-    def order(self, leases: list[str]) -> list[str]:
-        """End these leases one by one; who is granted, in order."""
-        return [one for lease in leases for one in granted(self.free(lease))]
+from gpu_worker.scheduler.actions import Grant
+from gpu_worker.scheduler.projects import Budget
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, refused, slots
+from tests.scheduler.quota_bench import Quotas, changed
 
 
 def test_who_is_in_quota_comes_before_who_borrows() -> None:
@@ -333,10 +312,6 @@ def test_a_budget_of_nothing_is_refused_at_once() -> None:
         "project 'club' may use 0 GPUs at most. Choose another project with --project."
     )
     pool.replay()
-
-
-def changed(pool: Quotas, *projects: Project, **how: object) -> list[Action]:
-    return pool.say(ev.SettingsChanged(msgspec.structs.replace(SETTINGS, projects=projects, **how)))
 
 
 def test_new_quotas_hold_at_once_for_who_waits() -> None:

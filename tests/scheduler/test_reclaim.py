@@ -3,20 +3,9 @@
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
-from gpu_worker.scheduler.projects import Preemption, Project
+from gpu_worker.scheduler.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, project, reclaimed, slots
-from tests.scheduler.test_quotas import Quotas
-
-
-def lent(*projects: Project) -> Quotas:
-    """Two GPUs, one of them guaranteed to the lab, both with guests for ten minutes and five."""
-    pool = Quotas(project("lab", guaranteed_milli=1000), *projects)
-    pool.join("a", slots(2))
-    pool.busy("guests.eve")
-    pool.later(5 * MINUTE)
-    pool.busy("guests.tom")
-    pool.later(5 * MINUTE)
-    return pool
+from tests.scheduler.quota_bench import Quotas, lent
 
 
 def test_an_owner_gets_its_gpu_back_within_the_grace() -> None:

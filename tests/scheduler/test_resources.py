@@ -2,7 +2,7 @@
 
 from gpu_worker.scheduler import events as ev
 from tests.scheduler.bench import MINUTE, Bench, evicted, granted, models, project, reclaimed, refused, slots
-from tests.scheduler.test_quotas import Quotas
+from tests.scheduler.quota_bench import Quotas
 
 GB = 10**9
 A100, A10 = "NVIDIA A100-SXM4-80GB", "NVIDIA A10"

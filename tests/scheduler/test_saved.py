@@ -9,7 +9,7 @@ from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.projects import Project
 from tests.scheduler import saved
 from tests.scheduler.bench import SETTINGS, slots
-from tests.scheduler.test_histories import Pool
+from tests.scheduler.history_machines import Pool
 
 KEPT = sorted(saved.KEPT.glob("*.jsonl"))
 

@@ -3,9 +3,8 @@
 import msgspec
 
 from gpu_worker.scheduler.projects import Preemption, Project
-from tests.scheduler.bench import MINUTE, SETTINGS, granted, slots
-from tests.scheduler.test_quotas import Quotas, changed, project
-from tests.scheduler.test_reclaim import reclaimed
+from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
+from tests.scheduler.quota_bench import Quotas, changed
 
 WAIT = 2 * MINUTE
 

@@ -7,11 +7,9 @@ import msgspec
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Reclaim
 from gpu_worker.scheduler.projects import Project
-from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, refused, slots
-from tests.scheduler.test_class_hours import utc
-from tests.scheduler.test_coverage import Watched
-from tests.scheduler.test_quotas import project
-from tests.scheduler.timetable import hours
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, refused, slots
+from tests.scheduler.coverage_watch import Watched
+from tests.scheduler.timetable import hours, utc
 
 HOUR = 60 * MINUTE
 PATIENT = tuple(msgspec.structs.replace(one, share_after_ms=168 * HOUR) for one in SETTINGS.qos)

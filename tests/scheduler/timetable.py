@@ -1,9 +1,12 @@
-"""Class hours in few words."""
+"""Class hours in few words, and times of UTC as the scheduler counts them."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 from gpu_worker.quotas.zones import find_zone
-from gpu_worker.scheduler.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.class_hours import (
+    ClassHours,
+    Zone,
+)
 
 EPOCH = date(1970, 1, 1)
 
@@ -39,3 +42,7 @@ def hours(
         first_day=None if first is None else (first - EPOCH).days,
         last_day=None if last is None else (last - EPOCH).days,
     )
+
+
+def utc(*when: int) -> int:
+    return int(datetime(*when, tzinfo=UTC).timestamp()) * 1000  # type: ignore[misc, arg-type]

@@ -12,38 +12,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import BadConfig
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import (
-    CellRecord,
     ConfigChange,
     CreditRecord,
     Happening,
     HotRecord,
-    LeaseRecord,
     OpenLease,
     Span,
 )
-
-
-def record(cell: str, **changes: object) -> CellRecord:
-    plain = CellRecord(
-        cell=cell, lease="l", session="s", user="ann", project="ml", qos="interactive", node="n1",
-        slots=("gpu-0", "gpu-1"), kind="gpu", gpus=2, started_at_ms=1_000, ended_at_ms=4_000,
-        held_ms=2_990, ran_ms=2_900, outcome=CellOutcome.RETURNED,
-    )  # type: ignore[arg-type]  # fmt: skip
-    return msgspec.structs.replace(plain, **changes)
-
-
-HOLDER = {
-    "lease": "l", "session": "s", "user": "ann", "project": "ml", "qos": "interactive", "node": "n1",
-    "slots": ("gpu-0", "gpu-1"), "kind": "gpu",
-}  # fmt: skip
-LEASE = LeaseRecord(**HOLDER, granted_at_ms=1_000)  # type: ignore[arg-type]
+from tests.unit.gpu_worker.broker.ledger_records import HOLDER, LEASE, record, rows
 
 
 @pytest.fixture
@@ -55,16 +38,6 @@ def path(tmp_path: Path) -> Path:
 def sqlite_ledger(path: Path) -> Iterator[Ledger]:
     with Ledger.open(f"sqlite:///{path}") as ledger:
         yield ledger
-
-
-def rows(url: str, query: str) -> list[tuple]:
-    engine = create_engine(url)
-    try:
-        with engine.begin() as connection:
-            found = connection.execute(text(query))
-            return [tuple(row) for row in found] if found.returns_rows else []
-    finally:
-        engine.dispose()
 
 
 def test_events_are_kept_in_order(ledger: Ledger, url: str) -> None:

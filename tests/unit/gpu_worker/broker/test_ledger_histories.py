@@ -12,8 +12,8 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord, ConfigChange, CreditRecord, HotRecord, LeaseRecord, Record
 from gpu_worker.broker.tables import metadata
 from gpu_worker.broker.usage import Usage
-from tests.unit.gpu_worker.broker.test_ledger import rows
-from tests.unit.gpu_worker.broker.test_ledger_meter import histories
+from tests.unit.gpu_worker.broker.ledger_records import rows
+from tests.unit.gpu_worker.broker.meter_histories import histories
 
 _numbers = itertools.count()
 DAY_MS = 86_400_000

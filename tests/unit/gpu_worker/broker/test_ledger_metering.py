@@ -24,7 +24,7 @@ from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
 from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, SchedulerSettings
-from tests.unit.gpu_worker.broker.test_ledger import rows as sql
+from tests.unit.gpu_worker.broker.ledger_records import rows as sql
 
 LAB, GUESTS = ProjectId("lab"), ProjectId("guests")
 CAUSES = ("lent", "borrowed", "forgotten", "forgiven")

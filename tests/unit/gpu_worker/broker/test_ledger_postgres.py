@@ -9,8 +9,8 @@ import pytest
 
 from bulletin.errors import BadConfig, LedgerAway
 from gpu_worker.broker.ledger import Ledger
+from tests.unit.gpu_worker.broker.ledger_records import record, rows
 from tests.unit.gpu_worker.broker.postgres import PASSWORD, Server
-from tests.unit.gpu_worker.broker.test_ledger import record, rows
 
 WRITER = """
 import os, sys

@@ -9,7 +9,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Project, QoS, SchedulerSettings
-from tests.unit.gpu_worker.broker.test_ledger import record
+from tests.unit.gpu_worker.broker.ledger_records import record
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -16,7 +16,7 @@ from bulletin.errors import BadConfig
 from gpu_worker.broker import migrations
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.tables import metadata
-from tests.unit.gpu_worker.broker.test_ledger import record, rows
+from tests.unit.gpu_worker.broker.ledger_records import record, rows
 
 HEAD = "0005"
 OLD_CELL = (
