@@ -49,7 +49,8 @@ c.Authenticator.allow_all = True
 c.Authenticator.admin_users = {"admin"}
 c.Authenticator.username_pattern = r"[a-z0-9][a-z0-9._-]{0,31}"  # it becomes the name of a folder
 
-# Their servers: processes of this user, at home in this folder.
+# Their servers: processes of this user, at home in this folder. A new home holds the notebooks that run on what
+# `make.py run` installs; those of examples/torch need more, and stay there.
 c.JupyterHub.spawner_class = "bulletin_spawner.spawner.BulletinSpawner"
 c.BulletinSpawner.home_dir_template = str(run / "homes" / "{username}")
 c.BulletinSpawner.examples_folder = str(here / "examples")

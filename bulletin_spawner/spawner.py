@@ -85,9 +85,9 @@ class BulletinSpawner(BulletinMixin, SimpleLocalProcessSpawner):  # type: ignore
     several people who must not read each other's files uses a spawner that changes users, with `BulletinMixin`.
     """
 
-    examples_folder = Unicode(help="A folder whose notebooks each new home gets a copy of; empty for none.").tag(
-        config=True
-    )
+    examples_folder = Unicode(
+        help="A folder whose notebooks each new home gets a copy of, without those in its subfolders; empty for none."
+    ).tag(config=True)
 
     async def start(self) -> Any:
         """Start the server, in a home that is there."""

@@ -28,7 +28,7 @@ PATIENCE_MS = 120_000
 
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """A running hub with a pool of one CPU slot: ada and bob may use it. Nothing of it is left afterwards."""
+    """A running hub with a pool of one CPU slot: ada, bob and newcomer may use it. Nothing of it is left afterwards."""
     hub = Hub(tmp_path_factory.mktemp("hub"))
     try:
         hub.start()

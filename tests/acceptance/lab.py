@@ -12,8 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.acceptance.hub import REPOSITORY, Hub
 
-#: The prompt of a cell that has run, and of one that runs or waits to.
-DONE, BUSY = re.compile(r"^\[\d+\]:$"), re.compile(r"^\[\*\]:$")
+#: The prompt of a cell that has run, of one that runs or waits to, and of either.
+DONE, BUSY, BEGUN = re.compile(r"^\[\d+\]:$"), re.compile(r"^\[\*\]:$"), re.compile(r"^\[(\d+|\*)\]:$")
 _PICTURES = REPOSITORY / "docs" / "images"
 
 
@@ -75,6 +75,10 @@ class Lab:
         model = {"type": "notebook", "format": "json", "content": content}
         self._api("PUT", f"/contents/{name}.ipynb", model)
         return Notebook(self, f"{name}.ipynb").open()
+
+    def notebooks(self) -> list[str]:
+        """The paths of all notebooks in the home, but for those in its folders."""
+        return sorted(file["path"] for file in self._api("GET", "/contents/")["content"] if file["type"] == "notebook")
 
     def saved(self, path: str) -> list[dict[str, Any]]:
         """The cells of a notebook as its file has them."""
@@ -166,6 +170,19 @@ class Notebook:
             self.start(number)
             self.wait(number)
 
+    def start_all(self) -> None:
+        """Run it whole, by the menu; it need not end."""
+        self._lab.choose("Run", "Run All Cells")
+        expect(self._prompts.first).to_have_text(BEGUN)  # Lab marks all cells at once
+
+    def wait_all(self) -> None:
+        """Wait until no cell runs or waits to. After a cell that failed there are some that have not run."""
+        expect(self._prompts.filter(has_text=BUSY)).to_have_count(0)
+
+    @property
+    def _prompts(self) -> Locator:
+        return self.panel.locator(".jp-CodeCell .jp-InputPrompt")
+
     def press(self, button: str) -> None:
         """Press a button of the notebook's own bar, by what it says; the key that does the same may follow."""
         name = re.compile(rf"^{re.escape(button)}( \(.*\))?$")
@@ -175,6 +192,11 @@ class Notebook:
         """Write it into its file."""
         self.press("Save and create checkpoint")
         expect(self.page.locator(".lm-TabBar-tab.lm-mod-current.jp-mod-dirty")).to_have_count(0)
+
+    def code_cells(self) -> list[dict[str, Any]]:
+        """All code cells with their outputs, as the saved file has them."""
+        self.save()
+        return [cell for cell in self._lab.saved(self.path) if cell["cell_type"] == "code"]
 
     def outputs(self, number: int) -> list[dict[str, Any]]:
         """What a cell shows, as the saved file has it: the same for the same outputs, byte by byte."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import PurePath
 from typing import Literal
 
 import nbformat
@@ -17,18 +18,23 @@ Ran = Callable[..., Future[Executed]]
 #: Their values are looked at below.
 ASKED = {
     "background_training": {"losses": "losses", "ended": "[train.done(), compare.done()]"},
-    "fine_tuning": {"log": "trainer.state.log", "tied": "pretraining.model.decoder.weight is body.words.weight"},
+    "every_cell": {"log": "log.to_dict('list')"},
     "first_cell": {"losses": "losses"},
     "gpu_in_a_class": {
         "history": "experiment.history",
-        "same": "experiment.optimizer.param_groups[0]['params'][0] is experiment.model[0].weight",
+        "kept": "[keeper.best, kept]",
+        "copied": "keeper.best_model is not keeper.model",
     },
-    "image_classifier": {"accuracy": "accuracy", "losses": "losses"},
     "sweep": {"scores": "scores", "unbound": "[n for n in ('C', 'score', 'each', 'kernel') if n in globals()]"},
+    "torch/fine_tuning": {"log": "trainer.state.log", "tied": "pretraining.model.decoder.weight is body.words.weight"},
+    "torch/image_classifier": {
+        "accuracy": "accuracy",
+        "losses": "losses",
+        "same": "optimizer.param_groups[0]['params'][0] is model.features[0].weight",
+    },
 }
-TORCH = {"background_training", "fine_tuning", "gpu_in_a_class", "image_classifier"}
 #: They say nothing of GPUs but for a line or two, and run as well where every cell goes to the pool.
-PLAIN = ("fine_tuning", "image_classifier")
+PLAIN = ("torch/fine_tuning", "torch/image_classifier")
 CASES = [(name, "pool") for name in sorted(ASKED)] + [(name, "on") for name in PLAIN]
 
 
@@ -49,12 +55,12 @@ def ran(places: PoolProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         pool = str(places.folder / "connection.json")
         environ = {"BULLETIN": how if how != "pool" else "", "BULLETIN_CONNECTION_FILE": pool}
         try:
-            return execute(name, tmp_path_factory.mktemp(f"{name}-{how}"), environ, ASKED[name])
+            return execute(name, tmp_path_factory.mktemp(f"{PurePath(name).name}-{how}"), environ, ASKED[name])
         finally:
             ensure_event_loop().close()  # nbclient makes one for each thread
 
     def run(name: str, how: How = "pool") -> Future[Executed]:
-        if name in TORCH:
+        if name.startswith("torch/"):
             pytest.importorskip("torch")
         if (name, how) not in begun:
             begun[name, how] = (beside if how == "off" else first).submit(play, name, how)
@@ -65,7 +71,10 @@ def ran(places: PoolProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def test_each_example_is_looked_at_and_stored_without_outputs() -> None:
-    notebooks = {path.stem: nbformat.read(path, as_version=4) for path in EXAMPLES.glob("*.ipynb")}
+    notebooks = {
+        str(path.relative_to(EXAMPLES).with_suffix("")): nbformat.read(path, as_version=4)
+        for path in EXAMPLES.rglob("*.ipynb")
+    }
     assert sorted(notebooks) == sorted(ASKED)
     for name, notebook in notebooks.items():
         nbformat.validate(notebook)
@@ -90,7 +99,8 @@ def _compared(executed: Executed) -> dict[str, str]:
 
 
 def test_a_classifier_learns_on_the_pool_and_is_used_in_the_notebook(ran: Ran) -> None:
-    executed = ran("image_classifier").result()
+    executed = ran("torch/image_classifier").result()
+    assert executed.values["same"] is True
     assert executed.values["accuracy"] > 0.85
     assert executed.values["losses"] == sorted(executed.values["losses"], reverse=True)
     trained = executed.under("for epoch in tqdm")
@@ -103,7 +113,7 @@ def test_a_classifier_learns_on_the_pool_and_is_used_in_the_notebook(ran: Ran) -
 
 
 def test_a_trainer_with_callbacks_cache_and_checkpoints_runs_as_on_colab(ran: Ran) -> None:
-    executed = ran("fine_tuning").result()
+    executed = ran("torch/fine_tuning").result()
     assert executed.values["tied"] is True
     assert executed.values["log"][-1]["eval_accuracy"] > 0.95
     assert "every cell runs on the pool" in executed.under("%gpu on").notes[0]
@@ -114,6 +124,18 @@ def test_a_trainer_with_callbacks_cache_and_checkpoints_runs_as_on_colab(ran: Ra
     assert len(executed.under("trainer.state.log).set_index").pictures) == 1
     answers = executed.under("best = ForClassification").result or ""
     assert [word for word in answers.replace("'", " ").split() if word in {"good", "bad"}] == ["good", "bad", "good"]
+
+
+def test_a_notebook_that_says_nothing_of_gpus_trains_on_the_pool_under_one_line(ran: Ran) -> None:
+    executed = ran("every_cell").result()
+    assert executed.values["log"]["accuracy"][-1] == 1
+    assert "every cell runs on the pool" in executed.under("%gpu on").notes[0]
+    training = executed.under("network =")
+    (bar,) = [one["data"] for one in training.outputs if "widget-view" in str(one.get("data"))]
+    assert bar["text/plain"].startswith("training")
+    assert len(executed.under("log.plot").pictures) == 1
+    answers = executed.under("def classify").result or ""
+    assert [word for word in answers.split() if word in {"good", "bad"}] == ["good", "bad", "good"]
 
 
 def test_a_sweep_has_its_values_in_order_and_goes_on_past_an_error(ran: Ran) -> None:
@@ -134,23 +156,24 @@ def test_a_background_cell_draws_its_curve_while_the_notebook_goes_on(ran: Ran) 
     assert executed.values["losses"][-1] < 0.1
     train = executed.under("--background train")
     assert len(train.pictures) == 1
-    assert train.stdout.startswith("600 steps, loss 0.0")
+    assert train.stdout.startswith("400 epochs, loss 0.0")
     assert any(note.startswith("train: ✓ ran") for note in train.notes)
     assert executed.under("train.result()").notes == []
     (aside,) = executed.under("compare.result()").notes
     assert aside.startswith("best was changed in the notebook while compare ran")
-    assert executed.under("compare.result()").stdout.startswith("here: I changed my mind\nthere: 0.0")
+    assert executed.under("compare.result()").stdout == "here: whatever I say\nthere: the larger network\n"
 
 
 def test_blocks_in_methods_change_what_the_object_holds(ran: Ran) -> None:
     executed = ran("gpu_in_a_class").result()
-    assert executed.values["same"] is True
+    assert executed.values["copied"] is True
+    assert executed.values["kept"][0] == executed.values["kept"][1]
     assert 1 < len(executed.values["history"]) < 10
     rounds = executed.under("class Experiment").stdout.splitlines()
     assert [line.split(":")[0] for line in rounds] == [f"round {n}" for n in range(1, len(rounds) + 1)]
     assert len(executed.under("experiment.predict(inputs)").pictures) == 1
-    assert executed.under("class Cooling").stdout.endswith("learning rate now 0.0048\n")
-    assert executed.under("steps_done = 0").stdout == "that was enough after 3 steps\n"
+    assert executed.under("class KeepsBest").stdout.startswith("round 1: ")
+    assert executed.under("rounds_done = 0").stdout == "that was enough after 3 rounds\n"
 
 
 def test_the_first_cell_trains_and_draws(ran: Ran) -> None:

@@ -80,10 +80,13 @@ def test_a_new_home_is_private_and_has_the_examples_and_an_old_one_is_left_alone
     examples = tmp_path / "examples"
     examples.mkdir()
     (examples / "first.ipynb").write_text("new")
+    (examples / "torch").mkdir()
+    (examples / "torch" / "large.ipynb").write_text("needs more")
     spawner = BulletinSpawner(examples_folder=str(examples))
     home = tmp_path / "homes" / "ada"
     spawner._make_home(home)
     assert home.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in home.iterdir()] == ["first.ipynb"]
     assert (home / "first.ipynb").read_text() == "new"
     (home / "first.ipynb").write_text("hers")
     spawner._make_home(home)
