@@ -52,7 +52,7 @@ class Taker(Protocol):
         """Run it for each item, on several places at once: what came of each, in order."""
 
     def ran_here(self) -> None:
-        """A block was entered where nobody could take it out of its place: say so, once."""
+        """Warn, once, that a block was entered where nobody could take it out of its place."""
 
 
 _taker: Taker | None = None

@@ -30,7 +30,7 @@ _HUGE = 4 * 2**20
 
 
 def make_ring() -> int:
-    """A descriptor of `RING` bytes of shared memory that nobody can resize."""
+    """Make a descriptor of `RING` bytes of shared memory that nobody can resize."""
     ring = os.memfd_create("bulletin-ring", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(ring, RING)
     fcntl.fcntl(ring, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
@@ -55,7 +55,7 @@ def allocate(size: int) -> Blob:
 
 
 def describe(parts: Sequence[Blob]) -> Parcel:
-    """The parcel of these parts: in the message itself where they are small."""
+    """Describe these parts as a parcel: in the message itself where they are small."""
     sizes = tuple(memoryview(part).nbytes for part in parts)
     return Parcel(sizes=sizes, inline=sum(sizes) <= INLINE_LIMIT and len(sizes) <= _INLINE_PARTS)
 
@@ -88,7 +88,7 @@ class Sender:
     """Cuts a parcel into chunks. Its owner sends each chunk that `ready` yields, and reports each Took."""
 
     def __init__(self, cell: CellId, parts: Sequence[Blob], ring: mmap.mmap | None, number: int = 0) -> None:
-        """`number` is that of the sending, where parts are sent more than once."""
+        """Start to send. `number` is that of the sending, where parts are sent more than once."""
         self._cell, self._ring, self.round = cell, ring, number
         self._parts = [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
         self._window = WINDOW
@@ -100,11 +100,11 @@ class Sender:
         return not self._parts
 
     def took(self) -> None:
-        """The other side took one chunk in."""
+        """Count one chunk that the other side took in: another may follow."""
         self._window += 1
 
     def ready(self) -> Iterator[tuple[Chunk, list[Blob]]]:
-        """The chunks that may be sent now."""
+        """Cut the chunks that may be sent now, each with its pieces."""
         while self._window > 0 and self._parts:
             pieces = self._cut()
             size = sum(piece.nbytes for piece in pieces)
@@ -140,7 +140,7 @@ class Receiver:
     def __init__(
         self, parcel: Parcel, blobs: Sequence[Blob], ring: mmap.mmap | None, limit: int = PARCEL_LIMIT
     ) -> None:
-        """Raises MalformedMessage if sizes are absurd, or do not fit the blobs; MemoryError if they do not fit here."""
+        """Receive a parcel. Raises MalformedMessage for absurd sizes, MemoryError where it does not fit here."""
         check(parcel, limit)
         self._ring = ring
         if parcel.inline:

@@ -26,7 +26,7 @@ Union = TypeVar("Union")
 
 
 def pack(message: Message, blobs: Sequence[Blob] = ()) -> list[Blob]:
-    """The frames of a message."""
+    """Encode a message and its blobs as frames."""
     return [MARK, _encoder.encode(message), *blobs]
 
 
@@ -37,7 +37,7 @@ class Unpacker(Generic[Union]):
         self._decoder: msgspec.msgpack.Decoder[Union] = msgspec.msgpack.Decoder(union)
 
     def unpack(self, frames: Sequence[Blob]) -> tuple[Union, list[Blob]]:
-        """The message and its blobs.
+        """Decode frames into the message and its blobs.
 
         Raises
         ------

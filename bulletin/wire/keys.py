@@ -53,18 +53,18 @@ File = TypeVar("File", PoolFile, AgentFile, Connection)
 
 
 def make_keys() -> Keys:
-    """A fresh CURVE key pair."""
+    """Make a fresh CURVE key pair."""
     public, secret = zmq.curve_keypair()
     return Keys(public=public.decode(), secret=secret.decode())
 
 
 def make_secret() -> str:
-    """A token that nobody guesses: 256 random bits."""
+    """Make a token that nobody guesses: 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def make_id() -> str:
-    """A name that nothing else has: 64 random bits."""
+    """Make a name that nothing else has: 64 random bits."""
     return secrets.token_hex(8)
 
 

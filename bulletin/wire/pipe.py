@@ -46,7 +46,7 @@ def send(sock: socket.socket, frames: Sequence[Blob]) -> None:
 
 
 def receive(sock: socket.socket) -> list[Blob]:
-    """The next packet, blocking. Raises EOFError when the other end is gone."""
+    """Read the next packet, blocking. Raises EOFError when the other end is gone."""
     count = _count(bytes(_exactly(sock, 4)))
     return [_exactly(sock, size) for size in _sizes(bytes(_exactly(sock, 8 * count)))]
 
@@ -63,7 +63,7 @@ def _exactly(sock: socket.socket, size: int) -> bytearray:
 
 
 async def read(reader: asyncio.StreamReader) -> list[Blob]:
-    """The next packet, in an event loop. Raises EOFError (as IncompleteReadError) when the other end is gone."""
+    """Read the next packet, in an event loop. Raises EOFError (as IncompleteReadError) when the other end is gone."""
     count = _count(await reader.readexactly(4))
     return [await reader.readexactly(size) for size in _sizes(await reader.readexactly(8 * count))]
 

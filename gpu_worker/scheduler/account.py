@@ -117,7 +117,7 @@ class Account(UsageTotals, kw_only=True):
             self.spent = max(0, self.spent + amount)
 
     def left(self, now_ms: int) -> int | None:
-        """What may be spent yet in this period, in the unit of `spent`; None is no limit."""
+        """Compute what may be spent yet in this period, in the unit of `spent`; None is no limit."""
         if self.project.budget is None:
             return None
         self.count(now_ms)

@@ -83,7 +83,7 @@ class Accounts:
             self.budgeted.append(account)
 
     def inherit(self, before: "Accounts") -> None:
-        """What was used and spent stays known, where there still is such a project."""
+        """Take over new settings. What was used and spent stays known, where there still is such a project."""
         self.now_ms, self.began_ms = before.now_ms, before.began_ms
         for market in [self.market, *(account.members.market for account in self.by_id.values())]:
             market.counted_ms = self.now_ms
@@ -103,7 +103,7 @@ class Accounts:
             account.count(self.now_ms)  # a budget that is new begins now
 
     def foreseen(self, at_ms: int) -> Self:
-        """These accounts at a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
+        """Copy the accounts as of a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
         then = type(self)(
             [account.project for account in self.by_id.values()], self.qos.values(), at_ms, self._promises
         )
@@ -118,13 +118,13 @@ class Accounts:
         return then
 
     def of(self, project: ProjectId) -> Account:
-        """The account of a project."""
+        """Return the account of a project; a new one where it has none."""
         if project not in self.by_id:
             self._add(Project(id=project), None)
         return self.by_id[project]
 
     def user_of(self, project: ProjectId, name: UserName) -> User:
-        """A user of a project."""
+        """Return the account of a user of a project; a new one where there is none."""
         users = self.of(project).users
         if name not in users:
             users[name] = User(name=name)
@@ -208,7 +208,7 @@ class Accounts:
     # --- credits
 
     def credits(self, project: ProjectId) -> Credits:
-        """What a project ever earned and spent among its siblings."""
+        """Sum up what a project ever earned and spent among its siblings."""
         return self.of(project).trader.credits(self.now_ms)
 
     def recall_credits(self, project: ProjectId, past: Credits, *, own_users: bool) -> None:
@@ -223,7 +223,7 @@ class Accounts:
         self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
 
     def _trade(self, account: Account, more: int) -> None:
-        """The users of the project use so much more, or less below 0."""
+        """Count that the users of the project use so much more, or less below 0."""
         self.in_use += more
         if self.has_lenders:
             note_use(self, account)

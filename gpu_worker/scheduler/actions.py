@@ -231,6 +231,6 @@ def _asked(milli: int, *, on_cpu: bool) -> str:
 
 
 def count(number: int, *, on_cpu: bool) -> str:
-    """The number with its word: "1 GPU", "2 CPU slots"."""
+    """Show the number with its word: "1 GPU", "2 CPU slots"."""
     word = "CPU slot" if on_cpu else "GPU"
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

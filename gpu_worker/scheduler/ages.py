@@ -40,7 +40,7 @@ class Ages:
         self._kept[session] = wanted, age, now_ms
 
     def take(self, session: SessionId, wanted: Wanted, now_ms: int) -> Age | None:
-        """The age of what was reclaimed, if that is what the session asks for. From now on it is known no more."""
+        """Take out the age of what was reclaimed, if that is what the session asks for: it is known no more."""
         before, age, since_ms = self._kept.pop(session, (None, None, 0))
         return age if before == wanted and now_ms < since_ms + _KEPT_MS else None
 

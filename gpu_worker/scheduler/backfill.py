@@ -86,7 +86,7 @@ class Head:
         return held is not None and held[1] is node and end_ms <= held[0]
 
     def needs_of_hot(self) -> Amount:
-        """What it needs of hot leases on the node that is held; nothing where those ahead are to have some of it."""
+        """Select what it needs of hot leases on the node that is held, unless those ahead are to have some of it."""
         held, shape, state = self.held, self.shape, self._state
         if held is None or held[1].agent in self._ahead:
             return Amount(0)

@@ -69,7 +69,7 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_on(at_ms) and self.next_edge_ms(at_ms - 1) == at_ms
 
     def show_moment(self, at_ms: int) -> str:
-        """A time as clocks there show it: "on Wed at 10:00"."""
+        """Show a time as clocks there do: "on Wed at 10:00"."""
         _, _, ahead_ms = next(self.zone.spans(at_ms))
         day, in_day_ms = divmod(at_ms + ahead_ms, DAY_MS)
         return f"on {DAYS[(day + 3) % 7]} at {show_clock(in_day_ms // MINUTE_MS)}"
@@ -97,12 +97,12 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def guaranteed_at(hours: Iterable[ClassHours], now_ms: int) -> int:
-    """What they guarantee at a time, in thousandths of a GPU: where two are on at once, the larger one counts."""
+    """Find what they guarantee at a time, in thousandths of a GPU: where two are on at once, the larger one counts."""
     return max((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)
 
 
 def most_from(hours: Iterable[ClassHours], now_ms: int) -> int:
-    """The most that they guarantee at that time or any later one."""
+    """Find the most that they guarantee at that time or any later one, in thousandths of a GPU."""
     return max((one.guaranteed_milli for one in hours if not one.is_over(now_ms)), default=0)
 
 
@@ -120,12 +120,12 @@ def next_beginning(hours: Iterable[ClassHours], now_ms: int) -> tuple[int, Class
 
 
 def show_clock(minute: int) -> str:
-    """A minute of the day, as a clock shows it: "10:00"."""
+    """Show a minute of the day as a clock does: "10:00"."""
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
 def moments(hours: Iterable[ClassHours]) -> list[int]:
-    """Times at which all that they guarantee together is as much as it ever is.
+    """List times at which all that they guarantee together is as much as it ever is.
 
     What is guaranteed grows only where one begins. Those that ever meet do so within a week after the first day of one
     of them, or, where none has one, in any week; clocks of two places may be nearer to each other in some weeks, so a

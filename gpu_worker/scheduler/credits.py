@@ -54,7 +54,7 @@ class Market(msgspec.Struct, eq=False):
         self.counted_ms = now_ms
 
     def sums(self, now_ms: int) -> tuple[int, int]:
-        """What each idle thousandth of a GPU earned until this time, and each borrowed one cost."""
+        """Compute what each idle thousandth of a GPU earned until this time, and each borrowed one cost."""
         lent = min(self.idle, self.borrowed - self.unpromised)  # what of the idle guarantees is in fact used by others
         if lent <= 0:
             return self.earning, self.spending
@@ -80,7 +80,7 @@ class Trader(msgspec.Struct, eq=False):
     spending_at: int = 0
 
     def credits(self, now_ms: int) -> Credits:
-        """What it earned and spent until this time. Asking counts nothing: no later sum depends on who asked."""
+        """Sum up what it earned and spent until this time. Asking counts nothing: no later sum depends on who asked."""
         earning, spending = self.market.sums(now_ms)
         earned = max(0, -self.surplus) * (earning - self.earning_at)
         spent = max(0, self.surplus) * (spending - self.spending_at)

@@ -27,7 +27,7 @@ class DecayedUse(msgspec.Struct):
         return taken
 
     def at(self, now_ms: int) -> int:
-        """What is left of it at this time, in the unit of `add`."""
+        """Compute what is left of it at this time, in the unit of `add`."""
         return self.amount // _weight(now_ms)
 
 

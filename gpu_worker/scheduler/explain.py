@@ -108,7 +108,7 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
 
 
 def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
-    """The class hours in which its project, or one that it is in, would be guaranteed what it needs; none if one is."""
+    """Find hours in which its project, or one that it is in, would be guaranteed what it needs; none if one is."""
     accounts, cost = state.accounts, request.entry.shape.cost
     account = accounts.of(request.project)
     timed = [at for at in account.path if at.project.class_hours]
@@ -124,7 +124,7 @@ def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
 
 
 def _ends(state: State, turn_ms: int | None) -> str:
-    """The class hours that end when the request will have its turn, those that are guaranteed most."""
+    """Find the class hours that end when the request will have its turn, those that are guaranteed most."""
     if turn_ms is None:
         return ""
     ended = [
@@ -174,7 +174,7 @@ def _has_rest(node: Node, shape: Shape) -> bool:
 
 
 def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
-    """The limit that keeps it from running while others of its project or user run."""
+    """Find the limit that keeps it from running while others of its project or user run."""
     cost, accounts = request.entry.shape.cost, state.accounts
     on_cpu = request.lane == "cpu"
     account = accounts.of(request.project)
@@ -228,7 +228,7 @@ def _quota(state: State, request: Request) -> str:
 
 
 def _credits(state: State, request: Request) -> str:
-    """That whoever is next comes first for their credits, where both borrow and are alike in all that counts more."""
+    """Say that whoever is next comes first by credits, where both borrow and are alike in all that counts more."""
     accounts = state.accounts
     first = next((state.pending[one] for one in standings(state, request.lane)), request)
     mine, others = parting(accounts.of(request.project), accounts.of(first.project))

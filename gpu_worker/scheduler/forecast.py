@@ -68,7 +68,7 @@ class Forecast:
         return all(self._until[slot] == until_ms for slot in lease.slots)
 
     def end(self, lease: Lease, until_ms: int, at_ms: int) -> None:
-        """What was to be there until some time is gone before."""
+        """Let a lease end earlier, `at_ms`, than was forecast."""
         self._until.update(dict.fromkeys(lease.slots, at_ms))
         self._times.clear()
         self._rest.remove((until_ms, lease.cpus, lease.memory_bytes))
@@ -79,7 +79,7 @@ class Forecast:
         self._now_ms = now_ms
 
     def copy(self) -> "Forecast":
-        """The same, to try something with."""
+        """Copy the timeline, to try something with."""
         other = copy(self)
         other._until, other._times, other._rest = self._until.copy(), self._times.copy(), self._rest.copy()
         return other

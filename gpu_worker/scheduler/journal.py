@@ -60,7 +60,7 @@ def encode(line: Line) -> bytes:
 
 
 def decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, Line]]:
-    """The lines of a journal, each with its number from 1.
+    """Read the lines of a journal, each with its number from 1.
 
     A line may be torn where whoever wrote it was stopped: the last one, or the last one of a life. It is left out.
 

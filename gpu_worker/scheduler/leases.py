@@ -69,7 +69,7 @@ class Lease(msgspec.Struct):
 def lease_of(
     request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int
 ) -> Lease:
-    """The lease that a request becomes on these slots."""
+    """Make the lease that a request becomes on these slots."""
     shape = request.entry.shape
     return Lease(
         id=request.lease,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def note_use(accounts: "Accounts", account: "Account") -> None:
-    """The use of a project has changed: bring up to date what it keeps, and what is kept inside all that it is in."""
+    """Bring up to date what a project keeps whose use has changed, and what is kept inside all that it is in."""
     for at in account.path:
         limit, before = at.project.lending_limit_milli, at.kept
         own = 0 if limit is None else max(0, at.guaranteed - at.used - limit)
@@ -21,7 +21,7 @@ def note_use(accounts: "Accounts", account: "Account") -> None:
 
 
 def kept_from(accounts: "Accounts", account: "Account", cost: int) -> int:
-    """What others keep, where so much more for a project's users would not leave it free; 0 where it would.
+    """Compute what others keep, where so much more for a project's users would not leave it free; 0 where it would.
 
     A project that its guarantee covers borrows of none of its siblings; among those inside it, what is left of that
     guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows.

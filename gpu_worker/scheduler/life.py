@@ -59,7 +59,7 @@ LEASE_MOVES: dict[Phase, frozenset[Phase]] = {
 
 
 def moved(was: Phase, to: Phase) -> Phase:
-    """The phase moved to.
+    """Return the phase moved to.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def moved(was: Phase, to: Phase) -> Phase:
 
 
 def stood(was: RequestStatus, to: RequestStatus) -> RequestStatus:
-    """The standing of a request after a move; raises `IllegalMove` as `moved` does."""
+    """Return the standing of a request after a move; raises `IllegalMove` as `moved` does."""
     if to not in REQUEST_MOVES[was]:
         raise IllegalMove(was.name, to.name)
     return to

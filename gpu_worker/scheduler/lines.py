@@ -130,7 +130,7 @@ class Lines(Accounts):
     def _next_among(
         self, accounts: Iterable[Account], own: tuple[Account, QueueEntry] | None, closed: set[Shape]
     ) -> tuple[Account, QueueEntry] | None:
-        """The next among siblings, and among the users of the project that they are in."""
+        """Find the next among siblings, and among the users of the project that they are in."""
         ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
         for account in accounts:
             if closed.issuperset(account.waiting):
@@ -178,7 +178,7 @@ def rank_among(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
 
 
 def rank_of_members(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
-    """The same for the users of a project that has others inside: they share what those leave of its guarantee."""
+    """Rank the users of a project that has others inside: they share what those leave of its guarantee."""
     inside = account.children.values()
     used = account.used - sum(child.used for child in inside) + entry.shape.cost
     guaranteed = account.guaranteed - sum(child.guaranteed for child in inside)

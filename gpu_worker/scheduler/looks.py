@@ -12,12 +12,12 @@ class Looks(msgspec.Struct):
     _has_shared: bool = False
 
     def begin(self, now_ms: int) -> None:
-        """A step begins."""
+        """Forget the last step's questions: a step begins."""
         self.next_ms = None
         self._is_for_shares, self._has_shared = now_ms >= self._shares_from_ms, False
 
     def end(self, now_ms: int, share_every_ms: int) -> None:
-        """The step is over. One that looked at shares is the last one to do so for a while."""
+        """End the step. One that looked at shares is the last one to do so for a while."""
         if self._is_for_shares and self._has_shared:
             self._shares_from_ms = now_ms + share_every_ms
 

@@ -251,7 +251,7 @@ class Scheduler:
             self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
 
     def _pause_declined(self, lease_id: LeaseId) -> list[Action]:
-        """The cell cannot be paused: it has its grace from now on, and is run again."""
+        """Note that the cell cannot be paused: it has its grace from now on, and is run again."""
         lease = self.state.leases.get(lease_id)
         if lease is None or lease.phase is not Phase.RECLAIMING or not lease.is_pausing:
             return []
@@ -287,19 +287,19 @@ class Scheduler:
         return actions
 
     def _own_leases(self) -> list[Action]:
-        """A session that asks while it has a lease no longer uses that: it lost its link to the agent."""
+        """Evict leases of sessions that ask for another: they lost the link to their agent, and use them no longer."""
         own = [self.state.leases[lease] for session in self.state.held for lease in self.state.leases_of[session]]
         return [self._evict(lease) for lease in own if lease.phase in (Phase.GRANTED, Phase.HOT)]
 
     def _without_budget(self) -> list[Action]:
-        """What is hot could begin a cell: where the budget is spent it must go."""
+        """Evict what is hot where the budget is spent: it could begin a cell."""
         accounts = self.state.accounts
         spent = [account for account in accounts.budgeted if account.hot and account.left(self._now_ms) == 0]
         hot = dict.fromkeys(lease for account in spent for lease, cost in account.hot.items() if cost)
         return [self._evict(self.state.leases[lease]) for lease in hot]
 
     def _from_drained(self) -> list[Action]:
-        """A node that is drained keeps nothing hot."""
+        """Evict what is hot on nodes that are drained."""
         nodes = [self.state.nodes[agent] for agent in self.state.drained if agent in self.state.nodes]
         hot = [lease for node in nodes for counts in node.lanes.values() for lease in counts.hot_leases]
         return [self._evict(self.state.leases[lease]) for lease in hot]

@@ -42,7 +42,7 @@ class Node(msgspec.Struct):
     _is_all: dict[Shape, bool] = msgspec.field(default_factory=dict)
 
     def serving(self, lane: Lane, kind: SlotKind) -> tuple[SlotId, ...]:
-        """The slots of a lane that are of a kind: those that cost and have least first, then in the node's order."""
+        """List slots of a lane that are of a kind: those that cost and have least first, then as the node has them."""
         if (lane, kind) not in self._serving:
             of_kind = [slot for slot in self.slots.values() if lane_of(slot) == lane and kind.serves(slot)]
             of_kind.sort(key=lambda slot: (slot.milli, slot.memory_bytes))
@@ -65,18 +65,18 @@ class Node(msgspec.Struct):
         return self._is_all[shape]
 
     def free(self, shape: Shape) -> Amount:
-        """What is free of what such a request may use."""
+        """Sum up what is free of what such a request may use."""
         if self.is_all(shape):
             return Amount(self.lanes[shape.lane].free)
         free = sum(self.tenants[slot] is None for slot in self.serving(shape.lane, shape.wants.kind))
         return Amount(free, self.free_cpus, self.free_memory_bytes)
 
     def part_of(self, lease: Lease, shape: Shape) -> Amount:
-        """What a lease has of what such a request may use."""
+        """Sum up what a lease has of what such a request may use."""
         serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
         return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
 
     def least(self, shape: Shape) -> tuple[int, int]:
-        """The cost and the memory of the least slot that serves such a request."""
+        """Find the cost and the memory of the least slot that serves such a request."""
         slot = self.slots[self.serving(shape.lane, shape.wants.kind)[0]]
         return slot.milli, slot.memory_bytes

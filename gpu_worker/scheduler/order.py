@@ -89,7 +89,7 @@ class Ahead:
         self.head: Head | None = None
 
     def next_lane(self) -> None:
-        """The head of a lane is passed by nobody of the next one."""
+        """Hold the head of a lane: nobody of the next one passes it."""
         if self.head is not None:
             self.blocked.add(self.head.shape)
             self.head = None
@@ -233,7 +233,7 @@ def _room_in(holder: UsageTotals, missing: int, chosen: Mapping[LeaseId, None]) 
 
 
 def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
-    """The node that holds such a request now without harm to those who wait, with the least GPUs and least torn.
+    """Find the node that holds such a request now without harm to those who wait, with the least GPUs and least torn.
 
     Where all are closed, that which is held for the head of the line, if the request is over in time.
     """
@@ -293,7 +293,7 @@ def _needed(shape: Shape) -> Amount:
 
 
 def missing(state: State, node: Node, shape: Shape, claims: Claims) -> Amount:
-    """What such a request lacks there once all that leaves has left, and those ahead have what they claim."""
+    """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim."""
     lacks = _needed(shape).less(node.free(shape))
     if node.is_all(shape):
         claimed = sum(one.need for one in claims.get(node.agent, ()) if one.lane == shape.lane)

@@ -151,7 +151,7 @@ class Outlook:
         self._leases[lease.id], self._until_ms[lease.id] = lease, until_ms
 
     def _accounts_at(self, at_ms: int, used_ms: int) -> Lines:
-        """The accounts as they will be: with what is guaranteed at one time, and used at another."""
+        """Work out the accounts as they will be: with what is guaranteed at one time, and used at another."""
         then = self._state.accounts.foreseen(at_ms)
         for lease in self._leases.values():
             if self._until_ms[lease.id] > used_ms:

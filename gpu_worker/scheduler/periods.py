@@ -32,7 +32,7 @@ def _first_day(year: int, month: int) -> int:
 
 
 def _month_of(day: int) -> tuple[int, int]:
-    """The year and the month, from 1, of a day since 1970."""
+    """Compute the year and the month, from 1, of a day since 1970."""
     year = 1970 + day // 366  # never too late; a few steps bring it there
     while _first_day(year + 1, 1) <= day:
         year += 1

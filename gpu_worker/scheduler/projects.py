@@ -122,13 +122,13 @@ class _Time(msgspec.Struct, frozen=True):
     began: tuple[ProjectId, ClassHours] | None = None  #: the class hours that begin then
 
     def excess(self, project: Project) -> int:
-        """What the projects inside this one are guaranteed beyond its own guarantee, if it has one."""
+        """Compute what the projects inside this one are guaranteed beyond its own guarantee, if it has one."""
         own = self.own(project)
         return self.inside[project.id] - own if own > 0 else 0
 
 
 def check_projects(projects: Sequence[Project], capacity_milli: int | None = None) -> list[Problem]:
-    """What cannot be, and what cannot be kept: of each project, and of them together.
+    """List what cannot be, and what cannot be kept: of each project, and of them together.
 
     `capacity_milli` is what the pool has; None where nobody knows yet.
     """
@@ -147,22 +147,22 @@ def check_projects(projects: Sequence[Project], capacity_milli: int | None = Non
 
 
 def usual(project: Project) -> int:
-    """What a project itself is guaranteed outside its class hours."""
+    """Find what a project itself is guaranteed outside its class hours."""
     return project.guaranteed_milli
 
 
 def in_force(now_ms: int) -> Callable[[Project], int]:
-    """What a project itself is guaranteed at a time."""
+    """Find what a project itself is guaranteed at a time."""
     return lambda project: max(project.guaranteed_milli, guaranteed_at(project.class_hours, now_ms))
 
 
 def most_in_force(now_ms: int) -> Callable[[Project], int]:
-    """The most that a project itself is guaranteed at that time or any later one."""
+    """Find the most that a project itself is guaranteed at that time or any later one."""
     return lambda project: max(project.guaranteed_milli, most_from(project.class_hours, now_ms))
 
 
 def guarantees(projects: Iterable[Project], own: Callable[[Project], int] = usual) -> dict[ProjectId, int]:
-    """What each project is guaranteed, in thousandths of a GPU: at least what its children are together.
+    """Compute what each project is guaranteed, in thousandths of a GPU: at least what its children are together.
 
     `own` says what a project itself is: `usual`, what is `in_force` at a time, or the `most_in_force` from then on.
     """
@@ -285,7 +285,7 @@ def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> 
 
 
 def show_gpus(milli: int, *, on_cpu: bool = False) -> str:
-    """An amount with its word: "1 GPU", "2.5 GPUs", "2 CPU slots"."""
+    """Show an amount with its word: "1 GPU", "2.5 GPUs", "2 CPU slots"."""
     amount = f"{milli / GPU_MILLI:.3f}".rstrip("0").rstrip(".")
     word = "CPU slot" if on_cpu else "GPU"
     return f"{amount} {word}" if milli == GPU_MILLI else f"{amount} {word}s"

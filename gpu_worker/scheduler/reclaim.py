@@ -165,7 +165,7 @@ class VictimSelection:
 
 
 def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:
-    """Running cells of a node that may be reclaimed from somebody, the one that costs least to interrupt first.
+    """List running cells of a node that may be reclaimed from somebody, the one that costs least to interrupt first.
 
     Of those that are too young the state notes when to look again.
     """

@@ -31,7 +31,7 @@ def rejoin(state: State, event: AgentJoined, now_ms: int) -> list[Action]:
 
 
 def _believed(state: State, event: AgentJoined) -> list[Lease]:
-    """The leases that the report is about: those of the agent, and any that it took over under a new name."""
+    """Find the leases that the report is about: those of the agent, and any that it took over under a new name."""
     known = state.nodes.get(event.agent)
     own = list(known.leases) if known is not None else []
     ids = dict.fromkeys(own + [held.lease for held in event.held])

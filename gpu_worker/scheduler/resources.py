@@ -63,7 +63,7 @@ class Amount(msgspec.Struct, frozen=True):
     memory_bytes: int = 0
 
     def less(self, other: "Amount") -> "Amount":
-        """What is left of it; below 0 where the other is more."""
+        """Subtract; below 0 where the other is more."""
         return Amount(self.slots - other.slots, self.cpus - other.cpus, self.memory_bytes - other.memory_bytes)
 
     @property
@@ -93,12 +93,12 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 def lane_of(slot: Slot) -> Lane:
-    """The lane that a slot belongs to."""
+    """Find the lane that a slot belongs to."""
     return "cpu" if slot.kind == "cpu" else "gpu"
 
 
 def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> SlotKind:
-    """What a slot must be for who asks for a type, all of whose words are words of the name, and for so much memory.
+    """Describe slots for who asks for a type, all of whose words are words of the name, and for so much memory.
 
     `offered` is what the pool has ever shown: without a whole GPU among it, slices stand in for them.
     """

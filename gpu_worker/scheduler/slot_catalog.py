@@ -36,19 +36,19 @@ class SlotCatalog:
         return len(self.slots) > before
 
     def cost_of(self, lane: Lane, milli: int) -> int:
-        """What slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
+        """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
         return milli if lane == "gpu" or not self.largest["gpu"] else 0
 
     def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
-        """What these slots of a node count, in thousandths of a GPU."""
+        """Compute what these slots of a node count, in thousandths of a GPU."""
         return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
 
     def lane_for(self, gpus: int) -> Lane:
-        """The lane that a request for so many GPUs would use."""
+        """Find the lane that a request for so many GPUs would use."""
         return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
 
     def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: QoS, walltime_ms: int) -> Shape:
-        """The shape of a request in the pool as it is known now; `wants` may be of a former one."""
+        """Work out the shape of a request in the pool as it is known now; `wants` may be of a former one."""
         lane, need = self.lane_for(gpus), max(1, gpus)
         kind = SlotKind((), wants.kind.memory_bytes)
         if lane == "gpu" or gpu_type:

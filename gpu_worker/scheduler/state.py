@@ -55,7 +55,7 @@ class State:
         self._seq = 0
 
     def next_seq(self) -> int:
-        """A number above all given out before: what came later has the higher one."""
+        """Give out a number above all given out before: what came later has the higher one."""
         self._seq += 1
         return self._seq
 
@@ -79,7 +79,7 @@ class State:
         return counts.ends_ms
 
     def shape_asked(self, event: RequestSubmitted) -> Shape:
-        """The shape of a request that is submitted now."""
+        """Work out the shape of a request that is submitted now."""
         wants, qos = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
         walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
         return self.shown.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
@@ -133,7 +133,7 @@ class State:
         self._note_capacity()
 
     def reshape(self, request: Request) -> None:
-        """What is in the pool now may serve it in another way, at another cost, or for another time."""
+        """Work out a waiting request's shape anew: the pool may serve it in another way now, or at another cost."""
         old = request.entry.shape
         shape = self.shown.shape_of(
             request.gpus, request.gpu_type, old.wants, self.qos[request.qos], request.walltime_ms
@@ -190,7 +190,7 @@ class State:
         self.accounts.has(self.available)
 
     def free_slots(self, node: Node, shape: Shape) -> tuple[SlotId, ...]:
-        """The free slots of a node that such a request is given: those that cost and have least."""
+        """Choose the free slots of a node that such a request is given: those that cost and have least."""
         free = [slot for slot in node.serving(shape.lane, shape.wants.kind) if node.tenants[slot] is None]
         return tuple(free[: shape.need])
 
@@ -220,7 +220,7 @@ class State:
             del self.queued[owner]
 
     def _hold_or_queue(self, session: SessionId) -> None:
-        """A session has one lease at most: its request waits aside while it has one, and nobody waits behind it."""
+        """Put a session's request where it waits: aside while the session has a lease, else in the line."""
         if session not in self.asking:
             return
         request = self.pending[self.asking[session]]
@@ -268,7 +268,7 @@ class State:
         self.set_alarm(lease, alarm_ms)
 
     def end(self, lease: Lease) -> None:
-        """A lease is over and its slots are free; its session's next request comes into the line."""
+        """Remove a lease that is over: its slots are free, and its session's next request comes into the line."""
         node = self.nodes[lease.agent]
         phase = moved(lease.phase, Phase.ENDED)
         self._count(lease, -1)
@@ -296,7 +296,7 @@ class State:
             self.alarms[lease.id] = alarm_ms
 
     def _remember(self, lease: Lease) -> None:
-        """A cell that is over was used."""
+        """Count what a cell that is over has used."""
         if lease.phase in {Phase.BUSY, Phase.RECLAIMING}:
             percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
             amount = lease.cost * (self.accounts.now_ms - lease.counted_ms) * percent // 100

@@ -12,6 +12,6 @@ STEPS_MS = (
 
 
 def stepped(walltime_ms: int, most_ms: int) -> int:
-    """The walltime rounded up to the next step, where that is not above `most_ms`, what the QoS gives."""
+    """Round the walltime up to the next step, where that is not above `most_ms`, what the QoS gives."""
     at = bisect_left(STEPS_MS, walltime_ms)
     return max(walltime_ms, min(STEPS_MS[at], most_ms)) if at < len(STEPS_MS) else most_ms
