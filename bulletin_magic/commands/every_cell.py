@@ -63,7 +63,9 @@ class EveryCellMode:
         return NoPool(error.problem, f"{error.remedy} {_MEANWHILE}")
 
     def _forget(self) -> None:
-        self._text = self._sent_text = None
+        """Forget the cell before: something else is about to run."""
+        self._text = None
+        self._sent_text = None
 
     def _note_cell(self, info: ExecutionInfo) -> None:
         """Note a cell that a person runs. IPython does not tell of silent ones."""
@@ -72,7 +74,8 @@ class EveryCellMode:
 
     def visit(self, tree: Any) -> Any:
         """Return the tree to run: a call of `%%gpu` with the cell's text, or the tree itself where it stays here."""
-        text, self._text = self._text, None  # one tree for one cell: others are of code that the cell runs
+        text = self._text
+        self._text = None  # one tree for one cell: others are of code that the cell runs
         if text is None or self.options is None or is_off() or not isinstance(tree, ast.Module):
             return tree
         if _has_cpu_line(text) or not computes(tree, self._has_magic):

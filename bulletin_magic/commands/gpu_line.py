@@ -1,4 +1,4 @@
-"""What `%gpu` and a verb do."""
+"""What `%gpu` and each of its verbs do."""
 
 from pathlib import Path
 
@@ -109,9 +109,8 @@ class GpuLine:
             about.append(describe_wait(status.picture, status.lease if is_fitting else None, resources))
         else:
             about.append(status or "The cell would start a pool of your own first.")
-        plan = shared_state.plan(
-            self._shell.user_ns, state.needs(cell, self._shell.user_ns), is_executor_alive=is_alive
-        )
+        namespace = self._shell.user_ns
+        plan = shared_state.plan(namespace, state.needs(cell, namespace), is_executor_alive=is_alive)
         self._shell.display_pub.publish(describe_plan(plan, about))
 
     def _status(self) -> None:
@@ -127,13 +126,15 @@ class GpuLine:
         parsed = parse(options)
         if parsed.is_plan or parsed.is_background or parsed.each:
             raise BadOption("%gpu on takes no --plan, --background or --each: these are for a cell that asks for them.")
-        was_on, self._every_cell.options = self._every_cell.options is not None, options
+        was_on = self._every_cell.options is not None
+        self._every_cell.options = options
         since = "Every cell of this notebook now runs" if was_on else "From the next cell on, every cell runs"
         how = f" with {options}" if options else " without options" if was_on else ""
         show_note(self._shell, f"{since} on the pool{how}. %%cpu above a cell keeps it here; %gpu off ends this.")
 
     def _switch_off(self) -> None:
-        was_on, self._every_cell.options = self._every_cell.options is not None, None
+        was_on = self._every_cell.options is not None
+        self._every_cell.options = None
         again = "again" if was_on else "already"
         show_note(self._shell, f"Cells of this notebook run here {again}, except those with %%gpu.")
 
@@ -142,9 +143,8 @@ class GpuLine:
         self._pool.check_usable()
         shared_state = self._foreground.shared_state
         status: PoolStatus | str | None = self._pool.query_status() if shared_state.lease_id is not None else None
-        holdings = shared_state.holdings(
-            self._shell.user_ns, is_executor_alive=self._foreground.is_executor_alive(status)
-        )
+        is_alive = self._foreground.is_executor_alive(status)
+        holdings = shared_state.holdings(self._shell.user_ns, is_executor_alive=is_alive)
         lease = status.lease if isinstance(status, PoolStatus) else None
         doubt = status if isinstance(status, str) else ""
         self._shell.display_pub.publish(describe_holdings(holdings, lease, doubt))
@@ -158,11 +158,8 @@ class GpuLine:
     def _pull(self, names: list[str]) -> None:
         """Ask what is only on the pool to come, once more; say of each variable what came of it."""
         self._pool.check_usable()
-        shared_state, resources, namespace = (
-            self._foreground.shared_state,
-            self._foreground.resources,
-            self._shell.user_ns,
-        )
+        shared_state, resources = self._foreground.shared_state, self._foreground.resources
+        namespace = self._shell.user_ns
         status: PoolStatus | str | None = self._pool.query_status() if shared_state.lease_id is not None else None
         holdings = shared_state.holdings(namespace, is_executor_alive=True)
         remote_only = pull.find_remote_only(holdings, names, namespace)
@@ -170,11 +167,8 @@ class GpuLine:
             show_note(self._shell, pull.describe_nothing_to_pull(names))
             return
         is_alive = resources is not None and self._foreground.is_executor_alive(status)
-        lost = [
-            StayedBehind(one.name, one.kind, LOST)
-            for one in remote_only.values()
-            if one.home is Home.GONE or not is_alive
-        ]
+        gone = [one for one in remote_only.values() if one.home is Home.GONE or not is_alive]
+        lost = [StayedBehind(one.name, one.kind, LOST) for one in gone]
         there = [name for name, one in remote_only.items() if one.home is Home.THERE] if is_alive else []
         if resources is not None and there:
             try:

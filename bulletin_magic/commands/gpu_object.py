@@ -138,7 +138,7 @@ class _WholeTraceback(RemoteTraceback):
         remote = list(self.lines)
         frames = _user_frames(self._error.__traceback__)
         if self._is_block:
-            frames = frames[:-1]  # the frame that the block stands in is shown there
+            frames = frames[:-1]  # the other traceback shows the frame that the block stands in
         if not frames or len(remote) < _HEAD_LINES:
             return remote
         kept: TracebackType | None = None

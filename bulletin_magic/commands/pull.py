@@ -58,11 +58,11 @@ def describe_nothing_to_pull(names: Sequence[str]) -> str:
 def describe_pulled(names: Sequence[str], stayed: Sequence[Stayed], finished: CellFinished) -> list[str]:
     """Return a line for what is here now, and one for each variable that is not, with why."""
     stayed_by_name = {one.name: one for one in reversed(stayed)}
-    here, lines = [name for name in names if name not in stayed_by_name], []
-    if here:
-        lines.append(
-            f"{join_names(here)} {is_or_are(here)} in the notebook now; {show_size(finished.returned_bytes)} came."
-        )
+    came = [name for name in names if name not in stayed_by_name]
+    lines = []
+    if came:
+        size = show_size(finished.returned_bytes)
+        lines.append(f"{join_names(came)} {is_or_are(came)} in the notebook now; {size} came.")
     return [*lines, *(describe_stayed_with_reason(stayed_by_name[name]) for name in names if name in stayed_by_name)]
 
 

@@ -16,6 +16,7 @@ _PIECE_BYTES = 32 * 1024
 _MOST_PIECES = 64
 _ESCAPE = "\x1b"
 
+#: The content of a message; that of a comm also has `metadata` and `buffers`.
 JupyterMessage = Mapping[str, Any]
 
 
@@ -64,7 +65,8 @@ class _RichOutput:
     """A picture, a value, an error; or an update of one that another cell shows."""
 
     def __init__(self, kind: str, message: JupyterMessage, size: int) -> None:
-        self.kind, self.content, self.size_bytes = kind, message, size + _OVERHEAD_BYTES
+        self.kind, self.content = kind, message
+        self.size_bytes = size + _OVERHEAD_BYTES
 
     def message(self) -> tuple[str, JupyterMessage]:
         """Return its kind and its content, as it came or as it was updated last."""
@@ -75,10 +77,10 @@ class CellOutputs:
     """One cell's outputs, to be shown anew. All times are in milliseconds of one clock."""
 
     def __init__(self, number: int, first_line: str, page: str, began_ms: int) -> None:
-        """Take the first line of its source that says someoutput, and the page that asked for the cell."""
+        """Take the first line of its source that says something, and the page that asked for the cell."""
         self.number, self.first_line, self.page, self.began_ms = number, first_line, page, began_ms
         self.ended_ms: int | None = None
-        #: When it last showed someoutput.
+        #: When it last showed something.
         self.last_ms: int | None = None
         #: Until when the page that shows it is known to have been there.
         self.seen_until_ms = began_ms
@@ -164,7 +166,8 @@ class CellOutputs:
     def _clear(self) -> None:
         self._entries.clear()
         self._by_display_id.clear()
-        self._entries_bytes = self.dropped_bytes = 0
+        self._entries_bytes = 0
+        self.dropped_bytes = 0
         self._clears_next = False
 
 

@@ -33,6 +33,8 @@ class MissedOutputNotifier:
             return
         self._shell.events.register("pre_run_cell", self._before_cell)
         self._shell.events.register("post_run_cell", self._after_cell)
+        # A page is first heard of by its `kernel_info_request`, and ipykernel has no hook for that. Were the handlers
+        # gone, a page would count as come with its first cell: one that came while a cell ran would be told less.
         for channel, handle in (("control", self._handle_on_control), ("shell", self._handle_on_shell)):
             handlers = getattr(self._kernel, f"{channel}_handlers", {})
             original = handlers.get(_FIRST_REQUEST)

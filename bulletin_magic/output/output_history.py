@@ -121,9 +121,8 @@ class OutputHistory:
     def find_by_number(self, number: int) -> CellOutputs | None:
         """Return the last cell of this number that has shown something, or may."""
         with self.lock:
-            return next(
-                (one for one in reversed(self._cells) if one.number == number and _has_something_to_show(one)), None
-            )
+            cells = (one for one in reversed(self._cells) if one.number == number)
+            return next((one for one in cells if _has_something_to_show(one)), None)
 
     def describe(self) -> list[str]:
         """Return a line for each of the last cells that showed something or still run, and what to type."""

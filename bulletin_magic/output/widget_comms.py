@@ -1,7 +1,7 @@
 """Comms of widgets that live on the pool: this kernel says what they say, and brings them what their views answer.
 
 The front end knows the kernel alone. A comm that the executor has opened is opened here under the same id; what its
-view says is a call of its twin there, which is a cell as any other: what the callbacks change comes back.
+view says is a call of the widget there, which is a cell as any other: what the callbacks change comes back.
 """
 
 import sys

@@ -138,7 +138,7 @@ class BackgroundRunner(threading.Thread):
         """Show what a cell shows until it has ended; return what came of it."""
         refusal: BulletinError | None = None
         while True:
-            delivery = self._next_delivery(deliveries)
+            delivery = self._wait_for_delivery(deliveries)
             match delivery:
                 case OutputMessage(type="execute_result") if not self._shows_values:
                     pass
@@ -168,7 +168,7 @@ class BackgroundRunner(threading.Thread):
                 case _:
                     assert_never(delivery)
 
-    def _next_delivery(self, deliveries: DeliveryQueue) -> Any:
+    def _wait_for_delivery(self, deliveries: DeliveryQueue) -> Any:
         while True:
             is_young = time.monotonic() - self._began_s < _YOUNG_S
             try:

@@ -82,14 +82,14 @@ class RunWatcher(Protocol):
     """Learns what becomes of a cell, whatever the conversation ends with."""
 
     def cell_sent(self, lease: LeaseInfo) -> None:
-        """Take in that it has been sent there, for the first time or again."""
+        """Take in that the cell has been sent to the node of this lease, for the first time or again."""
 
     def record(self, kind: str, message: Mapping[str, Any], size: int) -> None:
-        """It has shown something: as `outputs.Keep`."""
+        """Take in what the cell has shown; called as an `OutputRecorder`."""
 
 
 class Conversation:
-    """A question to the pool and all that is shown until its answer."""
+    """A request to the pool and all that is shown until its answer."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Conversation:
             deliveries = self._link.ask(request)
             try:
                 while True:
-                    delivery = self._next_delivery(deliveries)
+                    delivery = self._wait_for_delivery(deliveries)
                     is_over = isinstance(delivery, ConversationAnswer | RequestFailed | BaseException)
                     answer = self._handle(delivery)
                     if answer is not None:
@@ -131,7 +131,7 @@ class Conversation:
                 self._line.clear()
                 self._outputs.flush()
 
-    def _next_delivery(self, deliveries: DeliveryQueue) -> Delivery | BaseException:
+    def _wait_for_delivery(self, deliveries: DeliveryQueue) -> Delivery | BaseException:
         if deliveries.is_empty():
             self._outputs.flush()
         while True:

@@ -36,11 +36,11 @@ _DELIVER_VIEW_MESSAGE = source_of_call(deliver_view_message, [HEARD])
 
 
 class FinishedRun(NamedTuple):
-    """A cell that has ended on the pool: what came of it, what it was sent with, and what its input() raised here."""
+    """A cell that has ended on the pool, and is not applied to the notebook yet."""
 
     answer: CellFinished
     sent: state.Captured
-    input_error: Exception | None
+    input_error: Exception | None  #: what `input()` raised in the notebook; the cell was then interrupted
 
 
 class _RunRecord:
@@ -48,7 +48,8 @@ class _RunRecord:
 
     def __init__(self, submitted: CellSubmitted, outputs: CellOutputs, history: OutputHistory) -> None:
         self._submitted, self._outputs, self._history = submitted, outputs, history
-        self._submitted_ms = self._sent_ms = history.now_ms()
+        self._submitted_ms = history.now_ms()
+        self._sent_ms = self._submitted_ms
         self._lease: LeaseInfo | None = None
 
     def cell_sent(self, lease: LeaseInfo) -> None:
@@ -123,7 +124,7 @@ class ForegroundRunner:
         waited_ms, self.resources = 0, resources
         while True:
             remaining_ms = None if max_wait_ms is None else max(1, max_wait_ms - waited_ms)
-            submitted, sent = self._submission(cell, needs, resources, check, max_wait_ms=remaining_ms)
+            submitted, sent = self._prepare_submission(cell, needs, resources, check, max_wait_ms=remaining_ms)
             answer, input_error = self._converse(submitted)
             if isinstance(answer, CellFinished):
                 return FinishedRun(structs.replace(answer, waited_ms=answer.waited_ms + waited_ms), sent, input_error)
@@ -152,7 +153,7 @@ class ForegroundRunner:
         return ran.answer
 
     def debug(self) -> bool:
-        """Debug the last cell in its executor. False where that is not there any more."""
+        """Debug the last cell in its executor. False where that has ended."""
         if self.resources is None or not self._pool.holds_lease(self.shared_state.lease_id):
             return False
         with self.exclusive():
@@ -160,18 +161,15 @@ class ForegroundRunner:
         return True
 
     def deliver_view_message(self, message: Mapping[str, Any]) -> bool:
-        """Pass what the view of a widget said to its twin in the executor; what callbacks change comes back.
+        """Pass what the view of a widget said to its comm in the executor; what callbacks change comes back.
 
-        False where the executor that has the twin is not there any more. Waits for a cell that is under way: comms may
+        False where the executor that has the comm has ended. Waits for a cell that is under way: comms may
         come in threads of their own.
         """
         with self._cell_lock:
             resources = self.resources
-            if (
-                resources is None
-                or not self._pool.is_connected
-                or not self._pool.holds_lease(self.shared_state.lease_id)
-            ):
+            is_alive = self._pool.is_connected and self._pool.holds_lease(self.shared_state.lease_id)
+            if resources is None or not is_alive:
                 return False
             self._is_delivering_view_message = True
             namespace = self._shell.user_ns
@@ -182,7 +180,7 @@ class ForegroundRunner:
                 holdings = self.shared_state.holdings(namespace, is_executor_alive=True)
                 names = [value.name for value in holdings.values if value.name in namespace]
                 names += [name for name in users(namespace) if isinstance(namespace[name], ModuleType)]
-                submitted, sent = self._submission(
+                submitted, sent = self._prepare_submission(
                     _DELIVER_VIEW_MESSAGE, state.Needs(reads=(HEARD, *names)), resources, None, is_call=True
                 )
                 answer, _ = self._pool.converse(submitted)
@@ -239,7 +237,7 @@ class ForegroundRunner:
         return answer, input_error
 
     def is_executor_alive(self, status: PoolStatus | str | None) -> bool:
-        """Tell whether the executor that shares our state is still there, or nobody can say.
+        """Tell whether the executor that shares our state lives, or nobody can say.
 
         `status` is what `PoolClient.query_status` returned.
         """
@@ -247,7 +245,7 @@ class ForegroundRunner:
             return status.lease is not None and status.lease.lease_id == self.shared_state.lease_id
         return status is not None and self.shared_state.lease_id is not None
 
-    def _submission(
+    def _prepare_submission(
         self,
         cell: str,
         needs: state.Needs,

@@ -1,4 +1,4 @@
-"""The way of a notebook to its pool: found when it is first needed, and one conversation at a time."""
+"""A notebook's client of its pool: found and connected when it is first needed, one conversation at a time."""
 
 import os
 from collections.abc import Callable
@@ -9,9 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic.connection import availability, discovery
-from bulletin_magic.connection.deliveries import (
-    PoolStatus,
-)
+from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.connection.link import ClientRequest, Link
 from bulletin_magic.connection.session_events import CellSubmitted, PoolStatusAsked, ReleaseAsked
 from bulletin_magic.output.late_output import LateOutput
@@ -28,7 +26,7 @@ UNDER_WAY = (
 
 
 class PoolClient:
-    """The pool of this notebook, and the link on which its cells go there. Nothing is connected before it is needed."""
+    """Knows the pool of this notebook, and has the link on which its cells go there."""
 
     def __init__(
         self,
@@ -152,14 +150,10 @@ class PoolClient:
             line.say(text)
             line.show_now()
 
-        link = self._link
-        if (
-            link is not None
-            and link.is_usable
-            and (link.is_settled or self._address is None or not self._address.is_own)
-        ):
+        link, address = self._link, self._address
+        may_have_ended = address is not None and address.is_own
+        if link is not None and link.is_usable and (link.is_settled or not may_have_ended):
             return link
-        address = self._address
         if address is None or address.is_own:
             address = discovery.find_pool(os.environ, show_at_once)
         if link is not None and link.is_usable and address == self._address:

@@ -30,7 +30,7 @@ class SharedState:
         return rehearse(namespace, needs, table=self._table if is_executor_alive else state.Table())
 
     def holdings(self, namespace: dict[str, Any], *, is_executor_alive: bool) -> Holdings:
-        """Return what the executor holds of the notebook: nothing, where it is not there any more."""
+        """Return what the executor holds of the notebook: nothing, where it has ended."""
         return holdings(namespace, self._table if is_executor_alive and self._lease_id is not None else state.Table())
 
     def apply(

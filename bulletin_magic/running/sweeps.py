@@ -27,7 +27,8 @@ from bulletin_magic.running.outcome import error_to_raise, show_stayed
 _TRIES = 2
 #: What a worker says that got no slot. The others go on without it.
 _NO_SLOT = (Refused, WaitedTooLong)
-_BAR = 20
+#: How many characters the bar is long.
+_BAR_LENGTH = 20
 
 
 class SweepTask:
@@ -71,6 +72,7 @@ class Sweep:
         self._resources, self._label, self._max_wait_ms = resources, label, max_wait_ms
         self._answers: queue.SimpleQueue[tuple[BackgroundRunner, RunAnswer]] = queue.SimpleQueue()
         self._line = LiveLine(shell)
+        #: What the last worker that spoke said of the queue.
         self._queue_line = ""
         self._progress = ""
         self._history, self._outputs = history, history.begin()
@@ -97,7 +99,7 @@ class Sweep:
                 under_way[worker] = self._send_next(worker, tasks, waiting)
             while under_way:
                 self._show_progress(outcomes, len(under_way))
-                worker, answer = self._next_answer()
+                worker, answer = self._wait_for_answer()
                 sent = under_way.pop(worker)
                 number = sent.number
                 if self._is_retried(answer, tasks[number], others=bool(under_way)):
@@ -110,7 +112,8 @@ class Sweep:
                         under_way[worker] = self._send_next(worker, tasks, waiting)
                         continue
                 elif not under_way:  # no worker is left: each element that waits would hear the same
-                    if not any(outcome is not None for index, outcome in enumerate(outcomes) if index != number):
+                    others = [outcome for index, outcome in enumerate(outcomes) if index != number]
+                    if not any(others):
                         raise answer
                     for index in waiting:
                         outcomes[index] = Outcome(error=answer)
@@ -125,7 +128,7 @@ class Sweep:
             self._history.end(self._outputs)
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _next_answer(self) -> tuple[BackgroundRunner, RunAnswer]:
+    def _wait_for_answer(self) -> tuple[BackgroundRunner, RunAnswer]:
         while True:
             try:
                 return self._answers.get(timeout=self._activity.due_in_s)
@@ -151,6 +154,7 @@ class Sweep:
         self._queue_line = text if text.startswith("⏳") else ""
 
     def _send_next(self, worker: BackgroundRunner, tasks: Sequence[SweepTask], waiting: deque[int]) -> SentTask:
+        """Send the next task that waits to a worker; the names of its element hide the notebook's meanwhile."""
         number = waiting.popleft()
         task = tasks[number]
         task.tries += 1
@@ -213,14 +217,14 @@ class Sweep:
 
     def _show_progress(self, outcomes: Sequence[Outcome | None], running: int) -> None:
         total, ended = len(outcomes), [outcome for outcome in outcomes if outcome is not None]
-        full = _BAR * len(ended) // total
+        full = _BAR_LENGTH * len(ended) // total
         facts = [f"{len(ended)} of {total} done"]
         if running:
             facts.append(f"{running} under way")
         if failed := sum(outcome.error is not None for outcome in ended):
             facts.append(f"{failed} failed")
         waits = f" {self._queue_line}" if self._queue_line and not ended else ""
-        self._progress = f"{self._label} {'█' * full}{'░' * (_BAR - full)} {', '.join(facts)}{waits}"
+        self._progress = f"{self._label} {'█' * full}{'░' * (_BAR_LENGTH - full)} {', '.join(facts)}{waits}"
         self._line.show(self._progress)
 
 

@@ -31,7 +31,7 @@ def call(callee: ast.expr, *arguments: ast.expr) -> ast.Call:
 
 
 def define_function(kind: type[Any], name: str, body: Sequence[ast.stmt]) -> ast.stmt:
-    """Return the definition of a function without parameters; `kind` is `ast.FunctionDef` or its async twin."""
+    """Return the definition of a function without parameters; `kind` is `ast.FunctionDef` or `ast.AsyncFunctionDef`."""
     arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
     more: dict[str, Any] = {"type_params": []} if "type_params" in kind._fields else {}  # from Python 3.12 on
     definition: ast.stmt = kind(name=name, args=arguments, body=list(body), decorator_list=[], **more)
