@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from bulletin_spawner.ports import free_ports
+from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.setup import configure
 
 c = get_config()
@@ -28,7 +28,7 @@ def password(name: str, size_bytes: int) -> str:
 
 # The port from BULLETIN_PORT or 8000, or the next free one; 0 takes any. Only this computer can connect.
 wanted = int(os.environ.get("BULLETIN_PORT", "8000"))
-port, proxy_api_port, hub_port = free_ports([wanted, 8001, 8081] if wanted else [0, 0, 0])
+port, proxy_api_port, hub_port = find_free_ports([wanted, 8001, 8081] if wanted else [0, 0, 0])
 address = f"http://127.0.0.1:{port}"
 c.JupyterHub.bind_url = address
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{hub_port}"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 _REACH = 100
 
 
-def free_ports(wanted: Sequence[int], host: str = "127.0.0.1") -> list[int]:
-    """A free port for each wanted one: itself, else the next above it; 0 takes any.
+def find_free_ports(wanted: Sequence[int], host: str = "127.0.0.1") -> list[int]:
+    """Find a free port for each wanted one: itself, else the next above it; 0 takes any.
 
     All are different. They are free at this moment only: whoever asks binds them at once.
     """
@@ -22,7 +22,9 @@ def free_ports(wanted: Sequence[int], host: str = "127.0.0.1") -> list[int]:
 
 
 def _hold(port: int, host: str) -> socket.socket:
-    for candidate in [*range(port, port + _REACH), 0] if port else [0]:
+    """Bind this port, or the next free one; 0 binds any. Raises OSError where none is free."""
+    candidates = [*range(port, port + _REACH), 0] if port else [0]
+    for candidate in candidates:
         sock = socket.socket()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what has just been closed is free
         try:

@@ -16,7 +16,7 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from bulletin.errors import BadConfig
-from bulletin_spawner.ports import free_ports
+from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.spawner import with_bulletin
 
 SERVICE = "bulletin"
@@ -63,7 +63,7 @@ def configure(
         If `Spawner.server_token_scopes` is a function, to which nothing can be added here.
     """
     folder = Path(folder).resolve()
-    (port,) = free_ports([0])
+    (port,) = find_free_ports([0])
     command = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(folder)]
     command += ["--", *pool_args] if start_pool else ["--no-pool"]
     service = {
@@ -74,22 +74,22 @@ def configure(
         "oauth_no_confirm": True,
         "oauth_client_allowed_scopes": [MANAGE, "read:users!user"],  # of its reader: manager or admin, or neither
     }
-    c.JupyterHub.services = [*_given(c.JupyterHub, "services", []), service]
+    c.JupyterHub.services = [*_configured(c.JupyterHub, "services", []), service]
     c.JupyterHub.custom_scopes = {
-        **_given(c.JupyterHub, "custom_scopes", {}),
+        **_configured(c.JupyterHub, "custom_scopes", {}),
         MANAGE: {"description": "Manage the GPU pool and see who uses it"},
     }
-    c.JupyterHub.load_roles = _roles(_given(c.JupyterHub, "load_roles", []), groups, managers)
+    c.JupyterHub.load_roles = _roles(_configured(c.JupyterHub, "load_roles", []), groups, managers)
     if groups is None:
-        c.JupyterHub.extra_user_scopes = {*_given(c.JupyterHub, "extra_user_scopes", set()), ACCESS}
+        c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS}
 
-    c.Spawner.server_token_scopes = _server_token_scopes(_given(c.Spawner, "server_token_scopes", []))
+    c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []))
     c.BulletinMixin.pool_folder = str(folder)
-    c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_given(c.JupyterHub, "spawner_class", "default")))
+    c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_configured(c.JupyterHub, "spawner_class", "default")))
 
 
-def _given(section: Config, name: str, default: Any) -> Any:
-    """What the config file has set so far, or has added to the default."""
+def _configured(section: Config, name: str, default: Any) -> Any:
+    """Return what the config file has set so far, or has added to the default."""
     value = section.get(name, default)
     return value.get_value(default) if isinstance(value, LazyConfigValue) else value
 
@@ -97,7 +97,7 @@ def _given(section: Config, name: str, default: Any) -> Any:
 def _roles(
     given: Sequence[dict[str, Any]], groups: Sequence[str] | None, managers: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The roles of the config file with ours: the service looks users up, members use the pool, managers manage it."""
+    """Add our roles to those given: the service looks users up, members use the pool, managers manage it."""
     roles = list(given)
     roles.append(
         {
@@ -129,7 +129,7 @@ def _roles(
 
 
 def _server_token_scopes(given: Sequence[str] | Callable[..., object]) -> list[str]:
-    """What a server's token may do: setting this replaces the `server` role's scopes, so they are added again.
+    """Return what a server's token may do: setting this replaces the `server` role's scopes, so they are added again.
 
     The hub grants the part that the user holds, so that asking for `ACCESS` gives it to nobody.
     """
@@ -145,7 +145,7 @@ def _default_scopes(role: str) -> list[str]:
 
 
 def _spawner_class(named: str | type) -> type:
-    """The class behind a hub's `spawner_class`: a class, its import path, or the name of an entry point."""
+    """Find the class behind a hub's `spawner_class`: a class, its import path, or the name of an entry point."""
     if isinstance(named, type):
         return named
     points = entry_points(group="jupyterhub.spawners", name=named.lower())

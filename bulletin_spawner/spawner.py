@@ -19,7 +19,7 @@ NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
 
 
 def pool_environment(folder: Path) -> dict[str, str]:
-    """Where kernels reach the pool of this folder. No secret: each kernel's own hub token says who it is.
+    """Return where kernels reach the pool of this folder. No secret: each kernel's own hub token says who it is.
 
     The connection file is there while the pool runs. Address and key outlive a restart, in the pool's own file, so
     that a server which starts meanwhile finds the pool later.
@@ -50,12 +50,12 @@ class BulletinMixin(Configurable):
     pool_folder = Unicode(help="The folder of the pool, as given to `configure()`.").tag(config=True)
 
     def get_env(self) -> dict[str, str]:
-        """The server's environment. Never its arguments: those are for everybody to see."""
+        """Return the server's environment. Nothing goes into its arguments: those are for everybody to see."""
         environment: dict[str, str] = super().get_env()  # type: ignore[misc]  # the spawner class behind us has it
         return {**environment, **NO_GPUS, **self.kernel_environment()}
 
     def kernel_environment(self) -> dict[str, str]:
-        """What kernels need to find the pool. Extend it where kernels have environments of their own.
+        """Return what kernels need to find the pool. Extend it where kernels have environments of their own.
 
         A pool that is not up is no reason to refuse a server: its address is then empty, and `%%gpu` says so.
         """
@@ -67,7 +67,7 @@ class BulletinMixin(Configurable):
 
 
 def with_bulletin(base: type) -> type:
-    """A spawner class with `BulletinMixin` before it; itself, if it has it already."""
+    """Make a spawner class with `BulletinMixin` before it; return it as it is, if it has that already."""
     if issubclass(base, BulletinMixin):
         return base
 
@@ -90,12 +90,12 @@ class BulletinSpawner(BulletinMixin, SimpleLocalProcessSpawner):  # type: ignore
     ).tag(config=True)
 
     async def start(self) -> Any:
-        """Start the server, in a home that is there."""
+        """Start the server, in a home that is made first where it is not there."""
         self._make_home(Path(self.home_dir))
         return await super().start()
 
     def get_args(self) -> list[str]:
-        """Arguments of the server: it runs as root only where the hub does."""
+        """Return arguments of the server: it runs as root only where the hub does."""
         return [*super().get_args(), *(["--allow-root"] if os.getuid() == 0 else [])]
 
     def _make_home(self, home: Path) -> None:

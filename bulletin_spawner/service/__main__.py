@@ -16,10 +16,10 @@ from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bulletin_spawner.service.app import make_app, settings_from_environment
 from bulletin_spawner.service.broker_client import BrokerClient
-from bulletin_spawner.service.only_one import take_over
 from bulletin_spawner.service.pool_process import PoolProcess
+from bulletin_spawner.service.single_instance import take_over
+from bulletin_spawner.service.web_app import make_app, settings_from_environment
 
 log = logging.getLogger("bulletin.service")
 
@@ -28,7 +28,7 @@ _FIRST_START_S = 10.0
 
 
 def main() -> None:
-    """Run until SIGINT or SIGTERM."""
+    """Run the service until SIGINT or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m bulletin_spawner.service", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--no-pool", action="store_true")
@@ -47,7 +47,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
     with closing(BrokerClient(connection_file)) as broker, _stop_signals() as stop:
         async with PoolProcess(command) if command is not None else nullcontext():
             if command is not None:
-                await _appeared(connection_file, stop)
+                await _wait_for_file(connection_file, stop)
             address = urlsplit(settings.url)
             server = make_app(settings, broker).listen(address.port or 80, address.hostname or "127.0.0.1")
             log.info("serving %s", settings.prefix)
@@ -57,14 +57,14 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set."""
+    """Make an event that SIGINT and SIGTERM set."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     yield stop
 
 
-async def _appeared(path: Path, stop: asyncio.Event) -> None:
+async def _wait_for_file(path: Path, stop: asyncio.Event) -> None:
     """Wait for a file, but not for long: pages without a pool are better than no pages."""
     deadline = asyncio.get_running_loop().time() + _FIRST_START_S
     while not (path.exists() or stop.is_set()):  # noqa: ASYNC240  # a stat of a local folder

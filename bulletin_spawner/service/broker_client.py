@@ -32,7 +32,7 @@ _FRESH_S = 0.5
 
 
 class BrokerClient:
-    """Knows the pool's connection file; connects on the first question, and again after a failure."""
+    """The link to the broker: connects on the first question, and again after a failure."""
 
     def __init__(self, connection_file: Path) -> None:
         self._connection_file = connection_file
@@ -41,10 +41,10 @@ class BrokerClient:
         self._socket: zmq.asyncio.Socket | None = None
         self._asking = asyncio.Lock()
         self._picture: Picture | None = None
-        self._taken_s = 0.0
+        self._fetched_s = 0.0
 
-    async def picture(self) -> Picture:
-        """The pool at this moment, with everybody's names: the caller leaves out what its reader may not see.
+    async def fetch_picture(self) -> Picture:
+        """Ask for the pool as it is now, with everybody's names: the caller leaves out what its reader may not see.
 
         Raises
         ------
@@ -53,18 +53,19 @@ class BrokerClient:
         """
         async with self._asking:
             now = asyncio.get_running_loop().time()
-            if self._picture is None or now - self._taken_s > _FRESH_S:
+            if self._picture is None or now - self._fetched_s > _FRESH_S:
                 self._picture = None
-                self._picture = await self._look()
-                self._taken_s = now
+                self._picture = await self._fetch()
+                self._fetched_s = now
             return self._picture
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect for good: nothing can be asked any more."""
         self._drop()
         self._context.term()
 
-    async def _look(self) -> Picture:
+    async def _fetch(self) -> Picture:
+        """Ask over the link, which is made where there is none, or where the broker was restarted. Raises NoPool."""
         try:
             async with asyncio.timeout(_ANSWER_S):
                 if self._socket is None:
@@ -87,6 +88,7 @@ class BrokerClient:
         return message
 
     async def _introduce(self) -> None:
+        """Connect anew, and say who this is. Raises NoPool where the broker does not let it in."""
         self._drop()
         connection = read_private(self._connection_file, Connection)
         self._socket = connect(
@@ -116,6 +118,7 @@ class BrokerClient:
 
 
 def _advice(answer: ToKernel) -> str:
+    """Say what to do about an answer that was not asked for."""
     match answer:
         case Refusal(sentence=sentence) | Malformed(problem=sentence):
             return sentence

@@ -20,8 +20,8 @@ _STATES = {
 }
 
 
-def as_seen_by(picture: Picture, user: str, *, is_manager: bool) -> Picture:
-    """The picture that this user may see: other people have no names, no projects and no counted cells of their own."""
+def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:
+    """Make the picture that this user may see: others in it have no names, no projects and no cells of their own."""
     if is_manager:
         return picture
 
@@ -45,8 +45,8 @@ def as_seen_by(picture: Picture, user: str, *, is_manager: bool) -> Picture:
     )
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of words."""
+class HtmlTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table of the page: its caption, its columns, and its rows as words."""
 
     name: str
     caption: str
@@ -56,30 +56,30 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     empty: str
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page shows, in order."""
+class PageContent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page shows: a sentence, then tables in order."""
 
     summary: str
-    tables: tuple[Table, ...]
+    tables: tuple[HtmlTable, ...]
 
 
-def facts(picture: Picture) -> Page:
-    """A picture in words."""
+def describe_page(picture: Picture) -> PageContent:
+    """Put a picture of the pool into the words of the page."""
     word = picture.slot_word
-    return Page(
+    return PageContent(
         summary=_summary(picture),
         tables=(
-            Table(
+            HtmlTable(
                 name="slots",
                 caption=f"{word}s",
                 columns=("Node", word, "Now", "Held by"),
                 rows=tuple(
-                    (slot.node, _slot_name(slot), _STATES.get(slot.state, slot.state), slot.user or "—")
+                    (slot.node, _show_slot(slot), _STATES.get(slot.state, slot.state), slot.user or "—")
                     for slot in picture.slots
                 ),
                 empty="No node has joined the pool yet.",
             ),
-            Table(
+            HtmlTable(
                 name="waiting",
                 caption="Waiting",
                 columns=("Place", "Who", f"{word}s", "QoS", "Waited", "At most", "Why"),
@@ -97,7 +97,7 @@ def facts(picture: Picture) -> Page:
                 ),
                 empty="Nobody waits.",
             ),
-            Table(
+            HtmlTable(
                 name="recent",
                 caption="Recent cells",
                 columns=("Ended (UTC)", "Who", "Project", "Node", "Outcome", "Ran", f"{word} time", "Peak memory"),
@@ -121,6 +121,7 @@ def facts(picture: Picture) -> Page:
 
 
 def _summary(picture: Picture) -> str:
+    """Say in a sentence how many slots are free, and who waits."""
     total, word = len(picture.slots), picture.slot_word
     if not total:
         return f"The pool has no {word} at this moment."
@@ -133,5 +134,5 @@ def _summary(picture: Picture) -> str:
     return ", ".join(words) + f". The pool has been up for {show_duration(picture.uptime_ms)}."
 
 
-def _slot_name(slot: SlotPicture) -> str:
+def _show_slot(slot: SlotPicture) -> str:
     return f"{slot.name} ({show_size(slot.memory_bytes)})" if slot.memory_bytes else slot.name

@@ -51,7 +51,7 @@ class PoolProcess:
                 return
             delay_s = delays.record_exit(clock() - started_s)
             log.error("the pool ended with %s; starting it again in %.1f s", code, delay_s)
-            await _first(self._stop, timeout_s=delay_s)
+            await _wait_for_first(self._stop, timeout_s=delay_s)
 
     async def _run_once(self) -> int:
         """Start it and wait for its end, or end it. Nothing of its process group is left afterwards."""
@@ -68,10 +68,10 @@ class PoolProcess:
             descriptor = os.pidfd_open(process.pid)
             asyncio.get_running_loop().add_reader(descriptor, ended.set)
             try:
-                await _first(ended, self._stop)
+                await _wait_for_first(ended, self._stop)
                 if not ended.is_set():
                     os.killpg(process.pid, signal.SIGTERM)
-                    await _first(ended, timeout_s=self._grace_s)
+                    await _wait_for_first(ended, timeout_s=self._grace_s)
             finally:
                 asyncio.get_running_loop().remove_reader(descriptor)
                 os.close(descriptor)
@@ -84,7 +84,7 @@ class PoolProcess:
                 os.close(kept_open)
 
 
-async def _first(*events: asyncio.Event, timeout_s: float | None = None) -> None:
+async def _wait_for_first(*events: asyncio.Event, timeout_s: float | None = None) -> None:
     """Wait for one of several events, or for the time."""
     waiters = [asyncio.create_task(event.wait()) for event in events]
     try:

@@ -54,7 +54,7 @@ def against(folder: Path, answers: list[Message], scenario: Callable[[BrokerClie
 
 
 async def looks(client: BrokerClient) -> None:
-    assert await client.picture() == PICTURE
+    assert await client.fetch_picture() == PICTURE
 
 
 def test_it_says_who_it_is_with_the_connections_token_and_gets_the_picture(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_it_says_who_it_is_with_the_connections_token_and_gets_the_picture(tmp_p
 
 def test_many_pages_at_once_are_one_question(tmp_path: Path) -> None:
     async def scenario(client: BrokerClient) -> None:
-        assert await asyncio.gather(*(client.picture() for _ in range(20))) == [PICTURE] * 20
+        assert await asyncio.gather(*(client.fetch_picture() for _ in range(20))) == [PICTURE] * 20
 
     assert len(against(tmp_path, [WELCOME, PICTURE], scenario)) == 2
 
@@ -79,7 +79,7 @@ def test_it_introduces_itself_again_to_a_broker_that_has_forgotten_it(tmp_path: 
 def test_a_broker_that_refuses_is_quoted_and_asked_again_next_time(tmp_path: Path) -> None:
     async def scenario(client: BrokerClient) -> None:
         with pytest.raises(NoPool, match="An old token"):
-            await client.picture()
+            await client.fetch_picture()
         await looks(client)
 
     against(tmp_path, [Refusal(code=RefusalCode.NOT_ALLOWED, sentence="An old token."), WELCOME, PICTURE], scenario)
@@ -89,7 +89,7 @@ def test_without_a_pool_it_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = BrokerClient(tmp_path / "connection.json")
         with pytest.raises(NoPool, match="not running"):
-            await client.picture()
+            await client.fetch_picture()
         client.close()
 
     asyncio.run(scenario())

@@ -8,7 +8,7 @@ from tornado.template import Loader
 import bulletin_spawner.service
 from bulletin.ids import CellId, ProjectId, SlotId, UserName
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
-from bulletin_spawner.service.pages import SOMEONE, as_seen_by, facts
+from bulletin_spawner.service.pages import SOMEONE, describe_page, hide_others
 
 PICTURE = Picture(
     slots=(
@@ -47,7 +47,7 @@ PICTURE = Picture(
 
 
 def test_a_user_sees_their_own_name_and_nobody_elses() -> None:
-    seen = as_seen_by(PICTURE, "bob", is_manager=False)
+    seen = hide_others(PICTURE, "bob", is_manager=False)
     assert [slot.user for slot in seen.slots] == [SOMEONE, "bob", None]
     assert [one.user for one in seen.waiting] == ["bob", SOMEONE]
     text = msgspec.json.encode(seen).decode()
@@ -57,20 +57,20 @@ def test_a_user_sees_their_own_name_and_nobody_elses() -> None:
 
 
 def test_a_manager_sees_everything() -> None:
-    assert as_seen_by(PICTURE, "root", is_manager=True) is PICTURE
+    assert hide_others(PICTURE, "root", is_manager=True) is PICTURE
 
 
 def test_the_summary_counts_what_is_free_ready_and_waited_for() -> None:
-    assert facts(PICTURE).summary == (
+    assert describe_page(PICTURE).summary == (
         "1 of 3 GPUs free, 1 kept ready for the next cell, 2 waiting. The pool has been up for 90 s."
     )
     empty = msgspec.structs.replace(PICTURE, slots=(), waiting=(), recent=())
-    assert facts(empty).summary == "The pool has no GPU at this moment."
-    assert [table.rows for table in facts(empty).tables] == [(), (), ()]
+    assert describe_page(empty).summary == "The pool has no GPU at this moment."
+    assert [table.rows for table in describe_page(empty).tables] == [(), (), ()]
 
 
 def test_rows_are_in_order_and_in_words() -> None:
-    slots, waiting, recent = facts(PICTURE).tables
+    slots, waiting, recent = describe_page(PICTURE).tables
     assert slots.rows[0] == ("n1", "A100 (40 GB)", "running a cell", "ada")
     assert slots.rows[2] == ("n2", "A100", "free", "—")
     assert [row[0] for row in waiting.rows] == ["1", "2"]
@@ -81,7 +81,9 @@ def test_rows_are_in_order_and_in_words() -> None:
 def test_the_page_shows_names_as_text_and_never_as_markup() -> None:
     folder = Path(bulletin_spawner.service.__file__).parent / "templates"
     template = Loader(str(folder)).load("pool.html")
-    html = template.generate(page=facts(PICTURE), problem=None, user="bob", hub="/hub/", xsrf="x", version="1").decode()
+    html = template.generate(
+        page=describe_page(PICTURE), problem=None, user="bob", hub="/hub/", xsrf="x", version="1"
+    ).decode()
     assert "&lt;ada&gt;" in html
     assert "<ada>" not in html
     assert html.count("<table>") == 3

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bulletin.errors import BadConfig
-from bulletin_spawner.service.only_one import take_over
 from bulletin_spawner.service.pool_process import PoolProcess
+from bulletin_spawner.service.single_instance import take_over
 
 PATIENCE_S = 60.0
 
@@ -93,7 +93,7 @@ def test_a_pool_ends_when_its_service_is_killed() -> None:
 def test_the_newer_service_takes_the_folder_over_from_one_that_was_left_behind(tmp_path: Path) -> None:
     path = tmp_path / "service.pid"
     older = (
-        "import signal, sys\nfrom pathlib import Path\nfrom bulletin_spawner.service.only_one import take_over\n"
+        "import signal, sys\nfrom pathlib import Path\nfrom bulletin_spawner.service.single_instance import take_over\n"
         f"with take_over(Path({str(path)!r})):\n    print('held', flush=True)\n    signal.pause()\n"
     )
     with subprocess.Popen([sys.executable, "-c", older], stdout=subprocess.PIPE) as process:
@@ -107,7 +107,7 @@ def test_the_newer_service_takes_the_folder_over_from_one_that_was_left_behind(t
 def test_a_service_that_does_not_let_go_is_named(tmp_path: Path) -> None:
     path = tmp_path / "service.pid"
     older = (
-        "import signal, sys\nfrom pathlib import Path\nfrom bulletin_spawner.service.only_one import take_over\n"
+        "import signal, sys\nfrom pathlib import Path\nfrom bulletin_spawner.service.single_instance import take_over\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         f"with take_over(Path({str(path)!r})):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )

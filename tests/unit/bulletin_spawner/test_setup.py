@@ -9,7 +9,7 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
 from bulletin.errors import BadConfig
-from bulletin_spawner.ports import free_ports
+from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.setup import ACCESS, MANAGE, configure
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner
 
@@ -113,7 +113,7 @@ def test_a_hub_waits_longer_for_the_service_than_it_would_by_itself(tmp_path: Pa
 
 
 def test_ports_are_the_wanted_ones_or_others_and_never_the_same_twice() -> None:
-    (taken,) = free_ports([0])
-    first, second = free_ports([taken, taken])
+    (taken,) = find_free_ports([0])
+    first, second = find_free_ports([taken, taken])
     assert first == taken
     assert second != taken

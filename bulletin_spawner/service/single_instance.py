@@ -32,10 +32,10 @@ def take_over(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not _locked(descriptor):
+        if not _try_lock(descriptor):
             _ask_to_end(descriptor)
             deadline = time.monotonic() + patience_s
-            while not _locked(descriptor):
+            while not _try_lock(descriptor):
                 if time.monotonic() > deadline:
                     raise BadConfig(f"Another Bulletin service holds {path} and does not end. End it by hand.")
                 time.sleep(0.05)
@@ -46,7 +46,8 @@ def take_over(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
         os.close(descriptor)  # lets go of the lock
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
+    """Lock the file unless another process has; whether that was possible."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -55,7 +56,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _ask_to_end(descriptor: int) -> None:
-    """SIGTERM to the holder. The lock is held, so the process of that id is still the one that wrote it."""
+    """Send SIGTERM to the holder. The lock is held, so the process of that id is still the one that wrote it."""
     holder = os.pread(descriptor, 20, 0).decode(errors="replace")
     if holder.isdigit():
         log.warning("ending the service of an earlier hub, process %s", holder)

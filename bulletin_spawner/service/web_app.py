@@ -15,7 +15,7 @@ import bulletin
 from bulletin.errors import NoPool
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.broker_client import BrokerClient
-from bulletin_spawner.service.pages import as_seen_by, facts
+from bulletin_spawner.service.pages import describe_page, hide_others
 
 _HERE = Path(__file__).parent
 #: Whoever's token has this scope, and each admin of the hub, sees everybody's names. See `bulletin_spawner.setup`.
@@ -29,7 +29,7 @@ _HEADERS = {
 }
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where the hub put this service."""
 
     #: Where to listen, as "http://host:port".
@@ -38,13 +38,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str
 
 
-def settings_from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """What the hub says in the environment of a managed service."""
-    return Settings(url=environment["JUPYTERHUB_SERVICE_URL"], prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/"))
+def settings_from_environment(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
+    """Read what the hub says in the environment of a managed service."""
+    return ServiceSettings(
+        url=environment["JUPYTERHUB_SERVICE_URL"], prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/")
+    )
 
 
-def make_app(settings: Settings, broker: BrokerClient) -> web.Application:
-    """The tornado application; the caller listens."""
+def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application:
+    """Make the tornado application; the caller listens."""
     return web.Application(
         [
             (settings.prefix, PoolPage, {"broker": broker}),
@@ -57,8 +59,8 @@ def make_app(settings: Settings, broker: BrokerClient) -> web.Application:
     )
 
 
-class _Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
-    """For users whom the hub lets use the pool."""
+class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
+    """The base of all pages: for users whom the hub lets use the pool, with the security headers."""
 
     def initialize(self, broker: BrokerClient) -> None:
         self.broker = broker
@@ -67,32 +69,32 @@ class _Handler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # 
         for name, value in _HEADERS.items():
             self.set_header(name, value)
 
-    async def seen(self) -> Picture:
-        """The pool as the person who asks may see it. Raises NoPool."""
+    async def fetch_picture(self) -> Picture:
+        """Ask for the pool as the person who asks may see it. Raises NoPool."""
         user: dict[str, Any] = self.current_user
-        picture = await self.broker.picture()
-        return as_seen_by(picture, user["name"], is_manager=_is_manager(user))
+        picture = await self.broker.fetch_picture()
+        return hide_others(picture, user["name"], is_manager=_is_manager(user))
 
 
 def _is_manager(user: Mapping[str, Any]) -> bool:
     return _MANAGE in user.get("scopes", ()) or user.get("admin") is True
 
 
-class PoolPage(_Handler):
-    """The pool for people."""
+class PoolPage(_PoolHandler):
+    """The pool's page, for people."""
 
     @web.authenticated
     async def get(self) -> None:
-        """Words in a page; without a pool, what to do."""
+        """Render the page; without a pool, what to do about it."""
         picture, problem = None, None
         try:
-            picture = await self.seen()
+            picture = await self.fetch_picture()
         except NoPool as error:
             problem = f"{error.problem} {error.remedy}"
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
         self.render(
             "pool.html",
-            page=facts(picture) if picture is not None else None,
+            page=describe_page(picture) if picture is not None else None,
             problem=problem,
             user=self.current_user["name"],
             hub=self.hub_auth.hub_host + self.hub_auth.hub_prefix,
@@ -101,11 +103,11 @@ class PoolPage(_Handler):
         )
 
 
-class StatusApi(_Handler):
-    """The pool for programs: the wire's Picture as JSON, with the same names left out."""
+class StatusApi(_PoolHandler):
+    """The pool's status, for programs: the wire's Picture as JSON, with the same names left out as on the page."""
 
     async def get(self) -> None:
-        """With the page's cookie, or a hub token in the Authorization header."""
+        """Answer whoever has the page's cookie, or a hub token in the Authorization header."""
         self.set_header("Content-Type", "application/json")
         if self.current_user is None:
             self._refuse(
@@ -113,7 +115,7 @@ class StatusApi(_Handler):
             )
             return
         try:
-            self.finish(msgspec.json.encode(await self.seen()))
+            self.finish(msgspec.json.encode(await self.fetch_picture()))
         except NoPool as error:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, error.code, f"{error.problem} {error.remedy}")
 
