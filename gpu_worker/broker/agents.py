@@ -13,7 +13,7 @@ from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
-from gpu_worker.broker.leases import Leases
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
@@ -22,7 +22,7 @@ _SILENCE_MS = 10_000
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
 
-class Agent(msgspec.Struct):
+class ConnectedAgent(msgspec.Struct):
     """A node that registered: one connection."""
 
     route: bytes
@@ -44,10 +44,10 @@ class Agents:
     ) -> None:
         self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
         self._registered = registered
-        self.known: dict[AgentId, Agent] = {}
+        self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self.refused = 0
-        self.leases: Leases  #: set by the broker: agents and leases know each other
+        self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
         self._log = structlog.get_logger("broker")
 
@@ -73,20 +73,20 @@ class Agents:
                 agent.counters = message.counters
                 await self._send(route, wire.Pong())
             case wire.Prepared():
-                await self.leases.prepared(message.lease)
+                await self.shell.tell_granted(message.lease)
             case wire.CellBegan():
-                await self.leases.step(events.CellStarted(message.lease, message.cell, message.running_ms))
+                await self.shell.step(events.CellStarted(message.lease, message.cell, message.running_ms))
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
-                await self.leases.done(message, agent.message, recorded)
+                await self.shell.record_cell(message, agent.message, recorded)
             case wire.PauseDeclined():
-                await self.leases.step(events.PauseDeclined(message.lease))
+                await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
-                await self.leases.over(message)
+                await self.shell.end_lease(message)
             case wire.Listed():
-                await self.joins.listed(agent_id, message)
+                await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
-                await self.joins.handed_over(agent_id, message)
+                await self.joins.take_handed_over(agent_id, message)
 
     async def tell(self, agent: AgentId, message: wire.Message) -> None:
         """Say something to an agent, if it is there."""
@@ -99,7 +99,7 @@ class Agents:
             if self._now_ms() - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)
-                await self.leases.lost(agent_id)
+                await self.shell.drop_node(agent_id)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         problem, code = "", RefusalCode.NOT_ALLOWED
@@ -114,14 +114,14 @@ class Agents:
             await self._send(route, wire.Refusal(code=code, sentence=problem))
             return
         self._forget(message.agent)
-        self.known[message.agent] = Agent(route, message, self._now_ms())
+        self.known[message.agent] = ConnectedAgent(route, message, self._now_ms())
         self._by_route[route] = message.agent
         for held in message.held:
             self._kernels.learn(held)
         self._log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))
         await self._send(route, wire.Registered())
         await self._kernels.name_slots(self.slot_word)
-        await self.leases.joined(message)
+        await self.shell.add_node(message)
         self._registered()
 
     def _forget(self, agent_id: AgentId) -> None:

@@ -21,16 +21,16 @@ from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
-from gpu_worker.broker.console import Console
+from gpu_worker.broker.console_requests import ConsoleRequests
+from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
-from gpu_worker.broker.journal import Journal
+from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
-from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
-from gpu_worker.broker.purse import Purse
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import PoolSettings
 from gpu_worker.scheduler import events
@@ -69,22 +69,22 @@ class Broker:
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())
         scheduler = Scheduler(self._policy.settings)
-        self._journal = Journal(settings.journal_file, scheduler.settings) if settings.journal_file else None
+        self._journal = JournalFile(settings.journal_file, scheduler.settings) if settings.journal_file else None
         balances = ledger.past_credits()
         for event, at_ms in recall.past(ledger, self._policy.settings, balances, self.started_ms):
             if self._journal is not None:
                 self._journal.note(event, at_ms)
             scheduler.step(event, at_ms)
-        self._purse = Purse(scheduler.state, keys.make_id(), balances, self.started_ms)
+        self._credit_book = CreditBook(scheduler.state, keys.make_id(), balances, self.started_ms)
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
         metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
-        self.leases = Leases(
+        self.shell = SchedulerShell(
             scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
         )
-        self.kernels.leases = self.agents.leases = self.leases
-        self._console = Console(self.leases, self.agents, ledger, self.now_ms)
+        self.kernels.shell = self.agents.shell = self.shell
+        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
-            self._to_kernel, self.agents.tell, self.leases, self.now_ms
+            self._to_kernel, self.agents.tell, self.shell, self.now_ms
         )
 
     @staticmethod
@@ -119,7 +119,7 @@ class Broker:
             asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),
             asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
             asyncio.create_task(self.writer.run()),
-            asyncio.create_task(self.leases.tell_news()),
+            asyncio.create_task(self.shell.tell_news()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),
@@ -135,7 +135,7 @@ class Broker:
             for monitor in self._monitors:
                 monitor.close()
             self._context.destroy(linger=200)
-            self.writer.keep(self._purse.closed())
+            self.writer.keep(self._credit_book.take_entries())
             self.writer.close()
             self.ledger.close()
             if self._journal is not None:
@@ -144,7 +144,7 @@ class Broker:
     async def _draw(self, viewer: Person) -> wire.Picture:
         return await picture.draw(
             viewer,
-            self.leases,
+            self.shell,
             self.agents,
             self.ledger,
             self.now_ms,
@@ -218,14 +218,14 @@ class Broker:
         while True:
             await asyncio.sleep(_TICK_S)
             try:
-                new = await asyncio.to_thread(self._policy.load, self.leases.capacity_milli)
+                new = await asyncio.to_thread(self._policy.load, self.shell.capacity_milli)
             except BadConfig as error:
                 self._log.error("the quota file has errors; the quotas stay as they were", errors=str(error))
                 continue
             if new is not None:
                 self._note_policy(new)
-                await self.leases.step(events.SettingsChanged(new.settings))
-                await self.leases.tell_queue(everybody=True)
+                await self.shell.step(events.SettingsChanged(new.settings))
+                await self.shell.tell_queue(everybody=True)
 
     async def _to_kernel(self, route: bytes, message: wire.Message) -> None:
         await self._send(self._kernel_socket, route, message)
@@ -244,18 +244,18 @@ class Broker:
     async def _tick(self) -> None:
         """Once a second, or when the scheduler wants it; ends when the pool has been idle for long enough."""
         while True:
-            deadline_ms = self.leases.scheduler.deadline()
+            deadline_ms = self.shell.scheduler.deadline()
             pause_s = _TICK_S if deadline_ms is None else (deadline_ms - self.now_ms()) / 1000
             await asyncio.sleep(min(_TICK_S, max(0.01, pause_s)))
-            await self.leases.step(events.Tick())
-            self.writer.keep(self._purse.ticked(self.now_ms()))
+            await self.shell.step(events.Tick())
+            self.writer.keep(self._credit_book.take_period(self.now_ms()))
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()
             await self.agents.tidy()
             await self.kernels.tidy()
             await self.joins.tidy()
-            await self.leases.tell_queue(everybody=True)
-            if self.leases.deals or self.leases.wishes:
+            await self.shell.tell_queue(everybody=True)
+            if self.shell.active_leases or self.shell.pending_requests:
                 self.kernels.active_ms = self.now_ms()
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:
                 self._log.info("nobody has used the pool for a while; it ends")

@@ -66,7 +66,7 @@ class Identity:
         self._own_token, self._hub, self._scope = own_token, hub, scope
         self._believed: dict[str, tuple[int, Person]] = {}
 
-    async def who(self, token: str, now_ms: int) -> Person:
+    async def identify(self, token: str, now_ms: int) -> Person:
         """The person behind a token.
 
         Raises

@@ -10,7 +10,7 @@ import msgspec
 from bulletin.codes import RefusalCode
 from bulletin.ids import AgentId, KernelId, RequestId, SessionId, UserName
 from bulletin.wire import keys, messages as wire
-from gpu_worker.broker.leases import Leases
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 #: An agent that does not answer for so long is named, and not waited for.
 _PATIENCE_MS = 2_000
@@ -50,14 +50,14 @@ class _Handover(msgspec.Struct):
 class Joins:
     """Owns the questions that are open."""
 
-    def __init__(self, send: SendKernel, tell: TellAgent, leases: Leases, now_ms: Callable[[], int]) -> None:
-        self._send, self._tell, self._leases, self._now_ms = send, tell, leases, now_ms
+    def __init__(self, send: SendKernel, tell: TellAgent, shell: SchedulerShell, now_ms: Callable[[], int]) -> None:
+        self._send, self._tell, self._shell, self._now_ms = send, tell, shell, now_ms
         self._searches: dict[str, _Search] = {}
         self._handovers: dict[str, _Handover] = {}
 
     async def find(self, asker: Asker) -> None:
         """Ask every node for this user's cells."""
-        nodes = {agent: node.node for agent, node in self._leases.nodes.items()}
+        nodes = {agent: node.node for agent, node in self._shell.nodes.items()}
         search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])
         query = keys.make_id()
         self._searches[query] = search
@@ -65,7 +65,7 @@ class Joins:
             await self._tell(agent, wire.ListCells(query=query, user=asker.user))
         await self._answer_search(query, search)
 
-    async def listed(self, agent: AgentId, message: wire.Listed) -> None:
+    async def take_listed(self, agent: AgentId, message: wire.Listed) -> None:
         """What one node has."""
         search = self._searches.get(message.query)
         if search is not None and search.waiting.pop(agent, None) is not None:
@@ -90,7 +90,7 @@ class Joins:
                 else:
                     await self._hand_over(query, known, message)
                 return
-        if message.agent not in self._leases.nodes:
+        if message.agent not in self._shell.nodes:
             sentence = "The node that had the cell is not there (any more)."
             await self._send(
                 asker.route, wire.Refusal(code=RefusalCode.NO_SUCH_CELL, sentence=sentence, request=message.request)
@@ -115,9 +115,9 @@ class Joins:
             ),
         )
 
-    async def handed_over(self, agent: AgentId, message: wire.HandedOver) -> None:
+    async def take_handed_over(self, agent: AgentId, message: wire.HandedOver) -> None:
         """The node has let it in, or not."""
-        handover, node = self._handovers.get(message.query), self._leases.nodes.get(agent)
+        handover, node = self._handovers.get(message.query), self._shell.nodes.get(agent)
         if handover is None or handover.agent != agent or node is None or handover.answer is not None:
             return
         asker = handover.asker
@@ -126,9 +126,9 @@ class Joins:
                 code=RefusalCode.NO_SUCH_CELL, sentence=message.sentence, request=handover.request
             )
         else:
-            deal = self._leases.deals.get(message.lease)
-            if deal is not None:
-                deal.session = asker.session
+            active = self._shell.active_leases.get(message.lease)
+            if active is not None:
+                active.session = asker.session
             names = {slot.slot: slot.name for slot in node.slots}
             handover.answer = wire.Granted(
                 request=handover.request,

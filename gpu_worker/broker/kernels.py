@@ -11,9 +11,10 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.wire import console, keys, messages as wire
+from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
-from gpu_worker.broker.leases import Leases, Wish
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -25,7 +26,7 @@ Draw = Callable[[Person], Awaitable[wire.Picture]]
 Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refusal]]
 
 
-class Kernel(msgspec.Struct):
+class ConnectedKernel(msgspec.Struct):
     """A kernel (or a status client) that said hello: one connection."""
 
     route: bytes
@@ -43,21 +44,21 @@ class Kernels:
         """`draw` and `answer` serve those who only look, and people at a command line."""
         self._send, self._identity, self._now_ms = send, identity, now_ms
         self._draw_picture, self._answer_console = draw, answer
-        self._known: dict[bytes, Kernel] = {}
+        self._known: dict[bytes, ConnectedKernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
         self._asking: set[asyncio.Task[None]] = set()
         self.refused_hellos = 0
         self.active_ms = now_ms()  #: when any kernel was heard last
         self.slot_word = "GPU"
-        self.leases: Leases  #: set by the broker: kernels and leases know each other
+        self.shell: SchedulerShell  #: set by the broker: kernels and leases know each other
         self.joins: Joins
         self._log = structlog.get_logger("broker")
 
     async def take(self, route: bytes, message: console.FromClient) -> None:
         """One message of a kernel."""
         if isinstance(message, wire.Hello):
-            self._aside(self._hello(route, message))  # the hub may take its time; others go on
+            self._run_aside(self._hello(route, message))  # the hub may take its time; others go on
             return
         kernel = self._known.get(route)
         if kernel is None:
@@ -69,7 +70,7 @@ class Kernels:
             case wire.Ping():
                 await self._send(route, wire.Pong())
             case wire.Submit() | wire.Join() if self._identity.believed(kernel.token, self._now_ms()) is None:
-                self._aside(self._identify(kernel, message))
+                self._run_aside(self._identify(kernel, message))
             case wire.Find():
                 await self.joins.find(_asker(kernel))
             case wire.Join():
@@ -77,11 +78,11 @@ class Kernels:
             case wire.Submit():
                 await self._submit(kernel, message)
             case wire.Withdraw():
-                await self.leases.withdraw(_name(kernel, message.request))
+                await self.shell.withdraw(_name(kernel, message.request))
             case wire.Look():
-                self._aside(self._show(kernel))  # the ledger may take its time, too
+                self._run_aside(self._show(kernel))  # the ledger may take its time, too
             case _:
-                self._aside(self._answer(kernel, message))
+                self._run_aside(self._answer(kernel, message))
 
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         """Say something to a session's kernel, if it is there."""
@@ -104,18 +105,18 @@ class Kernels:
     async def tidy(self) -> None:
         """Withdraw the requests of kernels that are gone, and forget connections that were silent for long."""
         now_ms = self._now_ms()
-        for request, wish in list(self.leases.wishes.items()):
-            kernel = self._known.get(self._routes.get(wish.session, b""))
+        for request, pending in list(self.shell.pending_requests.items()):
+            kernel = self._known.get(self._routes.get(pending.session, b""))
             if kernel is None or now_ms - kernel.heard_ms > _SILENCE_MS:
-                await self.leases.withdraw(request)
+                await self.shell.withdraw(request)
         for route in [route for route, kernel in self._known.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
             self._forget(self._known[route])
 
-    def _forget(self, kernel: Kernel) -> None:
+    def _forget(self, kernel: ConnectedKernel) -> None:
         self._known.pop(kernel.route, None)
         if self._routes.get(kernel.session) == kernel.route:
             del self._routes[kernel.session]
-            if all(deal.session != kernel.session for deal in self.leases.deals.values()):
+            if all(active.session != kernel.session for active in self.shell.active_leases.values()):
                 self._sessions.pop((kernel.person.user, kernel.kernel), None)
 
     async def close(self) -> None:
@@ -124,19 +125,19 @@ class Kernels:
             task.cancel()
         await asyncio.gather(*self._asking, return_exceptions=True)
 
-    def _aside(self, work: Coroutine[None, None, None]) -> None:
+    def _run_aside(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
-    async def _show(self, kernel: Kernel) -> None:
+    async def _show(self, kernel: ConnectedKernel) -> None:
         await self._send(kernel.route, await self._draw_picture(kernel.person))
 
     async def _hello(self, route: bytes, message: wire.Hello) -> None:
         try:
             if message.protocol != wire.PROTOCOL:
                 raise VersionMismatch(message.protocol, wire.PROTOCOL, "the notebook's side")
-            person = await self._identity.who(message.token, self._now_ms())
+            person = await self._identity.identify(message.token, self._now_ms())
         except (VersionMismatch, NotAllowed) as error:
             self.refused_hellos += 1
             self._log.info("hello refused", code=error.code)
@@ -151,19 +152,19 @@ class Kernels:
         if earlier is not None and earlier != route:  # its kernel has connected anew
             self._known.pop(earlier, None)
         self.active_ms = self._now_ms()
-        kernel = Kernel(route, message.token, person, message.kernel, session, self.active_ms)
+        kernel = ConnectedKernel(route, message.token, person, message.kernel, session, self.active_ms)
         self._known[route] = kernel
         self._routes[session] = route
         await self._welcome(kernel)
 
-    async def _welcome(self, kernel: Kernel) -> None:
+    async def _welcome(self, kernel: ConnectedKernel) -> None:
         welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
         await self._send(kernel.route, welcome)
 
-    async def _identify(self, kernel: Kernel, message: wire.Submit | wire.Join) -> None:
+    async def _identify(self, kernel: ConnectedKernel, message: wire.Submit | wire.Join) -> None:
         """Ask the hub again who this is, then take the request."""
         try:
-            kernel.person = await self._identity.who(kernel.token, self._now_ms())
+            kernel.person = await self._identity.identify(kernel.token, self._now_ms())
         except NotAllowed as error:
             refused = wire.Refusal(code=RefusalCode(error.code), sentence=error.problem, request=message.request)
             await self._send(kernel.route, refused)
@@ -173,16 +174,16 @@ class Kernels:
         else:
             await self._submit(kernel, message)
 
-    async def _answer(self, kernel: Kernel, question: console.FromConsole) -> None:
+    async def _answer(self, kernel: ConnectedKernel, question: console.FromConsole) -> None:
         """Answer a person at a command line, whom the hub still knows."""
         try:
-            kernel.person = await self._identity.who(kernel.token, self._now_ms())
+            kernel.person = await self._identity.identify(kernel.token, self._now_ms())
         except NotAllowed as error:
             await self._send(kernel.route, wire.Refusal(code=RefusalCode(error.code), sentence=error.problem))
             return
         await self._send(kernel.route, await self._answer_console(kernel.person, question))
 
-    async def _submit(self, kernel: Kernel, message: wire.Submit) -> None:
+    async def _submit(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
         person = kernel.person
         if message.project and not person.is_owner and message.project not in (*person.groups, person.project):
             mine = ", ".join(person.groups) or person.project
@@ -190,14 +191,14 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
-        wish = Wish(kernel.session, kernel.kernel, person, message, self._now_ms())
-        await self.leases.submit(_name(kernel, message.request), wish)
+        pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms())
+        await self.shell.submit(_name(kernel, message.request), pending)
 
 
-def _asker(kernel: Kernel) -> Asker:
+def _asker(kernel: ConnectedKernel) -> Asker:
     return Asker(kernel.route, kernel.person.user, kernel.session, kernel.kernel)
 
 
-def _name(kernel: Kernel, request: RequestId) -> RequestId:
+def _name(kernel: ConnectedKernel, request: RequestId) -> RequestId:
     """The broker's name of a request: kernels name theirs as they like."""
     return RequestId(f"{kernel.session}/{request}")

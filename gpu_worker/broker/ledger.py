@@ -9,15 +9,15 @@ from sqlalchemy import RowMapping, Select, func, insert, select
 
 from bulletin.ids import CellId, LeaseId, ProjectId
 from gpu_worker.broker import audit, rows, usage
+from gpu_worker.broker.credit_book import sum_entries
 from gpu_worker.broker.database import Database
-from gpu_worker.broker.purse import summed
 from gpu_worker.broker.records import (
     UNSURE,
     CellRecord,
     ConfigChange,
     CreditRecord,
-    Happening,
     LeaseRecord,
+    LedgerEvent,
     OpenLease,
     Record,
     check,
@@ -54,7 +54,7 @@ class Ledger:
     def record(self, records: Iterable[Record], at_ms: int) -> list[Record]:
         """Keep facts, all or nothing: those that it did not have before, in the order of their kinds.
 
-        A fact that it has already, by its name, changes nothing, whatever else is said of it now. The journal of events
+        A fact that it has already, by its name, changes nothing, whatever else is said of it now. The table `events`
         gets each new one. `at_ms` is now, in milliseconds since 1970, UTC.
 
         Raises
@@ -93,7 +93,7 @@ class Ledger:
         return bool(self.record([record], at_ms))
 
     def append(self, kind: str, payload: Mapping[str, Any], at_ms: int) -> None:
-        """Note that something happened. Said twice, it is noted twice: a `Happening` is noted once."""
+        """Note that something happened. Said twice, it is noted twice: a `LedgerEvent` is noted once."""
         with self._database.writing() as connection:
             connection.execute(insert(events).values(at=at_ms, kind=kind, payload=rows.to_json(payload)))
 
@@ -133,8 +133,8 @@ class Ledger:
                     return found
         return []
 
-    def told(self, kind: str) -> list[Any]:
-        """What was appended to the journal under this kind, as it was said, the oldest first."""
+    def event_payloads(self, kind: str) -> list[Any]:
+        """What was appended to the events under this kind, as it was said, the oldest first."""
         query = select(events.c.payload).where(events.c.kind == kind).order_by(events.c.seq)
         with self._database.reading() as connection:
             return [msgspec.json.decode(payload) for payload in connection.scalars(query)]
@@ -235,7 +235,7 @@ class Ledger:
         query = select(*by, func.sum(entry.gpu_ms)).group_by(*by).order_by(*by)
         with self._database.reading() as connection:
             found = connection.execute(usage.within(query, entry.at_ms, since_ms, until_ms)).all()
-        return summed((ProjectId(row[0]), bool(row[1]), row[2], int(row[3])) for row in found)
+        return sum_entries((ProjectId(row[0]), bool(row[1]), row[2], int(row[3])) for row in found)
 
     def credits(
         self, project: ProjectId | None = None, since_ms: int | None = None, until_ms: int | None = None
@@ -253,7 +253,7 @@ class Ledger:
         with self._database.reading() as connection:
             return [rows.to_record(row, ConfigChange) for row in connection.execute(query).mappings()]
 
-    def last_happening(self, prefix: str) -> Happening | None:
+    def last_event(self, prefix: str) -> LedgerEvent | None:
         """Of the happenings whose ids begin so, the one with the last id. The rest of an id has a fixed length."""
         query = select(events).where(events.c.id >= prefix, events.c.id.startswith(prefix, autoescape=True))
         with self._database.reading() as connection:
@@ -261,7 +261,7 @@ class Ledger:
         if row is None:
             return None
         payload = msgspec.json.decode(row["payload"], type=dict[str, Any])
-        return Happening(id=row["id"], kind=row["kind"], payload=payload, at_ms=row["at"])
+        return LedgerEvent(id=row["id"], kind=row["kind"], payload=payload, at_ms=row["at"])
 
     def audit(self) -> Iterator[str]:
         """What does not add up, in sentences: nothing, where all is well.

@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId
-from gpu_worker.broker.records import CellRecord, Holder, HotRecord, LeaseRecord, Span
+from gpu_worker.broker.records import CellRecord, HotRecord, LeaseHolder, LeaseRecord, Span
 
 
 class Meter:
@@ -27,7 +27,10 @@ class Meter:
         self._spans: list[Span] = []
 
     def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int) -> None:
-        """A cell began. One that still ran has ended, nobody knows when: `earlier` finds its time, or it was hot."""
+        """Begin to count a cell.
+
+        One that still ran has ended, nobody knows when: `add_earlier` finds its time, or it was hot.
+        """
         self.cell, self._is_in_quota, self._spans = cell, is_in_quota, []
         self.began_ms = self._now_ms = max(self._until_ms, at_ms)
 
@@ -44,12 +47,12 @@ class Meter:
         """
         assert self.cell == record.cell, "it is the one that runs"
         self._cut(at_ms)
-        hot = self._hot(self.began_ms)
+        hot = self._take_hot_time(self.began_ms)
         cell = self._fill(record, self.began_ms, tuple(self._spans), is_refunded=is_refunded)
         self._until_ms, self.cell, self._spans = self._now_ms, None, []
         return [*hot, cell]
 
-    def earlier(
+    def add_earlier(
         self, record: CellRecord, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool, is_refunded: bool = False
     ) -> list[HotRecord | CellRecord]:
         """A cell that ended, and whose beginning nobody heard of: it takes its part of the time not yet told.
@@ -60,12 +63,12 @@ class Meter:
         last_ms = max(first_ms, ended_at_ms)
         if self.cell is not None:
             first_ms, last_ms = min(first_ms, self.began_ms), min(last_ms, self.began_ms)
-        hot = self._hot(first_ms)
+        hot = self._take_hot_time(first_ms)
         spans = (Span(first_ms, last_ms, is_in_quota),) if first_ms < last_ms else ()
         self._until_ms, self._now_ms = last_ms, max(self._now_ms, last_ms)
         return [*hot, self._fill(record, first_ms, spans, is_refunded=is_refunded)]
 
-    def free(self, record: CellRecord) -> CellRecord:
+    def without_charge(self, record: CellRecord) -> CellRecord:
         """A cell that nobody is charged for: its time is hot."""
         return self._fill(record, self._until_ms, (), is_refunded=False)
 
@@ -75,10 +78,10 @@ class Meter:
         Without a time, nobody knows when: what is told is all that there was.
         """
         assert self.cell is None, "the cell ends before its lease"
-        hot = self._hot(self._until_ms if at_ms is None else at_ms)
+        hot = self._take_hot_time(self._until_ms if at_ms is None else at_ms)
         return [*hot, msgspec.structs.replace(self.lease, ended_at_ms=self._until_ms, why=why)]
 
-    def _hot(self, at_ms: int) -> list[HotRecord]:
+    def _take_hot_time(self, at_ms: int) -> list[HotRecord]:
         started_at_ms, self._until_ms = self._until_ms, max(self._until_ms, at_ms)
         if started_at_ms == self._until_ms:
             return []
@@ -90,7 +93,7 @@ class Meter:
             self._spans.append(Span(started_at_ms, self._now_ms, self._is_in_quota))
 
     def _holder(self) -> dict[str, Any]:
-        return {name: getattr(self.lease, name) for name in Holder.__struct_fields__}
+        return {name: getattr(self.lease, name) for name in LeaseHolder.__struct_fields__}
 
     def _fill(
         self, record: CellRecord, started_at_ms: int, spans: tuple[Span, ...], *, is_refunded: bool

@@ -4,7 +4,7 @@ A lease is metered from its grant until its slots are free again, by the broker'
 (how long its code ran, how it ended) comes with the cell's end; agents say it again until it is written.
 
 Agents outlive brokers, and may be thought lost and come back. What became of a lease is then not known at once: its
-tab stays open for a while, for the cells that its agent may still report. Whoever comes back later than that finds
+meter stays open for a while, for the cells that its agent may still report. Whoever comes back later than that finds
 the lease ended in the ledger, and goes on under another name (`records.name_again`).
 """
 
@@ -16,7 +16,16 @@ import msgspec
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, UserName
 from gpu_worker.broker.meter import Meter
-from gpu_worker.broker.records import UNSURE, CellRecord, Holder, LeaseRecord, OpenLease, Record, first_name, name_again
+from gpu_worker.broker.records import (
+    UNSURE,
+    CellRecord,
+    LeaseHolder,
+    LeaseRecord,
+    OpenLease,
+    Record,
+    first_name,
+    name_again,
+)
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
@@ -39,7 +48,7 @@ class Stretch(msgspec.Struct, frozen=True):
     until_ms: int
 
 
-class _Tab(msgspec.Struct):
+class _MeteredLease(msgspec.Struct):
     """A lease that is metered."""
 
     meter: Meter
@@ -68,73 +77,75 @@ class Metering:
         self._state, self._coverage = state, Coverage()
         self._given_up = {first_name(one.lease.lease): one for one in given_up}
         self._held_ms: dict[LeaseId, int] = {}
-        self._tabs: dict[LeaseId, _Tab] = {}
+        self._metered: dict[LeaseId, _MeteredLease] = {}
         self._closing: dict[LeaseId, None] = {}
         self._unseen: list[Stretch] = []
         self._refunded: list[Stretch] = []
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
-            self._tabs[name] = _Tab(meter, dict.fromkeys(one.cells), None, LeaseEnd.NOT_HELD, now_ms + PATIENCE_MS)
+            self._metered[name] = _MeteredLease(
+                meter, dict.fromkeys(one.cells), None, LeaseEnd.NOT_HELD, now_ms + PATIENCE_MS
+            )
             self._closing[name] = None
 
-    def reported(self, held_ms: Mapping[LeaseId, int]) -> None:
+    def expect_leases(self, held_ms: Mapping[LeaseId, int]) -> None:
         """An agent is about to join with these leases, which it has had for so long."""
         self._held_ms = dict(held_ms)
 
-    def stepped(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int) -> list[Record]:
+    def follow_step(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int) -> list[Record]:
         """What the scheduler's last step comes to. Must be called after every one; `why` names ends of leases."""
         told: list[Record] = []
         turned = self._coverage.follow(self._state)
         for name in self._state.touched:
-            lease, tab = self._state.leases.get(name), self._tabs.get(name)
+            lease, metered = self._state.leases.get(name), self._metered.get(name)
             if lease is not None:
-                told += self._holds(lease, tab, now_ms)
-            elif tab is not None and tab.closes_ms is None:
-                told += self._over(name, tab, why.get(name, LeaseEnd.UNRECOGNIZED), now_ms)
+                told += self._follow_lease(lease, metered, now_ms)
+            elif metered is not None and metered.closes_ms is None:
+                told += self._note_lease_end(name, metered, why.get(name, LeaseEnd.UNRECOGNIZED), now_ms)
         self._held_ms = {}
         for name, is_in_quota in turned.items():
-            if name in self._tabs:
-                self._tabs[name].meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
-        for name in [name for name in self._closing if (self._tabs[name].closes_ms or 0) <= now_ms]:
-            told += self._close(name, self._tabs[name])
+            if name in self._metered:
+                self._metered[name].meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
+        for name in [name for name in self._closing if (self._metered[name].closes_ms or 0) <= now_ms]:
+            told += self._close(name, self._metered[name])
         return told
 
-    def done(self, record: CellRecord, ended_ago_ms: int, now_ms: int) -> list[Record] | None:
+    def end_cell(self, record: CellRecord, ended_ago_ms: int, now_ms: int) -> list[Record] | None:
         """A cell is over, by its agent's word, for the first time or again. Of cells of one lease the earlier first.
 
         None where the lease is not known, or was closed: the ledger may have the cell or not (`stray`).
         """
-        tab = self._tabs.get(record.lease)
-        if tab is None:
+        metered = self._metered.get(record.lease)
+        if metered is None:
             return None
-        if record.cell in tab.cells:
+        if record.cell in metered.cells:
             return []
-        tab.note_end(record.cell)
+        metered.note_end(record.cell)
         at_ms = now_ms - ended_ago_ms
-        if tab.over_ms is not None:
-            at_ms = min(at_ms, tab.over_ms)
+        if metered.over_ms is not None:
+            at_ms = min(at_ms, metered.over_ms)
         lease, is_refunded = self._state.leases.get(record.lease), record.outcome is CellOutcome.RECLAIMED
         told: list[Record] = []
         if lease is not None and lease.phase is Phase.ENDING:
-            told.append(tab.meter.free(record))  # its session has long gone on elsewhere
-        elif tab.meter.cell == record.cell:
-            ended = tab.meter.end(record, at_ms, is_refunded=is_refunded)
-            self._note_end(tab, ended)
+            told.append(metered.meter.without_charge(record))  # its session has long gone on elsewhere
+        elif metered.meter.cell == record.cell:
+            ended = metered.meter.end(record, at_ms, is_refunded=is_refunded)
+            self._note_end(metered, ended)
             told += ended
         else:
-            told += tab.meter.earlier(
+            told += metered.meter.add_earlier(
                 record,
                 at_ms - record.held_ms,
                 at_ms,
-                is_in_quota=self._would_cover(lease, tab.meter.lease),
+                is_in_quota=self._would_cover(lease, metered.meter.lease),
                 is_refunded=is_refunded,
             )
             if not is_refunded and (lease is None or lease.phase is not Phase.GRANTED):  # that is seen as use
                 for span in (span for one in told if isinstance(one, CellRecord) for span in one.held):
-                    self._note_unseen(tab.meter.lease, span.started_at_ms, span.ended_at_ms)
-        if tab.closes_ms is not None and tab.meter.cell is None and tab.why not in UNSURE:
-            told += self._close(record.lease, tab)
+                    self._note_unseen(metered.meter.lease, span.started_at_ms, span.ended_at_ms)
+        if metered.closes_ms is not None and metered.meter.cell is None and metered.why not in UNSURE:
+            told += self._close(record.lease, metered)
         return told
 
     def is_in_quota(self, lease: Lease) -> bool:
@@ -154,50 +165,52 @@ class Metering:
     def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
         self._unseen += self._stretch(lease, from_ms, until_ms)
 
-    def _note_end(self, tab: _Tab, ended: Iterable[Record]) -> None:
+    def _note_end(self, metered: _MeteredLease, ended: Iterable[Record]) -> None:
         """A cell ended whose beginning the scheduler has seen."""
         for record in ended:
             for span in record.held if isinstance(record, CellRecord) else ():
-                seen_ms = span.ended_at_ms if tab.seen_until_ms is None else tab.seen_until_ms
+                seen_ms = span.ended_at_ms if metered.seen_until_ms is None else metered.seen_until_ms
                 if isinstance(record, CellRecord) and record.refunded_ms:
                     until_ms = min(span.ended_at_ms, seen_ms)
-                    self._refunded += self._stretch(tab.meter.lease, span.started_at_ms, until_ms)
+                    self._refunded += self._stretch(metered.meter.lease, span.started_at_ms, until_ms)
                 else:
-                    self._note_unseen(tab.meter.lease, max(span.started_at_ms, seen_ms), span.ended_at_ms)
-        tab.seen_until_ms = None
+                    self._note_unseen(metered.meter.lease, max(span.started_at_ms, seen_ms), span.ended_at_ms)
+        metered.seen_until_ms = None
 
     def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
         cost = self._state.shown.cost_of(lease.kind, lease.slots_milli)
         if cost and from_ms < until_ms:
             yield Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms)
 
-    def _holds(self, lease: Lease, tab: _Tab | None, now_ms: int) -> Iterator[Record]:
-        if tab is None:
-            tab = self._open(lease, now_ms)
-            yield tab.meter.lease
-        tab.over_ms = tab.closes_ms = None  # it may have been given up, and is here again
+    def _follow_lease(self, lease: Lease, metered: _MeteredLease | None, now_ms: int) -> Iterator[Record]:
+        if metered is None:
+            metered = self._start_metering(lease, now_ms)
+            yield metered.meter.lease
+        metered.over_ms = metered.closes_ms = None  # it may have been given up, and is here again
         self._closing.pop(lease.id, None)
-        meter = tab.meter
+        meter = metered.meter
         if lease.phase is Phase.ENDING:
             if meter.cell is not None:
-                tab.note_end(meter.cell)
+                metered.note_end(meter.cell)
                 ended = meter.end(_lost(meter, meter.cell, CellOutcome.NODE_LOST), now_ms)
-                self._note_end(tab, ended)
+                self._note_end(metered, ended)
                 yield from ended
-        elif lease.cell is not None and lease.cell not in tab.cells:
-            if tab.seen_until_ms is not None:
+        elif lease.cell is not None and lease.cell not in metered.cells:
+            if metered.seen_until_ms is not None:
                 if lease.cell == meter.cell:  # it ran on unseen
-                    self._note_unseen(meter.lease, tab.seen_until_ms, now_ms)
-                tab.seen_until_ms = None
+                    self._note_unseen(meter.lease, metered.seen_until_ms, now_ms)
+                metered.seen_until_ms = None
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
-                if lease.id in self._held_ms or not tab.is_granted:  # a hot session's own cell is told of a little late
+                if (
+                    lease.id in self._held_ms or not metered.is_granted
+                ):  # a hot session's own cell is told of a little late
                     self._note_unseen(meter.lease, meter.began_ms, now_ms)
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
-        tab.is_granted = lease.phase is Phase.GRANTED
+        metered.is_granted = lease.phase is Phase.GRANTED
 
-    def _open(self, lease: Lease, now_ms: int) -> _Tab:
+    def _start_metering(self, lease: Lease, now_ms: int) -> _MeteredLease:
         name, granted_at_ms, cells = lease.id, now_ms, dict[CellId, None]()
         if lease.id in self._held_ms:  # learned from its agent
             granted_at_ms = min(lease.since_ms, now_ms - self._held_ms[lease.id])
@@ -218,35 +231,35 @@ class Metering:
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
         )
-        tab = self._tabs[lease.id] = _Tab(Meter(record), cells)
-        return tab
+        metered = self._metered[lease.id] = _MeteredLease(Meter(record), cells)
+        return metered
 
-    def _over(self, name: LeaseId, tab: _Tab, why: LeaseEnd, now_ms: int) -> list[Record]:
-        tab.over_ms, tab.why, tab.closes_ms = now_ms, why, now_ms + PATIENCE_MS
-        if tab.meter.cell is not None:
-            tab.seen_until_ms = now_ms
-        if tab.meter.cell is None and why not in UNSURE:
-            return self._close(name, tab)
+    def _note_lease_end(self, name: LeaseId, metered: _MeteredLease, why: LeaseEnd, now_ms: int) -> list[Record]:
+        metered.over_ms, metered.why, metered.closes_ms = now_ms, why, now_ms + PATIENCE_MS
+        if metered.meter.cell is not None:
+            metered.seen_until_ms = now_ms
+        if metered.meter.cell is None and why not in UNSURE:
+            return self._close(name, metered)
         self._closing[name] = None
         return []
 
-    def _close(self, name: LeaseId, tab: _Tab) -> list[Record]:
+    def _close(self, name: LeaseId, metered: _MeteredLease) -> list[Record]:
         told: list[Record] = []
-        if tab.meter.cell is not None:
-            assert tab.over_ms is not None, "what runs was heard of by this broker, and so was its end"
-            tab.note_end(tab.meter.cell)
-            is_refunded = tab.why is LeaseEnd.RECLAIMED
-            ended = tab.meter.end(
-                _lost(tab.meter, tab.meter.cell, tab.why.outcome), tab.over_ms, is_refunded=is_refunded
+        if metered.meter.cell is not None:
+            assert metered.over_ms is not None, "what runs was heard of by this broker, and so was its end"
+            metered.note_end(metered.meter.cell)
+            is_refunded = metered.why is LeaseEnd.RECLAIMED
+            ended = metered.meter.end(
+                _lost(metered.meter, metered.meter.cell, metered.why.outcome), metered.over_ms, is_refunded=is_refunded
             )
-            self._note_end(tab, ended)
+            self._note_end(metered, ended)
             told += ended
-        told += tab.meter.close(tab.why, tab.over_ms)
-        if tab.why in UNSURE:
+        told += metered.meter.close(metered.why, metered.over_ms)
+        if metered.why in UNSURE:
             end = told[-1]
             assert isinstance(end, LeaseRecord)
-            self._given_up[name] = OpenLease(end, end.ended_at_ms or 0, tuple(tab.cells))
-        del self._tabs[name]
+            self._given_up[name] = OpenLease(end, end.ended_at_ms or 0, tuple(metered.cells))
+        del self._metered[name]
         self._closing.pop(name, None)
         return told
 
@@ -286,5 +299,5 @@ def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
     )
 
 
-def _holder(record: Holder) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in Holder.__struct_fields__}
+def _holder(record: LeaseHolder) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in LeaseHolder.__struct_fields__}

@@ -9,8 +9,8 @@ from bulletin.ids import UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
-from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import CellRecord, Ledger
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.explain import show_class_hours
 from gpu_worker.scheduler.life import Phase
 
@@ -24,7 +24,7 @@ _STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
 
 async def draw(
     viewer: Person,
-    leases: Leases,
+    shell: SchedulerShell,
     agents: Agents,
     ledger: Ledger,
     now_ms: Callable[[], int],
@@ -39,7 +39,7 @@ async def draw(
     def shown(user: UserName) -> UserName:
         return user if viewer.is_admin or user == viewer.user else SOMEONE
 
-    state = leases.scheduler.state
+    state = shell.scheduler.state
     slots = []
     for agent in agents.known.values():
         node = state.nodes.get(agent.message.agent)
@@ -57,17 +57,17 @@ async def draw(
                 )
             )
     waiting = []
-    for request, wish in leases.wishes.items():
-        standing = leases.waiting(request, at_ms)
+    for request, pending in shell.pending_requests.items():
+        standing = shell.waiting(request, at_ms)
         if standing is not None:
             waiting.append(
                 wire.WaitingPicture(
                     position=standing.position,
-                    user=shown(wish.person.user),
-                    qos=wish.message.qos,
-                    gpus=wish.message.gpus,
+                    user=shown(pending.person.user),
+                    qos=pending.message.qos,
+                    gpus=pending.message.gpus,
                     reason=standing.reason,
-                    waited_ms=at_ms - wish.since_ms,
+                    waited_ms=at_ms - pending.since_ms,
                     wait_ms=standing.wait_ms,
                 )
             )
@@ -93,13 +93,13 @@ async def draw(
         counters=counters,
         uptime_ms=at_ms - started_ms,
         slot_word=agents.slot_word,
-        project=_project(leases, viewer, at_ms),
+        project=_project(shell, viewer, at_ms),
     )
 
 
-def _project(leases: Leases, viewer: Person, now_ms: int) -> wire.ProjectPicture | None:
+def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.ProjectPicture | None:
     """How the viewer's own project stands; None for one that nobody has configured or used."""
-    account = leases.scheduler.state.accounts.by_id.get(viewer.project)
+    account = shell.scheduler.state.accounts.by_id.get(viewer.project)
     if account is None:
         return None
     return wire.ProjectPicture(

@@ -9,7 +9,7 @@ import structlog
 from bulletin.errors import BadConfig
 from bulletin.ids import UserName
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.records import ConfigChange, Happening, Record
+from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
 from gpu_worker.config import PoolSettings
 from gpu_worker.quotas import QuotaChange, Quotas, difference, read_quotas
 from gpu_worker.scheduler import projects
@@ -94,12 +94,12 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
         for place, change in enumerate(new.changes)
     ]
     payload = msgspec.to_builtins(new.quotas)
-    return [*changes, Happening(id=f"{IN_FORCE}{number:09}", kind="quotas-in-force", payload=payload, at_ms=at_ms)]
+    return [*changes, LedgerEvent(id=f"{IN_FORCE}{number:09}", kind="quotas-in-force", payload=payload, at_ms=at_ms)]
 
 
 def in_force(ledger: Ledger) -> tuple[Quotas | None, int]:
     """The quotas that the ledger heard of last, and how often they had changed."""
-    found = ledger.last_happening(IN_FORCE)
+    found = ledger.last_event(IN_FORCE)
     if found is None:
         return None, 0
     number = int(found.id.removeprefix(IN_FORCE))

@@ -13,7 +13,7 @@ from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from gpu_worker.scheduler.projects import GPU_MILLI
 
 
-class Holder(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
     """Who held what."""
 
     lease: LeaseId
@@ -45,7 +45,7 @@ class Span(msgspec.Struct, frozen=True, order=True):
         return self.ended_at_ms - self.started_at_ms
 
 
-class CellRecord(Holder, frozen=True, kw_only=True):
+class CellRecord(LeaseHolder, frozen=True, kw_only=True):
     """One run of a cell that has ended, as it is accounted. What was requeued has a row for each attempt."""
 
     cell: CellId
@@ -92,14 +92,14 @@ class CellRecord(Holder, frozen=True, kw_only=True):
         return self.slot_ms if self.kind == "gpu" else 0
 
 
-class HotRecord(Holder, frozen=True, kw_only=True):
+class HotRecord(LeaseHolder, frozen=True, kw_only=True):
     """A stretch of a lease in which no cell ran. It is charged to nobody."""
 
     started_at_ms: int
     ended_at_ms: int
 
 
-class LeaseRecord(Holder, frozen=True, kw_only=True):
+class LeaseRecord(LeaseHolder, frozen=True, kw_only=True):
     """A lease: said when it is granted, and again when it has ended."""
 
     granted_at_ms: int
@@ -145,8 +145,8 @@ class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True):
-    """Something else that the journal keeps."""
+class LedgerEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something else that the events keep."""
 
     id: str  #: names it
     kind: str
@@ -154,7 +154,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
 
 
-Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | Happening
+Record = CellRecord | HotRecord | LeaseRecord | CreditRecord | ConfigChange | LedgerEvent
 
 
 #: Why leases ended of whose end nobody has heard: the agent may still be there, and say more.

@@ -12,10 +12,10 @@ from gpu_worker.broker.records import (
     CellRecord,
     ConfigChange,
     CreditRecord,
-    Happening,
-    Holder,
     HotRecord,
+    LeaseHolder,
     LeaseRecord,
+    LedgerEvent,
     Record,
     first_name,
 )
@@ -73,7 +73,7 @@ def _write_changes(connection: Connection, records: list[ConfigChange]) -> list[
     return [record for record in records if (clean(record.change),) in kept]
 
 
-def _write_happenings(connection: Connection, records: list[Happening]) -> list[Happening]:
+def _write_ledger_events(connection: Connection, records: list[LedgerEvent]) -> list[LedgerEvent]:
     new = []
     for record in records:
         row = {"at": record.at_ms, "kind": record.kind, "payload": to_json(record.payload), "id": clean(record.id)}
@@ -90,7 +90,7 @@ WRITERS: dict[type[Record], Callable[[Connection, list[Any]], Sequence[Record]]]
     HotRecord: _write_hot,
     CreditRecord: _write_credits,
     ConfigChange: _write_changes,
-    Happening: _write_happenings,
+    LedgerEvent: _write_ledger_events,
 }
 
 
@@ -135,17 +135,17 @@ def name(record: Record) -> tuple[str | int, ...]:
             return (clean(record.credit),)
         case ConfigChange():
             return (clean(record.change),)
-        case Happening():
+        case LedgerEvent():
             return (clean(record.id),)
     assert_never(record)
 
 
 def append_events(connection: Connection, new: Sequence[Record], at_ms: int) -> None:
-    """Put records into the journal; a happening is there already."""
+    """Put records into the events; a `LedgerEvent` is there already."""
     notes = [
         {"at": at_ms, "kind": _event_kind(record), "payload": to_json(record)}
         for record in new
-        if not isinstance(record, Happening)
+        if not isinstance(record, LedgerEvent)
     ]
     if notes:
         connection.execute(insert(events), notes)
@@ -163,7 +163,7 @@ def _event_kind(record: Record) -> str:
             return "credit-recorded"
         case ConfigChange():
             return "config-changed"
-        case Happening():
+        case LedgerEvent():
             return record.kind
     assert_never(record)
 
@@ -190,7 +190,7 @@ def _row(record: Record) -> dict[str, Any]:
     fields = msgspec.structs.asdict(record)
     if isinstance(record, ConfigChange):
         fields |= {"before": to_json(record.before), "after": to_json(record.after)}
-    if isinstance(record, Holder):
+    if isinstance(record, LeaseHolder):
         fields["slots"] = to_json(record.slots)
     if isinstance(record, LeaseRecord):
         fields["why"] = record.why or _NO_END
@@ -205,7 +205,7 @@ def _cell_row(record: CellRecord) -> dict[str, Any]:
 
 
 def _span_row(
-    holder: Holder, cell: str, attempt: int, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool
+    holder: LeaseHolder, cell: str, attempt: int, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool
 ) -> dict[str, Any]:
     texts = {"lease": holder.lease, "cell": cell, "user": holder.user, "project": holder.project, "qos": holder.qos}
     return {

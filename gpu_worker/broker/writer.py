@@ -22,7 +22,7 @@ _AWAY_S = 1.0
 Then = Callable[[], Awaitable[None]]
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _QueuedWrite(msgspec.Struct, frozen=True):
     records: Sequence[Record]
     stray: CellRecord | None
     then: Then | None
@@ -33,18 +33,18 @@ class Writer:
 
     def __init__(self, ledger: Ledger, now_ms: Callable[[], int]) -> None:
         self._ledger, self._now_ms = ledger, now_ms
-        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
-        self._batch: list[_Entry] = []  #: what is being written
+        self._queue: asyncio.Queue[_QueuedWrite] = asyncio.Queue()
+        self._batch: list[_QueuedWrite] = []  #: what is being written
         self._log = structlog.get_logger("broker")
 
     def keep(self, records: Sequence[Record], then: Then | None = None) -> None:
         """Write these as soon as the ledger answers, after all that came before; then do that."""
         if records or then is not None:
-            self._queue.put_nowait(_Entry(records, None, then))
+            self._queue.put_nowait(_QueuedWrite(records, None, then))
 
     def keep_stray(self, record: CellRecord, then: Then) -> None:
         """The same for a cell of a lease that is no more, unless the ledger has it."""
-        self._queue.put_nowait(_Entry((), record, then))
+        self._queue.put_nowait(_QueuedWrite((), record, then))
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -66,13 +66,13 @@ class Writer:
         except LedgerAway as error:
             self._log.warning("the broker ends before the ledger answers", entries=len(left), problem=str(error))
 
-    def _waiting(self, limit: int | None = None) -> list[_Entry]:
-        found: list[_Entry] = []
+    def _waiting(self, limit: int | None = None) -> list[_QueuedWrite]:
+        found: list[_QueuedWrite] = []
         while not self._queue.empty() and (limit is None or len(found) < limit):
             found.append(self._queue.get_nowait())
         return found
 
-    async def _write_in_time(self, batch: Sequence[_Entry]) -> None:
+    async def _write_in_time(self, batch: Sequence[_QueuedWrite]) -> None:
         """Write, as soon as the ledger answers. Should this broker end before, the agents still have their cells."""
         while True:
             try:
@@ -89,7 +89,7 @@ class Writer:
                         )
                 return
 
-    def _write(self, batch: Sequence[_Entry]) -> list[Record]:
+    def _write(self, batch: Sequence[_QueuedWrite]) -> list[Record]:
         records: list[Record] = []
         for entry in batch:
             records += entry.records

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpu_worker.broker.ledger import Ledger
-from tests.unit.gpu_worker.broker.desk import Desk
+from tests.unit.gpu_worker.broker.broker_parts import BrokerParts
 from tests.unit.gpu_worker.broker.postgres import Server, programs_or_skip
 
 _numbers = itertools.count()
@@ -71,8 +71,8 @@ def ledger(url: str) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+def broker(sqlite_template: Path, tmp_path: Path) -> Iterator[BrokerParts]:
     """A broker's parts with a ledger in SQLite."""
     shutil.copy(sqlite_template, tmp_path / "ledger.db")
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.db'}") as ledger:
-        yield Desk(ledger)
+        yield BrokerParts(ledger)

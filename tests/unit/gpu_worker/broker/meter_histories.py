@@ -28,7 +28,7 @@ def history(draw: st.DrawFn, lease: str) -> list[Record]:
         began_ms = at_ms
         if draw(st.booleans()):
             at_ms += draw(steps)
-            told += meter.earlier(plain, began_ms, at_ms, is_in_quota=draw(st.booleans()), is_refunded=False)
+            told += meter.add_earlier(plain, began_ms, at_ms, is_in_quota=draw(st.booleans()), is_refunded=False)
             continue
         meter.begin(cell, is_in_quota=draw(st.booleans()), at_ms=at_ms)  # type: ignore[arg-type]
         for is_in_quota in draw(st.lists(st.booleans(), max_size=3)):

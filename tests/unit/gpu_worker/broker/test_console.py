@@ -9,17 +9,17 @@ from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.class_hours import ClassHours, Zone
 from gpu_worker.scheduler.projects import Project
-from tests.unit.gpu_worker.broker.desk import ADMIN, ANN, EVE, HOUR_MS, Desk
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 
-def test_the_queue_is_in_the_order_of_the_line_and_says_who_pays(desk: Desk) -> None:
-    desk.join()
-    running = desk.run(ANN, "cell-a")
-    desk.now_ms = 5_000
-    borrower = desk.submit(EVE, "cell-e")
-    owner = desk.submit(ANN, "cell-b", project="maths")
-    desk.now_ms = 7_000
-    report = desk.ask(ADMIN, console.AskQueue())
+def test_the_queue_is_in_the_order_of_the_line_and_says_who_pays(broker: BrokerParts) -> None:
+    broker.join()
+    running = broker.run(ANN, "cell-a")
+    broker.now_ms = 5_000
+    borrower = broker.submit(EVE, "cell-e")
+    owner = broker.submit(ANN, "cell-b", project="maths")
+    broker.now_ms = 7_000
+    report = broker.ask(ADMIN, console.AskQueue())
     assert [(row.lease, row.user, row.waited_ms, row.in_quota) for row in report.waiting] == [
         (owner, "ann", 2_000, True),
         (borrower, "eve", 2_000, False),
@@ -29,44 +29,44 @@ def test_the_queue_is_in_the_order_of_the_line_and_says_who_pays(desk: Desk) -> 
     assert (row.lease, row.cell, row.state, row.for_ms, row.in_quota) == (running, "cell-a", "busy", 7_000, True)
 
 
-def test_the_queue_is_narrowed_to_a_user_or_to_a_project_with_what_is_in_it(desk: Desk) -> None:
-    desk.join()
-    desk.run(ANN, "cell-a")
-    mine, other = desk.submit(EVE, "cell-e"), desk.submit(ADMIN, "cell-p", project="physics")
-    of_eve = desk.ask(ADMIN, console.AskQueue(user=UserName("eve")))
+def test_the_queue_is_narrowed_to_a_user_or_to_a_project_with_what_is_in_it(broker: BrokerParts) -> None:
+    broker.join()
+    broker.run(ANN, "cell-a")
+    mine, other = broker.submit(EVE, "cell-e"), broker.submit(ADMIN, "cell-p", project="physics")
+    of_eve = broker.ask(ADMIN, console.AskQueue(user=UserName("eve")))
     assert ([row.lease for row in of_eve.waiting], of_eve.waiting_count, of_eve.running) == ([mine], 1, ())
-    of_school = desk.ask(ADMIN, console.AskQueue(project=ProjectId("school")))
+    of_school = broker.ask(ADMIN, console.AskQueue(project=ProjectId("school")))
     assert [row.lease for row in of_school.waiting] == [other]
     assert [row.user for row in of_school.running] == ["ann"]
 
 
-def test_others_are_places_in_line_and_nothing_else_to_who_is_no_admin(desk: Desk) -> None:
-    desk.join()
-    theirs, also = desk.run(EVE, "cell-e"), desk.submit(ADMIN, "cell-r", project="physics")
-    own = desk.submit(ANN, "cell-a")
-    report = desk.ask(ANN, console.AskQueue())
+def test_others_are_places_in_line_and_nothing_else_to_who_is_no_admin(broker: BrokerParts) -> None:
+    broker.join()
+    theirs, also = broker.run(EVE, "cell-e"), broker.submit(ADMIN, "cell-r", project="physics")
+    own = broker.submit(ANN, "cell-a")
+    report = broker.ask(ANN, console.AskQueue())
     shown = repr(report)
     for secret in (theirs, also, "eve", "root", "guests", "physics", "cell-e"):
         assert secret not in shown
     assert own in shown
     assert [row.position for row in report.waiting] == [1, 2]
-    assert "eve" not in desk.refusal(ANN, console.AskQueue(user=UserName("bob")))
-    assert "'guests'" in desk.refusal(ANN, console.AskQueue(project=ProjectId("guests")))
-    projects = desk.ask(ANN, console.AskProjects()).projects
+    assert "eve" not in broker.refusal(ANN, console.AskQueue(user=UserName("bob")))
+    assert "'guests'" in broker.refusal(ANN, console.AskQueue(project=ProjectId("guests")))
+    projects = broker.ask(ANN, console.AskProjects()).projects
     assert [row.project for row in projects] == ["school", "maths"]
     for name in (theirs, also, "cell-e"):
         for question in (console.AskAbout(id=name), console.Cancel(id=name)):
-            assert "of yours" in desk.refusal(ANN, question)
-    assert desk.to_agents[1:] == []  # the first is the executor's start
+            assert "of yours" in broker.refusal(ANN, question)
+    assert broker.to_agents[1:] == []  # the first is the executor's start
 
 
-def test_projects_are_told_as_a_tree_with_what_is_left_of_budgets(desk: Desk) -> None:
-    desk.join(slots=2)
-    desk.run(ANN, "cell-a")
-    desk.submit(EVE, "cell-e")
-    desk.now_ms = 2 * HOUR_MS
-    desk.step(events.Tick())
-    report = desk.ask(ADMIN, console.AskProjects())
+def test_projects_are_told_as_a_tree_with_what_is_left_of_budgets(broker: BrokerParts) -> None:
+    broker.join(slots=2)
+    broker.run(ANN, "cell-a")
+    broker.submit(EVE, "cell-e")
+    broker.now_ms = 2 * HOUR_MS
+    broker.step(events.Tick())
+    report = broker.ask(ADMIN, console.AskProjects())
     assert [(row.project, row.parent, row.used_milli, row.held_milli) for row in report.projects] == [
         ("guests", None, 0, 1000),  # its cell never began: the lease is on its way out
         ("school", None, 1000, 1000),
@@ -78,12 +78,12 @@ def test_projects_are_told_as_a_tree_with_what_is_left_of_budgets(desk: Desk) ->
     assert (school.budget_ms, school.budget_left_ms) == (10 * HOUR_MS, 8 * HOUR_MS)
 
 
-def test_a_project_is_told_its_credits(desk: Desk) -> None:
-    desk.join(slots=2)
-    desk.run(EVE, "cell-e")
-    desk.now_ms = 3 * HOUR_MS
-    desk.step(events.Tick())
-    told = {row.project: row.credits_ms for row in desk.ask(ADMIN, console.AskProjects()).projects}
+def test_a_project_is_told_its_credits(broker: BrokerParts) -> None:
+    broker.join(slots=2)
+    broker.run(EVE, "cell-e")
+    broker.now_ms = 3 * HOUR_MS
+    broker.step(events.Tick())
+    told = {row.project: row.credits_ms for row in broker.ask(ADMIN, console.AskProjects()).projects}
     assert told == {"guests": -3 * HOUR_MS, "school": 3 * HOUR_MS, "maths": 0, "physics": 0}
 
 
@@ -94,14 +94,14 @@ LECTURE = ClassHours(
 COURSE = Project(id=ProjectId("maths"), class_hours=(LECTURE,))
 
 
-def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> None:
-    desk = Desk(desk.ledger, (COURSE,))
-    desk.join(slots=2)
+def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(broker: BrokerParts) -> None:
+    broker = BrokerParts(broker.ledger, (COURSE,))
+    broker.join(slots=2)
     told = []
     for hour in (9, 10, 12):  # of a Thursday
-        desk.now_ms = hour * HOUR_MS
-        desk.step(events.Tick())
-        [row] = desk.ask(ADMIN, console.AskProjects()).projects
+        broker.now_ms = hour * HOUR_MS
+        broker.step(events.Tick())
+        [row] = broker.ask(ADMIN, console.AskProjects()).projects
         told.append((row.guaranteed_milli, row.class_hours))
     assert told == [
         (0, "class hours begin at 10:00, in 60 min"),
@@ -110,30 +110,32 @@ def test_the_guarantee_of_class_hours_is_shown_while_they_are_on(desk: Desk) -> 
     ]
 
 
-def test_who_borrows_from_class_hours_is_told_before_they_begin_and_the_class_when_they_end(desk: Desk) -> None:
-    desk = Desk(desk.ledger, (COURSE,))
-    desk.join(slots=2)
-    lent = desk.run(EVE, "cell-e")
-    own = desk.run(ANN, "cell-a")
+def test_who_borrows_from_class_hours_is_told_before_they_begin_and_the_class_when_they_end(
+    broker: BrokerParts,
+) -> None:
+    broker = BrokerParts(broker.ledger, (COURSE,))
+    broker.join(slots=2)
+    lent = broker.run(EVE, "cell-e")
+    own = broker.run(ANN, "cell-a")
     told = []
     for hour in (9, 10, 12):
-        desk.now_ms = hour * HOUR_MS
-        desk.step(events.Tick())
-        rows = {row.lease: row.in_quota for row in desk.ask(ADMIN, console.AskQueue()).running}
+        broker.now_ms = hour * HOUR_MS
+        broker.step(events.Tick())
+        rows = {row.lease: row.in_quota for row in broker.ask(ADMIN, console.AskQueue()).running}
         told.append((rows[lent], rows[own]))
     assert told == [(False, False), (False, True), (False, False)]
-    granted = [desk.leases.deals[lease].granted for lease in (lent, own)]
+    granted = [broker.shell.active_leases[lease].granted for lease in (lent, own)]
     assert [one.in_quota for one in granted if one is not None] == [False, False]
 
 
-def test_a_waiting_request_is_explained_with_projects_and_places(desk: Desk) -> None:
-    desk.join("n1")
-    desk.join("n2")
-    desk.run(EVE, "cell-e")
-    desk.ask(ADMIN, console.Drain(node="n2"))
-    lease = desk.submit(ANN, "cell-a")
+def test_a_waiting_request_is_explained_with_projects_and_places(broker: BrokerParts) -> None:
+    broker.join("n1")
+    broker.join("n2")
+    broker.run(EVE, "cell-e")
+    broker.ask(ADMIN, console.Drain(node="n2"))
+    lease = broker.submit(ANN, "cell-a")
     for name in (lease, lease[:8], "cell-a"):
-        about = desk.ask(ANN, console.AskAbout(id=name))
+        about = broker.ask(ANN, console.AskAbout(id=name))
         assert isinstance(about, console.AboutWaiting)
         assert about.request.lease == lease
     assert [row.project for row in about.projects] == ["maths", "school"]
@@ -165,98 +167,104 @@ def ended(cell: str, lease: LeaseId, user: str = "ann", *, attempt: int = 1) -> 
     )
 
 
-def test_what_is_over_is_told_from_the_ledger_by_cell_and_by_lease(desk: Desk) -> None:
-    desk.ledger.record_cells([ended("cell-a", LeaseId("l-first")), ended("cell-b", LeaseId("l-first"), attempt=2)], 0)
-    desk.ledger.record_cells([ended("cell-e", LeaseId("l-other"), "eve")], 0)
-    about = desk.ask(ANN, console.AskAbout(id="l-first"))
+def test_what_is_over_is_told_from_the_ledger_by_cell_and_by_lease(broker: BrokerParts) -> None:
+    broker.ledger.record_cells([ended("cell-a", LeaseId("l-first")), ended("cell-b", LeaseId("l-first"), attempt=2)], 0)
+    broker.ledger.record_cells([ended("cell-e", LeaseId("l-other"), "eve")], 0)
+    about = broker.ask(ANN, console.AskAbout(id="l-first"))
     assert isinstance(about, console.AboutEnded)
     assert [(row.cell, row.in_quota_ms, row.slots) for row in about.cells] == [
         ("cell-b", 500, ("gpu-0",)),
         ("cell-a", 500, ("gpu-0",)),
     ]
-    assert [row.cell for row in desk.ask(ANN, console.AskAbout(id="cell-a")).cells] == ["cell-a"]
-    assert [row.cell for row in desk.ask(ADMIN, console.AskAbout(id="l-othe")).cells] == ["cell-e"]
-    assert "of yours" in desk.refusal(ANN, console.AskAbout(id="l-other"))
-    assert "'cell%a'" in desk.refusal(ANN, console.AskAbout(id="cell%a"))
+    assert [row.cell for row in broker.ask(ANN, console.AskAbout(id="cell-a")).cells] == ["cell-a"]
+    assert [row.cell for row in broker.ask(ADMIN, console.AskAbout(id="l-othe")).cells] == ["cell-e"]
+    assert "of yours" in broker.refusal(ANN, console.AskAbout(id="l-other"))
+    assert "'cell%a'" in broker.refusal(ANN, console.AskAbout(id="cell%a"))
 
 
-def test_a_running_lease_is_told_with_the_cells_that_ran_in_it_before(desk: Desk) -> None:
-    desk.join()
-    lease = desk.run(ANN, "cell-a")
-    desk.ledger.record_cells([ended("cell-a", lease)], 0)
-    desk.step(events.CellEnded(lease, CellId("cell-a")))
-    assert isinstance(desk.ask(ANN, console.AskAbout(id="cell-a")), console.AboutEnded)
-    about = desk.ask(ANN, console.AskAbout(id=lease))
+def test_a_running_lease_is_told_with_the_cells_that_ran_in_it_before(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ANN, "cell-a")
+    broker.ledger.record_cells([ended("cell-a", lease)], 0)
+    broker.step(events.CellEnded(lease, CellId("cell-a")))
+    assert isinstance(broker.ask(ANN, console.AskAbout(id="cell-a")), console.AboutEnded)
+    about = broker.ask(ANN, console.AskAbout(id=lease))
     assert isinstance(about, console.AboutRunning)
     assert (about.lease.state, about.lease.in_quota, [row.cell for row in about.cells]) == ("hot", None, ["cell-a"])
 
 
-def test_an_id_that_fits_several_names_them_and_one_that_is_too_short_nothing(desk: Desk) -> None:
-    desk.join()
-    leases = [desk.submit(ANN, "cell-one"), desk.submit(ANN, "cell-two")]
-    sentence = desk.refusal(ANN, console.Cancel(id="cell-"))
+def test_an_id_that_fits_several_names_them_and_one_that_is_too_short_nothing(broker: BrokerParts) -> None:
+    broker.join()
+    leases = [broker.submit(ANN, "cell-one"), broker.submit(ANN, "cell-two")]
+    sentence = broker.refusal(ANN, console.Cancel(id="cell-"))
     assert "too short" in sentence
-    sentence = desk.refusal(ANN, console.AskAbout(id="cell-ox"))
+    sentence = broker.refusal(ANN, console.AskAbout(id="cell-ox"))
     assert "'cell-ox'" in sentence
-    desk.submit(ANN, "cell-one-more")
-    sentence = desk.refusal(ANN, console.AskAbout(id="cell-on"))
+    broker.submit(ANN, "cell-one-more")
+    sentence = broker.refusal(ANN, console.AskAbout(id="cell-on"))
     assert sentence.startswith("2 ids begin with 'cell-on': ")
     assert leases[0] in sentence
-    assert isinstance(desk.ask(ANN, console.AskAbout(id="cell-one")), console.AboutRunning)  # all of an id
+    assert isinstance(broker.ask(ANN, console.AskAbout(id="cell-one")), console.AboutRunning)  # all of an id
 
 
-def test_an_admin_withdraws_a_request_and_its_kernel_hears_who_did(desk: Desk) -> None:
-    desk.join()
-    desk.run(EVE, "cell-e")
-    lease = desk.submit(ANN, "cell-a")
-    answer = desk.ask(ADMIN, console.Cancel(id=lease))
+def test_an_admin_withdraws_a_request_and_its_kernel_hears_who_did(broker: BrokerParts) -> None:
+    broker.join()
+    broker.run(EVE, "cell-e")
+    lease = broker.submit(ANN, "cell-a")
+    answer = broker.ask(ADMIN, console.Cancel(id=lease))
     assert (answer.lease, answer.user, answer.what) == (lease, "ann", "withdrawn")
     sentence = "An admin (root) cancelled this cell."
     told = wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=RequestId("cell-a"))
-    assert desk.to_sessions[-1] == (SessionId("s-cell-a"), told)
-    assert desk.ask(ADMIN, console.AskQueue()).waiting == ()
-    assert "waits or runs" in desk.refusal(ADMIN, console.Cancel(id=lease))
+    assert broker.to_sessions[-1] == (SessionId("s-cell-a"), told)
+    assert broker.ask(ADMIN, console.AskQueue()).waiting == ()
+    assert "waits or runs" in broker.refusal(ADMIN, console.Cancel(id=lease))
 
 
-def test_a_running_cell_is_interrupted_then_ended_and_another_cell_is_interrupted_first_again(desk: Desk) -> None:
-    desk.join()
-    lease = desk.run(ANN, "cell-a")
-    assert desk.ask(ANN, console.Cancel(id="cell-a")).what == "interrupted"
+def test_a_running_cell_is_interrupted_then_ended_and_another_cell_is_interrupted_first_again(
+    broker: BrokerParts,
+) -> None:
+    broker.join()
+    lease = broker.run(ANN, "cell-a")
+    assert broker.ask(ANN, console.Cancel(id="cell-a")).what == "interrupted"
     sentence = "You cancelled this cell at the command line."
-    assert desk.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence)
-    assert desk.ask(ANN, console.Cancel(id=lease)).what == "ended"
-    assert desk.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence, hard=True)
-    desk.step(events.CellEnded(lease, CellId("cell-a")))
-    assert "No cell runs" in desk.refusal(ANN, console.Cancel(id=lease))
-    desk.step(events.CellStarted(lease, CellId("cell-b")))
-    assert desk.ask(ANN, console.Cancel(id=lease)).what == "interrupted"
+    assert broker.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence)
+    assert broker.ask(ANN, console.Cancel(id=lease)).what == "ended"
+    assert broker.to_agents[-1] == wire.CancelCell(lease=lease, sentence=sentence, hard=True)
+    broker.step(events.CellEnded(lease, CellId("cell-a")))
+    assert "No cell runs" in broker.refusal(ANN, console.Cancel(id=lease))
+    broker.step(events.CellStarted(lease, CellId("cell-b")))
+    assert broker.ask(ANN, console.Cancel(id=lease)).what == "interrupted"
 
 
-def test_a_cell_that_was_granted_and_has_not_begun_ends_with_its_session_and_its_kernel_is_told(desk: Desk) -> None:
-    desk.join()
-    lease = desk.submit(ANN, "cell-a")
-    assert desk.ask(ADMIN, console.Cancel(id=lease)).what == "withdrawn"
-    assert isinstance(desk.to_agents[-1], wire.CancelCell)
-    asyncio.run(desk.leases.over(wire.LeaseOver(lease=lease, code=LeaseEnd.CANCELLED, sentence="")))
-    session, told = desk.to_sessions[-1]
+def test_a_cell_that_was_granted_and_has_not_begun_ends_with_its_session_and_its_kernel_is_told(
+    broker: BrokerParts,
+) -> None:
+    broker.join()
+    lease = broker.submit(ANN, "cell-a")
+    assert broker.ask(ADMIN, console.Cancel(id=lease)).what == "withdrawn"
+    assert isinstance(broker.to_agents[-1], wire.CancelCell)
+    asyncio.run(broker.shell.end_lease(wire.LeaseOver(lease=lease, code=LeaseEnd.CANCELLED, sentence="")))
+    session, told = broker.to_sessions[-1]
     assert isinstance(told, wire.Refusal)
     assert (session, told.code, told.request) == ("s-cell-a", RefusalCode.CANCELLED, "cell-a")
 
 
-def test_only_admins_drain_and_only_nodes_that_there_are(desk: Desk) -> None:
-    desk.join()
-    assert "Only admins" in desk.refusal(ANN, console.Drain(node="n1"))
-    assert desk.refusal(ADMIN, console.Drain(node="n2")) == ("There is no node 'n2' in this pool. Connected nodes: n1.")
+def test_only_admins_drain_and_only_nodes_that_there_are(broker: BrokerParts) -> None:
+    broker.join()
+    assert "Only admins" in broker.refusal(ANN, console.Drain(node="n1"))
+    assert broker.refusal(ADMIN, console.Drain(node="n2")) == (
+        "There is no node 'n2' in this pool. Connected nodes: n1."
+    )
 
 
-def test_a_drained_node_stays_so_for_the_next_broker_until_it_is_undone(desk: Desk) -> None:
-    desk.join()
-    desk.run(EVE, "cell-e")
-    drained = desk.ask(ADMIN, console.Drain(node="n1"))
+def test_a_drained_node_stays_so_for_the_next_broker_until_it_is_undone(broker: BrokerParts) -> None:
+    broker.join()
+    broker.run(EVE, "cell-e")
+    drained = broker.ask(ADMIN, console.Drain(node="n1"))
     assert (drained.node, drained.agents, drained.is_drained) == ("n1", ("agent-n1",), True)
     assert [row.cell for row in drained.running] == ["cell-e"]
 
-    after = Desk(desk.ledger)
+    after = BrokerParts(broker.ledger)
     asyncio.run(after.console.recall())
     after.join()
     lease = after.submit(ANN, "cell-a")
@@ -265,7 +273,7 @@ def test_a_drained_node_stays_so_for_the_next_broker_until_it_is_undone(desk: De
     assert after.ask(ADMIN, console.Drain(node="agent-n1", is_undone=True)).is_drained is False
     assert isinstance(after.ask(ANN, console.AskAbout(id=lease)), console.AboutRunning)
 
-    last = Desk(desk.ledger)
+    last = BrokerParts(broker.ledger)
     asyncio.run(last.console.recall())
     last.join()
-    assert last.submit(ANN, "cell-z") in last.leases.deals
+    assert last.submit(ANN, "cell-z") in last.shell.active_leases

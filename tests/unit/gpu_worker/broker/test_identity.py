@@ -28,7 +28,7 @@ def identity(hub: FakeHub) -> Identity:
 
 
 def who(identity: Identity, token: str, now_ms: int = 0) -> Person:
-    return asyncio.run(identity.who(token, now_ms))
+    return asyncio.run(identity.identify(token, now_ms))
 
 
 def test_the_hub_says_who_and_in_which_groups(identity: Identity) -> None:

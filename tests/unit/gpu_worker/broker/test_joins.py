@@ -8,10 +8,11 @@ from msgspec import structs
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
+from gpu_worker.broker.active_lease import ActiveLease
 from gpu_worker.broker.joins import Asker, Joins
-from gpu_worker.broker.leases import Deal, Leases
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import SchedulerSettings
@@ -61,16 +62,17 @@ class Pool:
             metering = Metering(scheduler.state, [], [], 0)
             with Ledger.open("sqlite:///:memory:") as ledger:
                 await self._tell(
-                    story, Leases(scheduler, metering, Writer(ledger, clock_ms), clock_ms, self._session, self._agent)
+                    story,
+                    SchedulerShell(scheduler, metering, Writer(ledger, clock_ms), clock_ms, self._session, self._agent),
                 )
 
         asyncio.run(begin())
 
-    async def _tell(self, story: Callable[[Joins], Coroutine[Any, Any, None]], leases: Leases) -> None:
-        leases.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
-        leases.deals[LeaseId("l1")] = Deal(SessionId("s1"), AgentId("a1"))
-        self.leases = leases
-        await story(Joins(self._kernel, self._agent, leases, lambda: self.now_ms))
+    async def _tell(self, story: Callable[[Joins], Coroutine[Any, Any, None]], shell: SchedulerShell) -> None:
+        shell.nodes = {AgentId(name): node(name) for name in ("a1", "a2")}
+        shell.active_leases[LeaseId("l1")] = ActiveLease(SessionId("s1"), AgentId("a1"))
+        self.shell = shell
+        await story(Joins(self._kernel, self._agent, shell, lambda: self.now_ms))
 
 
 def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() -> None:
@@ -80,10 +82,10 @@ def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() 
         await joins.find(ADA)
         assert [(agent, ask.user) for agent, ask in pool.to_agents] == [("a1", "ada"), ("a2", "ada")]
         query = pool.to_agents[0][1].query
-        await joins.listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1),)))
+        await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1),)))
         assert pool.to_kernels == []
-        await joins.listed(AgentId("a2"), wire.Listed(query=query, cells=(note("again", 1),)))
-        await joins.listed(AgentId("a1"), wire.Listed(query=query, cells=(note("old", 9),)))
+        await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("again", 1),)))
+        await joins.take_listed(AgentId("a1"), wire.Listed(query=query, cells=(note("old", 9),)))
         assert pool.to_kernels == [(b"ada", wire.Found(cells=(note("old", 9), note("young", 1))))]
 
     pool.play(story)
@@ -94,7 +96,7 @@ def test_a_node_that_does_not_answer_is_named_and_not_waited_for() -> None:
 
     async def story(joins: Joins) -> None:
         await joins.find(ADA)
-        await joins.listed(AgentId("a1"), wire.Listed(query=pool.to_agents[0][1].query, cells=()))
+        await joins.take_listed(AgentId("a1"), wire.Listed(query=pool.to_agents[0][1].query, cells=()))
         pool.now_ms = 1_999
         await joins.tidy()
         assert pool.to_kernels == []
@@ -115,15 +117,15 @@ def test_a_cell_is_handed_over_by_a_new_ticket_and_its_lease_is_the_new_session_
         assert agent == "a1"
         assert (hand_over.user, hand_over.session, hand_over.kernel) == ("ada", "s2", "k2")
         done = wire.HandedOver(query=hand_over.query, lease=LeaseId("l1"), slots=(SlotId("g0"),), walltime_ms=5)
-        await joins.handed_over(AgentId("a2"), done)  # not the one that was asked
+        await joins.take_handed_over(AgentId("a2"), done)  # not the one that was asked
         assert pool.to_kernels == []
-        await joins.handed_over(AgentId("a1"), done)
+        await joins.take_handed_over(AgentId("a1"), done)
         ((route, granted),) = pool.to_kernels
         assert route == b"ada"
         assert isinstance(granted, wire.Granted)
         assert (granted.request, granted.lease, granted.ticket) == ("r1", "l1", hand_over.ticket)
         assert granted.slots == ("GPU 0",)
-        assert pool.leases.deals[LeaseId("l1")].session == "s2"
+        assert pool.shell.active_leases[LeaseId("l1")].session == "s2"
 
     pool.play(story)
 
@@ -136,8 +138,8 @@ def test_a_request_that_is_said_again_has_the_same_ticket_and_the_same_answer() 
         await joins.join(structs.replace(ADA, route=b"ada again"), JOIN)
         first, second = (message for _, message in pool.to_agents)
         assert first == second
-        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
-        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
+        await joins.take_handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
+        await joins.take_handed_over(AgentId("a1"), wire.HandedOver(query=first.query, lease=LeaseId("l1")))
         await joins.join(ADA, JOIN)
         assert [route for route, _ in pool.to_kernels] == [b"ada again", b"ada"]
         assert pool.to_kernels[0][1] == pool.to_kernels[1][1]
@@ -164,10 +166,10 @@ def test_what_the_node_says_against_it_is_the_answer() -> None:
 
     async def story(joins: Joins) -> None:
         await joins.join(ADA, JOIN)
-        await joins.handed_over(AgentId("a1"), wire.HandedOver(query=pool.to_agents[0][1].query, sentence="No."))
+        await joins.take_handed_over(AgentId("a1"), wire.HandedOver(query=pool.to_agents[0][1].query, sentence="No."))
         await joins.join(ADA, structs.replace(JOIN, request=RequestId("r2"), agent=AgentId("a9")))
         answers = [message for _, message in pool.to_kernels]
         assert [(type(answer), answer.request) for answer in answers] == [(wire.Refusal, "r1"), (wire.Refusal, "r2")]  # type: ignore[attr-defined]
-        assert pool.leases.deals[LeaseId("l1")].session == "s1"
+        assert pool.shell.active_leases[LeaseId("l1")].session == "s1"
 
     pool.play(story)

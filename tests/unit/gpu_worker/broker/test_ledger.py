@@ -21,8 +21,8 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import (
     ConfigChange,
     CreditRecord,
-    Happening,
     HotRecord,
+    LedgerEvent,
     OpenLease,
     Span,
 )
@@ -253,9 +253,9 @@ def test_who_changed_what_is_kept_with_what_it_was(ledger: Ledger) -> None:
 
 
 def test_a_happening_is_noted_once(ledger: Ledger, url: str) -> None:
-    happening = Happening(id="h1", kind="node-lost", payload={"node": "n1"}, at_ms=3)
-    assert ledger.record([happening, happening], at_ms=9) == [happening]
-    assert ledger.record([happening], at_ms=9) == []
+    event = LedgerEvent(id="h1", kind="node-lost", payload={"node": "n1"}, at_ms=3)
+    assert ledger.record([event, event], at_ms=9) == [event]
+    assert ledger.record([event], at_ms=9) == []
     assert rows(url, "SELECT at, kind, payload FROM events") == [(3, "node-lost", '{"node":"n1"}')]
 
 

@@ -57,7 +57,7 @@ def test_what_a_reclaim_made_worthless_is_refunded() -> None:
 
 def test_a_cell_whose_beginning_was_not_heard_of_takes_its_part_of_the_hot_time() -> None:
     meter = Meter(LEASE)
-    assert meter.earlier(record("c1", ran_ms=10), 1_200, 1_700, is_in_quota=True) == [
+    assert meter.add_earlier(record("c1", ran_ms=10), 1_200, 1_700, is_in_quota=True) == [
         hot(1_000, 1_200),
         at("c1", 1_200, 1_700),
     ]
@@ -67,8 +67,8 @@ def test_a_cell_whose_beginning_was_not_heard_of_takes_its_part_of_the_hot_time(
 def test_cells_that_ended_before_the_one_that_runs_may_be_reported_after_it_began() -> None:
     meter = Meter(LEASE)
     meter.begin("c3", is_in_quota=True, at_ms=2_000)  # type: ignore[arg-type]
-    told = meter.earlier(record("c1", ran_ms=10), 1_200, 1_300, is_in_quota=True)
-    told += meter.earlier(record("c2", ran_ms=10), 1_250, 2_050, is_in_quota=True)
+    told = meter.add_earlier(record("c1", ran_ms=10), 1_200, 1_300, is_in_quota=True)
+    told += meter.add_earlier(record("c2", ran_ms=10), 1_250, 2_050, is_in_quota=True)
     told += meter.end(record("c3", ran_ms=10), at_ms=2_500)
     assert told == [hot(1_000, 1_200), at("c1", 1_200, 1_300), at("c2", 1_300, 2_000), at("c3", 2_000, 2_500)]
 
@@ -77,7 +77,7 @@ def test_a_cell_that_gave_way_to_the_next_unheard_is_found_when_it_is_reported()
     meter = Meter(LEASE)
     meter.begin("c1", is_in_quota=True, at_ms=1_100)  # type: ignore[arg-type]
     meter.begin("c2", is_in_quota=True, at_ms=1_500)  # type: ignore[arg-type]
-    assert meter.earlier(record("c1", ran_ms=10), 1_100, 1_400, is_in_quota=True) == [
+    assert meter.add_earlier(record("c1", ran_ms=10), 1_100, 1_400, is_in_quota=True) == [
         hot(1_000, 1_100),
         at("c1", 1_100, 1_400),
     ]
@@ -86,7 +86,7 @@ def test_a_cell_that_gave_way_to_the_next_unheard_is_found_when_it_is_reported()
 
 def test_a_cell_that_nobody_is_charged_for_leaves_its_time_hot() -> None:
     meter = Meter(LEASE)
-    cell = meter.free(record("c1"))
+    cell = meter.without_charge(record("c1"))
     assert (cell.held_ms, cell.spans, cell.ran_ms) == (0, (), 0)
     assert meter.close(LeaseEnd.LEFT, at_ms=2_000) == [hot(1_000, 2_000), over(2_000)]
 

@@ -14,9 +14,9 @@ import pytest
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.broker import recall
+from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
-from gpu_worker.broker.purse import Purse
 from gpu_worker.broker.records import CellRecord, Record, first_name
 from gpu_worker.broker.translate import LEASE_ENDS
 from gpu_worker.scheduler import events as ev
@@ -92,7 +92,7 @@ class World:
         balances = self.ledger.past_credits()
         for event, at_ms in recall.past(self.ledger, SETTINGS, balances, self.now_ms):
             self.scheduler.step(event, at_ms)
-        self.purse = Purse(self.scheduler.state, f"r{next(self.number)}", balances, self.now_ms)
+        self.credit_book = CreditBook(self.scheduler.state, f"r{next(self.number)}", balances, self.now_ms)
         given_up = self.ledger.given_up(since_ms=0)
         self.metering = Metering(self.scheduler.state, self.ledger.open_leases(), given_up, self.now_ms)
         self.queue: list[tuple[Sequence[Record], CellRecord | None, tuple[LeaseId, CellId] | None]] = []
@@ -101,13 +101,13 @@ class World:
 
     def step(self, event: ev.Event, why: LeaseEnd | None = None) -> None:
         if isinstance(event, ev.AgentJoined):
-            self.metering.reported({held.lease: held.held_ms for held in event.held})
+            self.metering.expect_leases({held.lease: held.held_ms for held in event.held})
         actions = self.scheduler.step(event, self.now_ms)
         ends = {action.lease: LEASE_ENDS[action.why] for action in actions if isinstance(action, EndLease)}
         if isinstance(event, ev.LeaseEnded) and why is not None:
             ends[event.lease] = why
-        self.queue.append((self.metering.stepped(ends, self.now_ms), None, None))
-        self.queue.append((self.purse.ticked(self.now_ms), None, None))
+        self.queue.append((self.metering.follow_step(ends, self.now_ms), None, None))
+        self.queue.append((self.credit_book.take_period(self.now_ms), None, None))
         self.refund(self.metering.take_refunded())
         if isinstance(event, ev.Tick | ev.AgentJoined):
             self.tell_unseen()
@@ -183,7 +183,7 @@ class World:
             gpus=len(done.held.slots), started_at_ms=done.began_ms, ended_at_ms=self.now_ms - ago_ms,
             held_ms=done.ended_ms - done.began_ms, ran_ms=done.ended_ms - done.began_ms, outcome=done.outcome,
         )  # fmt: skip
-        told = self.metering.done(record, ago_ms, self.now_ms)
+        told = self.metering.end_cell(record, ago_ms, self.now_ms)
         lone = record if told is None else None
         self.queue.append((told or [], lone, (done.lease, done.cell)))
         refunded = self.metering.take_refunded()
@@ -727,7 +727,7 @@ def test_whatever_happens_each_lease_and_cell_is_in_the_ledger_once(world: World
     for project in (LAB, GUESTS):
         assert world.spent(project) >= world.charged(project), "the scheduler counts from the grant"
     assert world.scheduler.state.accounts.credits(GUESTS).earned == 0
-    world.queue.append((world.purse.closed(), None, None))
+    world.queue.append((world.credit_book.take_entries(), None, None))
     world.write()
     has = [world.scheduler.state.accounts.credits(project) for project in (LAB, GUESTS)]
     world.knows_the_ledger()

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from bulletin.errors import BadConfig
-from gpu_worker.broker.journal import Journal
+from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
@@ -40,7 +40,7 @@ STORY = [
 
 
 def written(path: Path, story: list[Told], settings: SchedulerSettings = SETTINGS) -> bytes:
-    journal = Journal(path, settings)
+    journal = JournalFile(path, settings)
     for told in story:
         journal.note(told.event, told.at_ms)
     journal.close()
@@ -92,13 +92,13 @@ def test_another_format_is_refused() -> None:
 
 def test_a_journal_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(BadConfig, match=r"journal .* cannot be written: No such file or directory. Correct Pool"):
-        Journal(tmp_path / "nowhere" / "j", SETTINGS)
+        JournalFile(tmp_path / "nowhere" / "j", SETTINGS)
 
 
 def test_a_pool_goes_on_when_its_journal_can_no_longer_be_written() -> None:
     before = Path("/dev/full").stat().st_mode
     with structlog.testing.capture_logs() as said:
-        journal = Journal(Path("/dev/full"), SETTINGS)
+        journal = JournalFile(Path("/dev/full"), SETTINGS)
         journal.note(STORY[0].event, 0)
         journal.close()
     assert [(line["log_level"], line["why"]) for line in said] == [("error", "No space left on device")]

@@ -15,8 +15,8 @@ from bulletin.wire import console, messages as wire
 from gpu_worker.broker import reports
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
-from gpu_worker.broker.leases import Leases
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
@@ -47,18 +47,18 @@ class CannotTell(Exception):
         self.code, self.sentence = code, sentence
 
 
-class Console:
+class ConsoleRequests:
     """Answers the command line. Admins see all and change all; others see and cancel what is their own."""
 
-    def __init__(self, leases: Leases, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]) -> None:
-        self._leases, self._agents, self._ledger, self._now_ms = leases, agents, ledger, now_ms
-        self._state = leases.scheduler.state
+    def __init__(self, shell: SchedulerShell, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]) -> None:
+        self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
+        self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
         """Drain what was drained before this broker was started."""
-        notes = await asyncio.to_thread(self._ledger.told, DRAINED)
+        notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
 
@@ -105,18 +105,18 @@ class Console:
         )
 
     def _waiting(self, request: Request) -> console.WaitingRow:
-        wish, now_ms = self._leases.wishes.get(request.id), self._now_ms()
+        pending, now_ms = self._shell.pending_requests.get(request.id), self._now_ms()
         return reports.waiting(
             self._state,
             request,
-            waited_ms=now_ms - wish.since_ms if wish is not None else 0,
-            label=wish.message.label if wish is not None else "",
+            waited_ms=now_ms - pending.since_ms if pending is not None else 0,
+            label=pending.message.label if pending is not None else "",
             now_ms=now_ms,
         )
 
     def _running(self, person: Person, leases: list[Lease]) -> tuple[console.RunningRow, ...]:
         """Leases, those with the oldest phase first."""
-        now_ms, is_in_quota = self._now_ms(), self._leases.is_in_quota
+        now_ms, is_in_quota = self._now_ms(), self._shell.is_in_quota
         oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
         rows = [reports.running(self._state, lease, now_ms, is_in_quota=is_in_quota(lease)) for lease in oldest]
         return tuple(row if _may_see(person, row.user) else _blank_running(row) for row in rows)
@@ -202,7 +202,7 @@ class Console:
         )
         self._log.info("cancelled", lease=_lease_id(found), user=found.user, by=person.user)
         if isinstance(found, Request):
-            if await self._leases.cancel_request(found.id, sentence):
+            if await self._shell.cancel_request(found.id, sentence):
                 return console.Cancelled(lease=found.lease, user=found.user, what="withdrawn")
             if found.lease not in self._state.leases:
                 raise _unknown(person, name, "waits or runs")
@@ -210,7 +210,7 @@ class Console:
         if found.phase not in (Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING):
             raise CannotTell(RefusalCode.NO_CELL, f"No cell runs in {found.id}: there is nothing to cancel.")
         return console.Cancelled(
-            lease=found.id, user=found.user, what=await self._leases.cancel_cell(found.id, sentence)
+            lease=found.id, user=found.user, what=await self._shell.cancel_cell(found.id, sentence)
         )
 
     async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
@@ -229,7 +229,7 @@ class Console:
                 self._log.info("node drained" if note.is_drained else "node given back", node=note.node, by=note.by)
                 await self._note(note)
                 await self._keep(note)
-        await self._leases.tell_queue(everybody=True)
+        await self._shell.tell_queue(everybody=True)
         leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
         return console.Drained(
             node=names[agents[0]],
@@ -253,7 +253,7 @@ class Console:
             self._drained[note.agent] = note.node
         else:
             self._drained.pop(note.agent, None)
-        await self._leases.step(events.NodeDrained(note.agent, note.is_drained))
+        await self._shell.step(events.NodeDrained(note.agent, note.is_drained))
 
 
 def _own_projects(person: Person) -> tuple[ProjectId, ...]:

@@ -4,14 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
-import msgspec
-
 from bulletin.codes import LeaseEnd
-from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId
+from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
-from gpu_worker.broker.identity import Person
-from gpu_worker.broker.journal import Journal
+from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
+from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.metering import Metering, Stretch
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
@@ -22,44 +20,13 @@ from gpu_worker.scheduler.machine import Scheduler
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4
 
 
-class Wish(msgspec.Struct):
-    """A request in the queue, and whose it is."""
-
-    session: SessionId
-    kernel: KernelId
-    person: Person
-    message: wire.Submit
-    since_ms: int
-    told: wire.Queued | None = None
-
-    @property
-    def project(self) -> ProjectId:
-        """Who pays."""
-        return self.message.project or self.person.project
-
-
-class Deal(msgspec.Struct):
-    """A lease that was granted, and what its kernel must hear when its executor is up.
-
-    Without `granted` and `prepare` it was learned again from its agent, after a restart.
-    """
-
-    session: SessionId
-    agent: AgentId
-    granted: wire.Granted | None = None
-    prepare: wire.Prepare | None = None
-    #: Somebody cancelled its cell: which one, where that is known, and what its kernel hears of it.
-    cancelled: CellId | None = None
-    farewell: str = ""
-
-
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
 TellSession = Callable[[SessionId, wire.Message], Awaitable[None]]
 TellAgent = Callable[[AgentId, wire.Message], Awaitable[None]]
 
 
-class Leases:
-    """Owns the scheduler, the wishes that wait and the deals that hold."""
+class SchedulerShell:
+    """Owns the scheduler, the requests that wait and the leases that hold."""
 
     def __init__(
         self,
@@ -69,13 +36,13 @@ class Leases:
         now_ms: Callable[[], int],
         tell: TellSession,
         tell_agent: TellAgent,
-        journal: Journal | None = None,
+        journal: JournalFile | None = None,
     ) -> None:
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
         self._metering, self._writer = metering, writer
         self._tell, self._tell_agent = tell, tell_agent
-        self.wishes: dict[RequestId, Wish] = {}
-        self.deals: dict[LeaseId, Deal] = {}
+        self.pending_requests: dict[RequestId, PendingRequest] = {}
+        self.active_leases: dict[LeaseId, ActiveLease] = {}
         #: The nodes that may be granted, as they introduced themselves.
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
@@ -107,14 +74,14 @@ class Leases:
         if self._journal is not None:  # first, so that a step that fails is in it
             self._journal.note(event, now_ms)
         if isinstance(event, events.AgentJoined):
-            self._metering.reported({held.lease: held.held_ms for held in event.held})
+            self._metering.expect_leases({held.lease: held.held_ms for held in event.held})
         said = self.scheduler.step(event, now_ms)
         ends = {
             action.lease: translate.LEASE_ENDS[action.why] for action in said if isinstance(action, actions.EndLease)
         }
         if isinstance(event, events.LeaseEnded) and why is not None:
             ends[event.lease] = why
-        self._writer.keep(self._metering.stepped(ends, now_ms))
+        self._writer.keep(self._metering.follow_step(ends, now_ms))
         for action in said:
             await self._perform(action)
 
@@ -125,36 +92,38 @@ class Leases:
 
     # --- requests
 
-    async def submit(self, request: RequestId, wish: Wish) -> None:
+    async def submit(self, request: RequestId, pending: PendingRequest) -> None:
         """Take a request in. The same one again changes nothing, and is answered again."""
-        wish = self.wishes.setdefault(request, wish)
+        pending = self.pending_requests.setdefault(request, pending)
         lease = LeaseId(f"l-{keys.make_id()}")
-        person = wish.person
-        await self.step(translate.submitted(wish.message, request, lease, wish.session, person.user, wish.project))
+        person = pending.person
+        await self.step(
+            translate.submitted(pending.message, request, lease, pending.session, person.user, pending.project)
+        )
         if request not in self.scheduler.state.pending:  # said again after its cell began
-            self.wishes.pop(request, None)
+            self.pending_requests.pop(request, None)
         self._news.set()
 
     async def withdraw(self, request: RequestId) -> None:
         """The kernel no longer wants it, or is gone."""
-        self.wishes.pop(request, None)
+        self.pending_requests.pop(request, None)
         await self.step(events.RequestWithdrawn(request))
 
     async def cancel_request(self, request: RequestId, sentence: str) -> bool:
         """Withdraw a request that waits, and tell its kernel. False: it has just been granted."""
-        wish = self.wishes.get(request)
-        if wish is None or request not in self.scheduler.state.pending:
+        pending = self.pending_requests.get(request)
+        if pending is None or request not in self.scheduler.state.pending:
             return False
         await self.withdraw(request)
-        await self._tell(wish.session, translate.cancelled(wish.message.request, sentence))
+        await self._tell(pending.session, translate.cancelled(pending.message.request, sentence))
         self._news.set()
         return True
 
     async def cancel_cell(self, lease: LeaseId, sentence: str) -> Literal["withdrawn", "interrupted", "ended"]:
         """Have the cell of a lease interrupted, or its process ended where that was asked before. Its agent does it."""
-        deal, cell = self.deals[lease], self.scheduler.state.leases[lease].cell
-        is_hard = cell is not None and deal.cancelled == cell
-        deal.cancelled, deal.farewell = cell, sentence
+        active, cell = self.active_leases[lease], self.scheduler.state.leases[lease].cell
+        is_hard = cell is not None and active.cancelled == cell
+        active.cancelled, active.cancel_message = cell, sentence
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
@@ -178,41 +147,41 @@ class Leases:
         self._news.clear()
         now_ms = self._now_ms()
         told = []
-        for request, wish in self.wishes.items():  # all of it before anything else can happen
+        for request, pending in self.pending_requests.items():  # all of it before anything else can happen
             waiting = self.waiting(request, now_ms)
             if waiting is not None:
-                news = translate.queued(wish.message.request, waiting)
-                if everybody or news != wish.told:
-                    wish.told = news
-                    told.append((wish.session, news))
+                news = translate.queued(pending.message.request, waiting)
+                if everybody or news != pending.told:
+                    pending.told = news
+                    told.append((pending.session, news))
         for session, news in told:
             await self._tell(session, news)
 
     # --- what agents report
 
-    async def joined(self, node: wire.Register) -> None:
+    async def add_node(self, node: wire.Register) -> None:
         """A node is there, with what it holds."""
         self.nodes[node.agent] = node
         for held in node.held:
-            self.deals.setdefault(held.lease, Deal(held.session, node.agent))
+            self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
         await self.step(translate.joined(node))
 
-    async def lost(self, agent: AgentId) -> None:
+    async def drop_node(self, agent: AgentId) -> None:
         """A node has been silent for too long."""
         self.nodes.pop(agent, None)
         await self.step(events.AgentLost(agent))
 
-    async def prepared(self, lease: LeaseId) -> None:
+    async def tell_granted(self, lease: LeaseId) -> None:
         """The executor is up: its kernel may come."""
-        deal = self.deals.get(lease)
-        if deal is not None and deal.granted is not None:
-            await self._tell(deal.session, deal.granted)
+        active = self.active_leases.get(lease)
+        if active is not None and active.granted is not None:
+            await self._tell(active.session, active.granted)
 
-    async def done(self, message: wire.CellDone, node: wire.Register, written: Then) -> None:
+    async def record_cell(self, message: wire.CellDone, node: wire.Register, written: Then) -> None:
         """A cell is over. When the ledger has it, do `written`."""
         now_ms = self._now_ms()
         record = translate.record(message, node, now_ms)
-        told = self._metering.done(record, max(0, message.ended_ago_ms), now_ms)
+        told = self._metering.end_cell(record, max(0, message.ended_ago_ms), now_ms)
         refunded = self._metering.take_refunded()
         if told is None:
             self._writer.keep_stray(record, written)
@@ -223,14 +192,15 @@ class Leases:
             async with self._stepping:
                 await self._refund(refunded)
 
-    async def over(self, message: wire.LeaseOver) -> None:
+    async def end_lease(self, message: wire.LeaseOver) -> None:
         """The slots are free again."""
-        deal = self.deals.pop(message.lease, None)
-        if deal is not None and message.code is LeaseEnd.CANNOT_START:
+        active = self.active_leases.pop(message.lease, None)
+        if active is not None and message.code is LeaseEnd.CANNOT_START:
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
-            await self._tell(deal.session, revoked)
-        if deal is not None and message.code is LeaseEnd.CANCELLED and deal.granted is not None:  # before its cell ran
-            await self._tell(deal.session, translate.cancelled(deal.granted.request, deal.farewell))
+            await self._tell(active.session, revoked)
+        was_cancelled_early = message.code is LeaseEnd.CANCELLED  # before its cell ran
+        if active is not None and was_cancelled_early and active.granted is not None:
+            await self._tell(active.session, translate.cancelled(active.granted.request, active.cancel_message))
         await self.step(events.LeaseEnded(message.lease), message.code)
         self._news.set()
 
@@ -241,10 +211,10 @@ class Leases:
             case actions.Grant():
                 await self._grant(action)
             case actions.Refuse():
-                wish = self.wishes.pop(action.request, None)
-                if wish is not None:
-                    refused = translate.refused(wish.message.request, action.reason)
-                    await self._tell(wish.session, refused)
+                pending = self.pending_requests.pop(action.request, None)
+                if pending is not None:
+                    refused = translate.refused(pending.message.request, action.reason)
+                    await self._tell(pending.session, refused)
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))
             case actions.Reclaim():
@@ -255,32 +225,32 @@ class Leases:
             case actions.Pause():
                 await self._tell_holder(action.lease, wire.Pause(lease=action.lease, grace_ms=action.grace_ms))
             case actions.EndLease():
-                deal = self.deals.get(action.lease)
-                if deal is not None:
-                    await self._tell(deal.session, translate.revoked(action))
+                active = self.active_leases.get(action.lease)
+                if active is not None:
+                    await self._tell(active.session, translate.revoked(action))
                     await self._tell_holder(action.lease, wire.Evict(lease=action.lease, force=True))
-                    if deal.agent not in self.nodes or action.why is actions.Why.NOT_HELD:
-                        del self.deals[action.lease]
+                    if active.agent not in self.nodes or action.why is actions.Why.NOT_HELD:
+                        del self.active_leases[action.lease]
             case _:
                 assert_never(action)
 
     async def _tell_holder(self, lease: LeaseId, message: wire.Message) -> None:
-        deal = self.deals.get(lease)
-        if deal is not None and deal.agent in self.nodes:
-            await self._tell_agent(deal.agent, message)
+        active = self.active_leases.get(lease)
+        if active is not None and active.agent in self.nodes:
+            await self._tell_agent(active.agent, message)
 
     async def _grant(self, action: actions.Grant) -> None:
-        wish = self.wishes.pop(action.request, None)
+        pending = self.pending_requests.pop(action.request, None)
         node = self.nodes.get(action.agent)
         if node is None:
             return  # it was lost in this instant; the scheduler hears of it next
-        if action.lease not in self.deals and wish is not None:
-            self.deals[action.lease] = _deal(
-                action, wish, node, is_in_quota=self._quota_to_say(action.lease), sizes=self._sizes()
+        if action.lease not in self.active_leases and pending is not None:
+            self.active_leases[action.lease] = make_active_lease(
+                action, pending, node, is_in_quota=self._quota_to_say(action.lease), sizes=self._sizes()
             )
-        deal = self.deals.get(action.lease)
-        if deal is not None and deal.prepare is not None:  # granted again: the agent answers once more
-            await self._tell_agent(action.agent, deal.prepare)
+        active = self.active_leases.get(action.lease)
+        if active is not None and active.prepare is not None:  # granted again: the agent answers once more
+            await self._tell_agent(action.agent, active.prepare)
 
     def is_in_quota(self, lease: Lease) -> bool:
         """Whether a guarantee covers it now, as the ledger has it."""
@@ -296,40 +266,3 @@ class Leases:
         """The memory that slots of the pool have."""
         sizes = {slot.memory_bytes for node in self.nodes.values() for slot in node.slots}
         return tuple(sorted(size for size in sizes if size))
-
-
-def _deal(
-    action: actions.Grant, wish: Wish, node: wire.Register, *, is_in_quota: bool | None, sizes: tuple[int, ...]
-) -> Deal:
-    ticket = keys.make_secret()
-    offers = {slot.slot: slot for slot in node.slots}
-    held = [offers[slot] for slot in action.slots if slot in offers]
-    prepare = wire.Prepare(
-        lease=action.lease,
-        session=action.session,
-        kernel=wish.kernel,
-        user=wish.person.user,
-        project=wish.project,
-        qos=wish.message.qos,
-        slots=action.slots,
-        walltime_ms=action.walltime_ms,
-        ticket=ticket,
-        environment=wish.message.environment,
-        label=wish.message.label,
-        cpus=wish.message.cpus,
-        memory_bytes=wish.message.memory_bytes,
-    )
-    granted = wire.Granted(
-        request=wish.message.request,
-        lease=action.lease,
-        session=action.session,
-        agent=node.address,
-        ticket=ticket,
-        node=node.node,
-        slots=tuple(offers[slot].name if slot in offers else slot for slot in action.slots),
-        walltime_ms=action.walltime_ms,
-        in_quota=is_in_quota,
-        memory_bytes=min((offer.memory_bytes for offer in held), default=0),
-        sizes=sizes,
-    )
-    return Deal(action.session, action.agent, granted, prepare)

@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given, settings, strategies as st
 
 from bulletin.ids import AgentId, ProjectId, UserName
+from gpu_worker.broker.credit_book import PERIOD_MS, CreditBook, sum_entries
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.purse import PERIOD_MS, Purse, summed
 from gpu_worker.broker.records import CreditRecord, Record
 from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.events import PastCredits, UseRecalled
@@ -47,7 +47,7 @@ class Life:
         self.scheduler = Scheduler(SchedulerSettings(projects=projects))
         self.state = self.scheduler.state
         self.scheduler.step(UseRecalled((), credits=past), self.now_ms)
-        self.purse = Purse(self.state, f"r{next(self.number)}", past, self.now_ms)
+        self.credit_book = CreditBook(self.state, f"r{next(self.number)}", past, self.now_ms)
         self.state.join(AgentId("a"), "a", slots(6), 1)
 
     def end(self) -> None:
@@ -56,7 +56,7 @@ class Life:
 
     def kept(self) -> list[PastCredits]:
         entries = [one for one in self.written if isinstance(one, CreditRecord)]
-        return summed((one.project, one.own_users, one.cause, one.gpu_ms) for one in entries)
+        return sum_entries((one.project, one.own_users, one.cause, one.gpu_ms) for one in entries)
 
     def later(self, ms: int) -> None:
         self.now_ms += ms
@@ -110,18 +110,18 @@ def unnamed(entries: list[CreditRecord]) -> list[CreditRecord]:
 
 def test_a_minute_has_an_entry_for_each_that_earned_or_spent_and_nothing_is_said_twice() -> None:
     life = lent(PERIOD_MS - 1)
-    assert life.purse.ticked(life.now_ms) == []
+    assert life.credit_book.take_period(life.now_ms) == []
     life.later(1)
-    entries = life.purse.ticked(life.now_ms)
+    entries = life.credit_book.take_period(life.now_ms)
     assert unnamed(entries) == [
         entry("lab", "lent", 3 * PERIOD_MS, PERIOD_MS, "guests"),
         entry("school", "lent", 2 * PERIOD_MS, PERIOD_MS, "guests"),
         entry("guests", "borrowed", -5 * PERIOD_MS, PERIOD_MS, None),
     ]
-    assert life.purse.ticked(life.now_ms) == life.purse.closed() == []
+    assert life.credit_book.take_period(life.now_ms) == life.credit_book.take_entries() == []
     life.later(10)
-    assert [one.gpu_ms for one in life.purse.closed()] == [30, 20, -50]
-    assert life.purse.ticked(life.now_ms) == []
+    assert [one.gpu_ms for one in life.credit_book.take_entries()] == [30, 20, -50]
+    assert life.credit_book.take_period(life.now_ms) == []
 
 
 def test_who_neither_lends_nor_borrows_has_no_entry() -> None:
@@ -129,14 +129,14 @@ def test_who_neither_lends_nor_borrows_has_no_entry() -> None:
     life.use("lab", 3)
     life.use("guests", 1)
     life.later(HOUR)
-    assert life.purse.closed() == []
+    assert life.credit_book.take_entries() == []
 
 
 def test_what_a_projects_own_users_lend_to_the_projects_inside_it_is_theirs() -> None:
     life = Life()
     life.use("physics", 1)
     life.later(HOUR)
-    assert unnamed(life.purse.closed()) == [
+    assert unnamed(life.credit_book.take_entries()) == [
         entry("school", "lent", HOUR // 2, HOUR, "physics", own_users=True),
         entry("maths", "lent", HOUR // 2, HOUR, "physics"),
         entry("physics", "borrowed", -HOUR, HOUR, None),
@@ -145,7 +145,7 @@ def test_what_a_projects_own_users_lend_to_the_projects_inside_it_is_theirs() ->
 
 def test_what_is_earned_above_the_most_is_an_entry_that_takes_it_away() -> None:
     life = lent(2 * HOUR)
-    forgotten = [one for one in unnamed(life.purse.closed()) if one.cause in ("forgotten", "forgiven")]
+    forgotten = [one for one in unnamed(life.credit_book.take_entries()) if one.cause in ("forgotten", "forgiven")]
     assert forgotten == [
         entry("lab", "forgotten", -2 * HOUR, 2 * HOUR, None),
         entry("guests", "forgiven", 6 * HOUR, 2 * HOUR, None),
@@ -155,23 +155,23 @@ def test_what_is_earned_above_the_most_is_an_entry_that_takes_it_away() -> None:
 def test_where_the_tree_changed_meanwhile_nobody_is_named() -> None:
     life = lent(PERIOD_MS)
     life.change((project("lab", guaranteed_milli=3000),))
-    assert {one.counterpart for one in life.purse.closed()} == {None}
+    assert {one.counterpart for one in life.credit_book.take_entries()} == {None}
     life.use("guests", 6)
     life.later(PERIOD_MS)
-    assert {one.counterpart for one in life.purse.closed()} == {"lab", "guests"}
+    assert {one.counterpart for one in life.credit_book.take_entries()} == {"lab", "guests"}
 
 
 def test_a_broker_that_is_killed_loses_the_minute_that_ran_and_counts_nothing_twice() -> None:
     life = lent(PERIOD_MS)
-    first = life.purse.ticked(life.now_ms)
+    first = life.credit_book.take_period(life.now_ms)
     life.written += first
     life.later(30_000)
     life.end()
     assert life.has()["lab", False] == Credits(earned=3 * PERIOD_MS)
-    assert life.purse.closed() == []
+    assert life.credit_book.take_entries() == []
     life.use("guests", 6)
     life.later(PERIOD_MS)
-    second = life.purse.ticked(life.now_ms)
+    second = life.credit_book.take_period(life.now_ms)
     assert [one.gpu_ms for one in second] == [one.gpu_ms for one in first]
     life.written += second
     life.adds_up()
@@ -181,7 +181,7 @@ def test_what_a_smaller_weight_cuts_at_a_restart_is_an_entry_too() -> None:
     life = Life()
     past = PastCredits(ProjectId("physics"), Credits(earned=8 * HOUR))
     life.begin((project("physics", weight=1),), (past,))
-    assert unnamed(life.purse.closed()) == [entry("physics", "forgotten", -4 * HOUR, 0, None)]
+    assert unnamed(life.credit_book.take_entries()) == [entry("physics", "forgotten", -4 * HOUR, 0, None)]
 
 
 def test_the_ledger_has_the_balances_and_each_entry(ledger: Ledger) -> None:
@@ -189,7 +189,7 @@ def test_the_ledger_has_the_balances_and_each_entry(ledger: Ledger) -> None:
     life.use("guests", 0)
     life.use("physics", 2)
     life.later(HOUR)
-    entries = life.purse.closed()
+    entries = life.credit_book.take_entries()
     assert ledger.record(entries, at_ms=0) == entries
     assert ledger.record(entries, at_ms=0) == []
     assert {(one.project, one.own_users): one.credits for one in ledger.past_credits()} == life.has()
@@ -219,13 +219,13 @@ def test_in_any_history_the_entries_are_what_the_scheduler_has(moves: list[objec
             case int():
                 life.later(move)
             case "tick":
-                told = life.purse.ticked(life.now_ms)
+                told = life.credit_book.take_period(life.now_ms)
                 life.written += told
                 if told:
                     life.adds_up()
             case "stop" | "kill":
                 if move == "stop":
-                    life.written += life.purse.closed()
+                    life.written += life.credit_book.take_entries()
                     life.adds_up()
                 life.end()
                 assert {whose: one.earned - one.spent for whose, one in life.has().items()} == {
@@ -235,7 +235,7 @@ def test_in_any_history_the_entries_are_what_the_scheduler_has(moves: list[objec
                 life.use(name, gpus)
             case tuple():
                 life.change(move)
-    life.written += life.purse.closed()
+    life.written += life.credit_book.take_entries()
     life.adds_up()
     balances = [one.credits.balance for one in life.kept()]
     whole = [one.credits.earned - one.credits.spent for one in life.kept()]

@@ -12,7 +12,7 @@ from gpu_worker.scheduler.journal import LifeBegan, Line, Told, encode
 from gpu_worker.scheduler.projects import SchedulerSettings
 
 
-class Journal:
+class JournalFile:
     """Appends to one file. If it can no longer be written, that is logged, and the pool goes on without it."""
 
     def __init__(self, path: Path, settings: SchedulerSettings) -> None:

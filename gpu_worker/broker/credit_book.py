@@ -21,7 +21,7 @@ _Whose = tuple[ProjectId, bool]
 _SIGNS: dict[Cause, int] = {"lent": 1, "borrowed": -1, "forgotten": -1, "forgiven": 1}
 
 
-class Purse:
+class CreditBook:
     """Follows one scheduler. What it returns is to be written; it is never said again."""
 
     def __init__(self, state: State, run: str, past: Iterable[PastCredits], now_ms: int) -> None:
@@ -31,14 +31,14 @@ class Purse:
         self._accounts = state.accounts
         self._number = 0
 
-    def ticked(self, now_ms: int) -> list[CreditRecord]:
+    def take_period(self, now_ms: int) -> list[CreditRecord]:
         """The entries of the minute that ended; none while it is not over."""
         if now_ms // PERIOD_MS == self._period:
             return []
         self._period = now_ms // PERIOD_MS
-        return self.closed()
+        return self.take_entries()
 
-    def closed(self) -> list[CreditRecord]:
+    def take_entries(self) -> list[CreditRecord]:
         """All that is not in an entry yet, up to the scheduler's last step."""
         accounts, found = self._state.accounts, list[CreditRecord]()
         is_same_tree = accounts is self._accounts
@@ -69,7 +69,7 @@ class Purse:
         return found
 
 
-def summed(entries: Iterable[tuple[ProjectId, bool, Cause, int]]) -> list[PastCredits]:
+def sum_entries(entries: Iterable[tuple[ProjectId, bool, Cause, int]]) -> list[PastCredits]:
     """What sums of entries, by project, own users and cause, come to for a scheduler."""
     sums: dict[_Whose, dict[Cause, int]] = {}
     for project, own_users, cause, gpu_ms in entries:

@@ -4,13 +4,14 @@ import asyncio
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console, messages as wire
+from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.agents import Agents
-from gpu_worker.broker.console import Console
+from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
-from gpu_worker.broker.leases import Leases, Wish
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
+from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
@@ -31,7 +32,7 @@ async def _nobody_looks(person: Person) -> wire.Picture:
     raise AssertionError(f"{person.user} looks at a pool that is not there")
 
 
-class Desk:
+class BrokerParts:
     """The broker's parts without its sockets: what would be sent is kept."""
 
     def __init__(self, ledger: Ledger, projects: tuple[Project, ...] = PROJECTS) -> None:
@@ -43,9 +44,9 @@ class Desk:
         self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
-        self.leases = Leases(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
-        kernels.leases = self.agents.leases = self.leases
-        self.console = Console(self.leases, self.agents, ledger, self.clock_ms)
+        self.shell = SchedulerShell(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
+        kernels.shell = self.agents.shell = self.shell
+        self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)
@@ -81,9 +82,9 @@ class Desk:
         message = wire.Submit(request=RequestId(cell), project=ProjectId(project) if project else None)
         session = SessionId(f"s-{cell}")
         request = RequestId(f"{session}/{cell}")
-        wish = Wish(session, KernelId("k"), person, message, self.now_ms)
-        asyncio.run(self.leases.submit(request, wish))
-        state = self.leases.scheduler.state
+        pending = PendingRequest(session, KernelId("k"), person, message, self.now_ms)
+        asyncio.run(self.shell.submit(request, pending))
+        state = self.shell.scheduler.state
         waiting = state.pending.get(request)
         return waiting.lease if waiting is not None else state.granted[request]
 
@@ -99,7 +100,7 @@ class Desk:
         return [(session, message.position) for session, message in said if isinstance(message, wire.Queued)]
 
     def step(self, event: events.Event) -> None:
-        asyncio.run(self.leases.step(event))
+        asyncio.run(self.shell.step(event))
 
     def ask(self, person: Person, question: console.FromConsole):  # type: ignore[no-untyped-def]
         return asyncio.run(self.console.answer(person, question))

@@ -1,0 +1,85 @@
+"""A request that waits, the lease that it becomes, and what kernel and agent must be told of that."""
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, KernelId, ProjectId, SessionId
+from bulletin.wire import keys, messages as wire
+from gpu_worker.broker.identity import Person
+from gpu_worker.scheduler import actions
+
+
+class PendingRequest(msgspec.Struct):
+    """A request in the queue, and whose it is."""
+
+    session: SessionId
+    kernel: KernelId
+    person: Person
+    message: wire.Submit
+    since_ms: int
+    told: wire.Queued | None = None
+
+    @property
+    def project(self) -> ProjectId:
+        """Who pays."""
+        return self.message.project or self.person.project
+
+
+class ActiveLease(msgspec.Struct):
+    """A lease that was granted, and what its kernel must hear when its executor is up.
+
+    Without `granted` and `prepare` it was learned again from its agent, after a restart.
+    """
+
+    session: SessionId
+    agent: AgentId
+    granted: wire.Granted | None = None
+    prepare: wire.Prepare | None = None
+    #: Somebody cancelled its cell: which one, where that is known, and what its kernel hears of it.
+    cancelled: CellId | None = None
+    cancel_message: str = ""
+
+
+def make_active_lease(
+    action: actions.Grant,
+    pending: PendingRequest,
+    node: wire.Register,
+    *,
+    is_in_quota: bool | None,
+    sizes: tuple[int, ...],
+) -> ActiveLease:
+    """Draw a ticket for a grant, and write out what its agent and its kernel are told.
+
+    `is_in_quota` is None where the pool guarantees nothing to anybody; `sizes` is the memory of its slots, in bytes.
+    """
+    ticket = keys.make_secret()
+    offers = {slot.slot: slot for slot in node.slots}
+    held = [offers[slot] for slot in action.slots if slot in offers]
+    prepare = wire.Prepare(
+        lease=action.lease,
+        session=action.session,
+        kernel=pending.kernel,
+        user=pending.person.user,
+        project=pending.project,
+        qos=pending.message.qos,
+        slots=action.slots,
+        walltime_ms=action.walltime_ms,
+        ticket=ticket,
+        environment=pending.message.environment,
+        label=pending.message.label,
+        cpus=pending.message.cpus,
+        memory_bytes=pending.message.memory_bytes,
+    )
+    granted = wire.Granted(
+        request=pending.message.request,
+        lease=action.lease,
+        session=action.session,
+        agent=node.address,
+        ticket=ticket,
+        node=node.node,
+        slots=tuple(offers[slot].name if slot in offers else slot for slot in action.slots),
+        walltime_ms=action.walltime_ms,
+        in_quota=is_in_quota,
+        memory_bytes=min((offer.memory_bytes for offer in held), default=0),
+        sizes=sizes,
+    )
+    return ActiveLease(action.session, action.agent, granted, prepare)
