@@ -38,8 +38,8 @@ _SIGNALS = {
 }
 
 
-def epitaph(end: End | None, status: int | None, walltime_ms: int) -> str:
-    """What became of an executor, in a sentence for its user.
+def describe_exit(end: End | None, status: int | None, walltime_ms: int) -> str:
+    """Say what became of an executor, in a sentence for its user.
 
     Parameters
     ----------

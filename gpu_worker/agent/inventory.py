@@ -21,7 +21,7 @@ _EMPTY_TRIES = 50
 _RESIDUE_BYTES = 64 * 2**20
 
 
-class Load(msgspec.Struct):
+class SlotLoad(msgspec.Struct):
     """What one cell did to its slots, so far."""
 
     peak_memory_bytes: int | None = None
@@ -108,13 +108,13 @@ class Inventory:
         """CUDA_VISIBLE_DEVICES of a lease: its GPUs by UUID, or nothing."""
         return ",".join(slot for slot in slots if slot in self._handles)
 
-    async def watch(self, slots: tuple[SlotId, ...], load: Load) -> None:
+    async def watch(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:
         """Sample the slots until cancelled. Samples only GPUs: the load of a CPU slot is its cell's own affair."""
         while self.visible(slots):
             await self.sample(slots, load)
             await asyncio.sleep(_SAMPLE_S)
 
-    async def sample(self, slots: tuple[SlotId, ...], load: Load) -> None:
+    async def sample(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:
         """Look once."""
         handles = [self._handles[slot] for slot in slots if slot in self._handles]
         sample = await asyncio.to_thread(self._sample, handles) if handles else None

@@ -157,7 +157,7 @@ class OutputBuffer:
 
     # --- room
 
-    def set_has_reader(self, has_reader: bool) -> None:  # noqa: FBT001  the name says which
+    def set_has_reader(self, *, has_reader: bool) -> None:
         """Say whether a kernel is there. Where none is, nobody waits for room, and the oldest outputs go."""
         self._has_reader = has_reader
         self._update_room()

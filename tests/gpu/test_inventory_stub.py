@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpu_worker.agent import inventory as inventory_module
-from gpu_worker.agent.inventory import Inventory, Load
+from gpu_worker.agent.inventory import Inventory, SlotLoad
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 if shutil.which("cc") is None:
@@ -79,9 +79,9 @@ async def until_asked(count: int) -> None:
 def load_of(*states: dict[str, int]) -> tuple[int | None, float | None]:
     """Peak memory and mean utilization of a cell during which the GPU was in these states, for some samples each."""
 
-    async def cell() -> Load:
+    async def cell() -> SlotLoad:
         say(**states[0])
-        inventory, load = Inventory(0, use_gpus=True), Load()
+        inventory, load = Inventory(0, use_gpus=True), SlotLoad()
         watch = asyncio.create_task(inventory.watch(tuple(offer.slot for offer in inventory.offers), load))
         for state in states:
             say(**state)

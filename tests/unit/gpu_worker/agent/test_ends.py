@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpu_worker.agent.ends import End, epitaph
+from gpu_worker.agent.ends import End, describe_exit
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ from gpu_worker.agent.ends import End, epitaph
     ],
 )
 def test_the_sentence_names_the_cause(end: End | None, status: int | None, words: str) -> None:
-    sentence = epitaph(end, status, 1_800_000)
+    sentence = describe_exit(end, status, 1_800_000)
     assert words in sentence
     assert sentence.endswith((".", "time."))
 
 
 def test_every_end_has_a_sentence() -> None:
-    assert all(epitaph(end, -9, 1_000) for end in End)
+    assert all(describe_exit(end, -9, 1_000) for end in End)

@@ -10,9 +10,9 @@ from msgspec import structs
 from bulletin.ids import CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
-from gpu_worker.agent.cells import Cell
+from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.inventory import Inventory
-from gpu_worker.agent.sessions import Session
+from gpu_worker.agent.session import Session
 from gpu_worker.config import Pool
 
 CELL = CellId("c1")
@@ -48,26 +48,26 @@ def session(tmp_path: Path) -> Session:
     async def make() -> Session:
         settings = Pool(folder=str(tmp_path), slots=1).settings()
         made = Session(PREPARE, settings, Inventory(1, use_gpus=False), _nobody, _no_broker)
-        made.cell = Cell(RUN, tmp_path, 10**6)
-        made.heard_ms -= 60_000
+        made.cell = AgentCell(RUN, tmp_path, 10**6)
+        made.kernel.heard_ms -= 60_000
         return made
 
     return asyncio.run(make())
 
 
 def test_it_is_known_by_its_first_line_of_code(session: Session) -> None:
-    note = session.note()
+    note = session.cell_note()
     assert note is not None
     assert (note.cell, note.line, note.state, note.is_attended) == (CELL, "fit(x)", "running", False)
-    session.discard()
+    session.executor.close()
 
 
 def test_the_same_user_gets_it_and_the_old_ticket_is_void(session: Session) -> None:
-    session.route = b"old"
+    session.kernel.route = b"old"
     assert session.hand_over(HAND_OVER) == ""
     assert (session.prepare.ticket, session.prepare.kernel) == ("new", KernelId("k2"))
-    assert session.route is None
-    session.discard()
+    assert session.kernel.route is None
+    session.executor.close()
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,25 @@ def test_the_same_user_gets_it_and_the_old_ticket_is_void(session: Session) -> N
 def test_nobody_else_gets_it_or_hears_more_than_that(session: Session, change: dict[str, str]) -> None:
     assert session.hand_over(structs.replace(HAND_OVER, **change)) == "There is no such cell of yours any more."
     assert session.prepare.ticket == "old"
-    session.discard()
+    session.executor.close()
 
 
 def test_a_notebook_that_is_there_keeps_its_cell(session: Session) -> None:
-    session.heard_ms += 60_000
+    session.kernel.heard_ms += 60_000
     assert "is still there" in session.hand_over(HAND_OVER)
     assert session.prepare.ticket == "old"
-    session.discard()
+    session.executor.close()
 
 
 def test_the_same_kernel_started_again_need_not_wait(session: Session) -> None:
-    session.heard_ms += 60_000
+    session.kernel.heard_ms += 60_000
     assert session.hand_over(structs.replace(HAND_OVER, kernel=KernelId("k1"))) == ""
-    session.discard()
+    session.executor.close()
 
 
 def test_a_cell_that_never_had_all_it_needs_is_not_offered(session: Session) -> None:
     assert session.cell is not None
-    session.cell.lacks = 1
-    assert session.note() is None
+    session.cell.missing_bytes = 1
+    assert session.cell_note() is None
     assert session.hand_over(HAND_OVER) != ""
-    session.discard()
+    session.executor.close()

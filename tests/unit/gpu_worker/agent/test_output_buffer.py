@@ -98,7 +98,7 @@ def test_a_cell_that_nobody_reads_waits_for_nobody(tmp_path: Path) -> None:
     async def story() -> None:
         buffer = OutputBuffer(CELL, tmp_path, LIMIT)
         buffer.append(OUTPUT, [bytes(UNSEEN_LIMIT_BYTES)])
-        buffer.set_has_reader(False)
+        buffer.set_has_reader(has_reader=False)
         await asyncio.wait_for(buffer.wait_for_room(), timeout=30)
 
     asyncio.run(story())

@@ -13,7 +13,7 @@ from bulletin.ids import CellId
 from bulletin.wire import messages as wire
 from bulletin.wire.blobs import CHUNK, Receiver, Sender, describe
 from bulletin.wire.frames import Blob
-from gpu_worker.agent.results import Results
+from gpu_worker.agent.cell_results import CellResults
 
 CELL = CellId("c")
 #: More chunks than a window has.
@@ -28,7 +28,7 @@ class Wire:
         self.to_executor: list[wire.Message] = []
         ended = wire.Ended(cell=CELL, outcome="returned", parcel=describe(PARTS), ran_ms=1)
         rounds = count(1)
-        self.results = Results(ended, (), folder, self.tell, self.to_executor.append, lambda: next(rounds))
+        self.results = CellResults(ended, (), folder, self.tell, self.to_executor.append, lambda: next(rounds))
         self.sender = Sender(CELL, PARTS, None)
         self.receiver: Receiver | None = None
         self.round = 0
@@ -43,11 +43,11 @@ class Wire:
             for message in said:
                 if isinstance(message, wire.Return):
                     self.sender = Sender(CELL, PARTS, None, message.round)
-                    self.results.began(self.results.ended)
+                    self.results.check_round(self.results.ended)
                 elif isinstance(message, wire.Took) and message.round == self.sender.round:
                     self.sender.took()
             for sent, (chunk, pieces) in enumerate(self.sender.ready(), start=1):
-                await self.results.chunk(chunk, [bytes(piece) for piece in pieces])
+                await self.results.receive(chunk, [bytes(piece) for piece in pieces])
                 if sent == chunks:
                     return
             if not self.to_executor:
@@ -61,7 +61,7 @@ class Wire:
                 self.receiver, self.round = Receiver(message.parcel, blobs, None), message.round
             elif isinstance(message, wire.Chunk) and message.round == self.round and self.receiver is not None:
                 self.receiver.take(message, [bytes(blob) for blob in blobs])
-                await self.results.took(wire.Took(cell=CELL, round=message.round))
+                await self.results.acknowledge(wire.Took(cell=CELL, round=message.round))
 
     async def finish(self) -> None:
         while self.receiver is None or not self.receiver.is_done:
@@ -95,7 +95,7 @@ def test_results_begin_again_whenever_the_link_was_lost(tmp_path: Path, chunks: 
         await it.kernel_works()
         await it.executor_works(chunks)
         it.lose_link()
-        await it.results.again(has_rings=False)
+        await it.results.send_again(has_rings=False)
         await it.finish()
         assert it.results.is_safe
 
@@ -108,9 +108,9 @@ def test_what_was_under_way_when_the_kernel_came_back_is_not_mixed_in(tmp_path: 
     async def story(it: Wire) -> None:
         await it.results.tell()
         await it.executor_works(3)
-        await it.results.again(has_rings=False)
+        await it.results.send_again(has_rings=False)
         await it.kernel_works()
-        await it.results.again(has_rings=False)
+        await it.results.send_again(has_rings=False)
         await it.executor_works(2)
         await it.finish()
 
@@ -126,16 +126,16 @@ def test_pieces_and_answers_of_a_round_that_was_given_up_are_void(tmp_path: Path
         old = [(chunk, [bytes(piece) for piece in pieces]) for chunk, pieces in it.sender.ready()]
         assert old
         await it.kernel_works()
-        await it.results.again(has_rings=False)
+        await it.results.send_again(has_rings=False)
         said = list(it.to_executor)
         told = list(it.to_kernel)
         for chunk, pieces in old:
-            await it.results.chunk(chunk, pieces)
+            await it.results.receive(chunk, pieces)
         assert it.to_executor == said
         assert it.to_kernel == told
         await it.executor_works(2)
         said = list(it.to_executor)
-        await it.results.took(wire.Took(cell=CELL, round=0))
+        await it.results.acknowledge(wire.Took(cell=CELL, round=0))
         assert it.to_executor == said
         await it.finish()
 
@@ -152,10 +152,10 @@ def test_results_that_nobody_takes_are_kept_and_their_executor_is_free(tmp_path:
         assert it.results.is_safe
         assert it.to_kernel == []
         for _ in range(2):  # and the link breaks once more
-            await it.results.again(has_rings=False)
+            await it.results.send_again(has_rings=False)
             await it.kernel_works()
             it.lose_link()
-        await it.results.again(has_rings=False)
+        await it.results.send_again(has_rings=False)
         await it.finish()
 
     played(story, tmp_path)
@@ -168,7 +168,7 @@ def test_a_kernel_that_comes_while_they_are_taken_in_has_them_afterwards(tmp_pat
         it.lose_link()
         it.results.keep()
         await it.executor_works(2)
-        await it.results.again(has_rings=True)
+        await it.results.send_again(has_rings=True)
         await it.finish()
 
     played(story, tmp_path)
@@ -178,6 +178,6 @@ def test_an_executor_that_sends_more_than_it_said_is_found_out(tmp_path: Path) -
     async def story(it: Wire) -> None:
         total = sum(it.results.ended.parcel.sizes)
         with pytest.raises(MalformedMessage):
-            await it.results.chunk(wire.Chunk(cell=CELL, size=total + 1), (b"",))
+            await it.results.receive(wire.Chunk(cell=CELL, size=total + 1), (b"",))
 
     played(story, tmp_path)

@@ -1,0 +1,78 @@
+"""How a running cell is made to end: the stop button, its walltime, and the reclaim of borrowed slots."""
+
+import asyncio
+from collections.abc import Callable
+
+from structlog.typing import FilteringBoundLogger
+
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.ends import End
+from gpu_worker.agent.executor_link import ExecutorLink
+from gpu_worker.config import PoolSettings
+
+#: How soon an interrupt that nobody has noticed is sent again: at first, and at last.
+_FIRST_REPEAT_S, _LAST_REPEAT_S = 0.5, 2.0
+
+
+class CellStopper:
+    """Interrupts cells, and ends their executor where that does not help in time."""
+
+    def __init__(
+        self,
+        executor: ExecutorLink,
+        settings: PoolSettings,
+        log: FilteringBoundLogger,
+        end_executor: Callable[[End], None],
+    ) -> None:
+        """`end_executor` begins to end it, for this reason, and returns at once."""
+        self._executor, self._settings, self._log, self._end_executor = executor, settings, log, end_executor
+
+    def stop(self, cell: AgentCell, *, hard: bool) -> None:
+        """Do what the stop button asks: interrupt, end the executor after the grace; a `hard` stop ends it at once."""
+        if hard:
+            self._end_executor(End.STOPPED)
+        elif not cell.is_stopped:
+            cell.is_stopped = True
+            self._interrupt(cell, End.STOPPED, self._settings.interrupt_grace_ms)
+        else:
+            self._executor.interrupt()
+
+    def start_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
+        """Let the cell run so long, then interrupt it, and end its executor after the grace."""
+        self._call_later(cell, walltime_ms / 1000, self._end_walltime, cell, walltime_ms)
+
+    def start_reclaim(self, cell: AgentCell, grace_ms: int) -> None:
+        """End the executor after the grace, unless the results of the cell are on their way by then."""
+        self._call_later(cell, grace_ms / 1000, self._reclaim, cell)
+
+    def _end_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
+        cell.is_overdue = True
+        self._log.info("walltime", cell=cell.id, walltime_ms=walltime_ms)
+        self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
+
+    def _reclaim(self, cell: AgentCell) -> None:
+        if not cell.is_closed and cell.ended is None:
+            self._end_executor(End.RECLAIMED)
+
+    def _interrupt(self, cell: AgentCell, end: End, grace_ms: int) -> None:
+        """Interrupt; end the executor if no Python code has noticed within the grace."""
+        self._executor.interrupt()
+        self._call_later(cell, _FIRST_REPEAT_S, self._interrupt_again, cell, _FIRST_REPEAT_S)
+        self._call_later(cell, grace_ms / 1000, self._escalate, cell, end)
+
+    def _interrupt_again(self, cell: AgentCell, after_s: float) -> None:
+        """An executor that has not taken the cell in yet does not hear it: until a cell is there, it means nothing."""
+        if cell.is_closed or cell.has_noticed or self._executor.process is None:
+            return
+        self._executor.interrupt()
+        after_s = min(2 * after_s, _LAST_REPEAT_S)
+        self._call_later(cell, after_s, self._interrupt_again, cell, after_s)
+
+    def _escalate(self, cell: AgentCell, end: End) -> None:
+        if not cell.is_closed and (end is End.WALLTIME or not cell.has_noticed):
+            self._end_executor(end)
+
+    @staticmethod
+    def _call_later(cell: AgentCell, delay_s: float, callback: Callable[..., None], *arguments: object) -> None:
+        """Call back unless the cell's timers are cancelled before."""
+        cell.timers.append(asyncio.get_running_loop().call_later(delay_s, callback, *arguments))

@@ -1,0 +1,110 @@
+"""A session's link to its executor: the pipe, the rings in shared memory, the process, and how it ends."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
+from bulletin.wire.frames import Blob
+from gpu_worker.agent.executor_process import ExecutorProcess
+
+_PIPE_BUFFER_BYTES = 4 * 2**20
+#: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
+_UNREAD_LIMIT_BYTES = 4 * bulk.RING
+#: How long an executor that has closed its pipe may take to exit.
+_EXIT_S = 2.0
+
+
+class ExecutorLink:
+    """There from the start of the session; its `process` is not there before the zygote has forked it."""
+
+    def __init__(self, on_flood: Callable[[], None]) -> None:
+        """`on_flood` is called when more waits to be read by the executor than a kernel may send at once."""
+        self._on_flood = on_flood
+        self.process: ExecutorProcess | None = None
+        #: The process is gone.
+        self.gone = asyncio.Event()
+        #: From kernel to executor, and from executor to kernel.
+        self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
+        self._socket, self.child_socket = socket.socketpair()
+        self._socket.setblocking(False)
+        self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def open(self) -> None:
+        """Open our end of the pipe."""
+        self._reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
+
+    async def read(self) -> tuple[wire.FromExecutor, list[Blob]]:
+        """Wait for the executor's next message.
+
+        Raises EOFError or OSError when the executor has ended, MalformedMessage when it sent something else.
+        """
+        assert self._reader is not None
+        return self._unpacker.unpack(await pipe.read(self._reader))
+
+    def write(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
+        """Send a message; drop it if the executor has ended, which `read` tells."""
+        if self._writer is None or self._writer.is_closing():
+            return
+        pipe.write(self._writer, frames.pack(message, blobs))
+        # Nobody waits here, or one slow executor would hold up every kernel. An honest kernel keeps to its window.
+        if self._writer.transport.get_write_buffer_size() > _UNREAD_LIMIT_BYTES:
+            self._on_flood()
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the executor and to what it has started."""
+        if self.process is not None:
+            self.process.interrupt()
+
+    def kill(self) -> None:
+        """Kill the executor's process group, if there is one."""
+        if self.process is not None:
+            self.process.kill_group()
+
+    async def end(self, *, at_once: bool) -> None:
+        """End the executor, the whole of its process group; or hang up where it was never forked."""
+        if self.process is not None:
+            await self.process.end(self.gone, at_once=at_once)
+        else:
+            self.hang_up()
+
+    def record_exit(self, status: int) -> None:
+        """Take note that the process is gone, with this status."""
+        assert self.process is not None
+        self.process.status = status
+        self.gone.set()
+
+    async def reap(self) -> None:
+        """Wait until the executor, which has closed its pipe or is as good as gone, is gone indeed."""
+        if self.process is None:
+            return
+        with contextlib.suppress(TimeoutError):  # it may have closed its pipe and live on
+            async with asyncio.timeout(_EXIT_S):
+                await self.gone.wait()
+        self.process.kill_group()
+        await self.gone.wait()
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, negative for a signal; None where there was no process, or it is not gone."""
+        return self.process.status if self.process is not None else None
+
+    def hang_up(self) -> None:
+        """Close our end of the pipe, if it is open; `read` then ends."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def close(self) -> None:
+        """Give pipe and rings back; whoever has mapped a ring keeps it mapped."""
+        self.child_socket.close()
+        if self._writer is not None:
+            self._writer.close()
+        else:
+            self._socket.close()
+        rings, self.rings = self.rings, ()
+        for descriptor in rings:
+            os.close(descriptor)

@@ -1,0 +1,162 @@
+"""What the broker tells an agent to do with leases and cells, and what the agent answers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from msgspec import structs
+
+from bulletin.codes import LeaseEnd
+from bulletin.ids import AgentId, LeaseId
+from bulletin.wire import messages as wire
+from gpu_worker.agent.broker_link import BrokerLink
+from gpu_worker.agent.ends import End
+from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.session import Session
+from gpu_worker.agent.session_kernel import ToKernel
+from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.config import PoolSettings
+
+
+class LeaseCommands:
+    """Starts and ends sessions as the broker says, and runs each from its start to its end."""
+
+    def __init__(
+        self,
+        agent: AgentId,
+        node: str,
+        settings: PoolSettings,
+        inventory: Inventory,
+        sessions: SessionRegistry,
+        broker: BrokerLink,
+        to_kernel: ToKernel,
+        fork: Callable[[Session], Awaitable[None]],
+    ) -> None:
+        """`fork` asks for a session's executor; whatever it raises ends that session alone."""
+        self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
+        self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Run sessions as tasks of this group from now on."""
+        self._tasks = tasks
+
+    async def obey(self, message: wire.ToAgent) -> None:
+        """Do what the broker says."""
+        match message:
+            case wire.Prepare():
+                await self._prepare(message)
+            case wire.ListCells():
+                await self._list_cells(message)
+            case wire.HandOver():
+                await self._hand_over(message)
+            case wire.Evict() | wire.Reclaim() | wire.Pause() | wire.CancelCell():
+                session = self._sessions.running.get(message.lease)
+                if session is None:
+                    await self._broker.tell(
+                        wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence="")
+                    )
+                else:
+                    await self._command(session, message)
+            case wire.Unknown() | wire.Registered() | wire.Recorded() | wire.Refusal() | wire.Pong() | wire.Malformed():
+                pass  # between the broker and its link
+
+    async def _command(
+        self, session: Session, message: wire.Evict | wire.Reclaim | wire.Pause | wire.CancelCell
+    ) -> None:
+        match message:
+            case wire.Evict():
+                await self._evict(session, force=message.force)
+            case wire.Reclaim():
+                await session.reclaim(message.grace_ms, is_for_share=message.is_for_share)
+            case wire.Pause():
+                await self._pause(session)
+            case wire.CancelCell():
+                await session.cancel(message.sentence, hard=message.hard)
+
+    async def _evict(self, session: Session, *, force: bool) -> None:
+        if session.cell is not None and not force:
+            session.is_wanted = True
+            await session.tell_cell_began(session.cell)
+        elif not session.is_evictable and not force:
+            session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
+        else:
+            session.finish_soon(End.EVICTED)
+
+    async def _pause(self, session: Session) -> None:
+        """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
+        if session.cell is not None:
+            await self._broker.tell(wire.PauseDeclined(lease=session.prepare.lease))
+        elif not session.is_evictable:
+            session.is_wanted = True
+        else:
+            session.finish_soon(End.EVICTED)
+
+    # --- from Prepare to LeaseOver
+
+    async def _prepare(self, message: wire.Prepare) -> None:
+        session = self._sessions.running.get(message.lease)
+        if session is not None:  # asked again: the answer was lost
+            if session.is_ready:
+                await self._broker.tell(wire.Prepared(lease=message.lease))
+            return
+        try:
+            session = Session(message, self._settings, self._inventory, self._to_kernel, self._broker.tell)
+        except OSError as error:
+            await self._tell_cannot_start(message.lease, error)
+            return
+        self._sessions.running[message.lease] = session
+        assert self._tasks is not None
+        self._tasks.create_task(self._run(session))
+
+    async def _run(self, session: Session) -> None:
+        """Run a session from its start to its end. Whatever happens to it happens to it alone."""
+        lease = session.prepare.lease
+        problem: Exception | None = None
+        sentence = ""
+        try:
+            if session.end is None:
+                await self._fork(session)
+                sentence = await session.run()
+            if session.executor.process is None and session.end is None:
+                problem = ChildProcessError("its zygote ended")
+        except Exception as error:  # noqa: BLE001  an error of one session must not end the others
+            problem = error
+            session.log.warning("a session failed", problem=repr(error))
+            session.executor.kill()
+        session.executor.close()
+        self._sessions.finish(session, is_wanted=session.last is not None and session.end is not End.LEFT)
+        session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.lease_end)
+        if problem is not None:
+            await self._tell_cannot_start(lease, problem)
+        else:
+            await self._broker.tell(wire.LeaseOver(lease=lease, code=session.lease_end, sentence=sentence))
+
+    async def _tell_cannot_start(self, lease: LeaseId, error: Exception) -> None:
+        sentence = f"The pool could not start a process for your cell: {error}."
+        await self._broker.tell(wire.LeaseOver(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
+
+    # --- cells whose kernel is gone
+
+    async def _list_cells(self, message: wire.ListCells) -> None:
+        notes = [session.cell_note() for session in self._sessions.of_user(message.user)]
+        cells = tuple(structs.replace(note, agent=self._agent, node=self._node) for note in notes if note is not None)
+        await self._broker.send(wire.Listed(query=message.query, cells=cells))
+
+    async def _hand_over(self, message: wire.HandOver) -> None:
+        sentence = "There is no such cell of yours any more."
+        for session in self._sessions.of_user(message.user):
+            note = session.cell_note()
+            if note is None or note.cell != message.cell:
+                continue
+            sentence = session.hand_over(message)
+            if not sentence:
+                self._sessions.disconnect(session)
+                prepare = session.prepare
+                session.log.info("cell handed over", cell=message.cell, to=message.session)
+                await self._broker.send(
+                    wire.HandedOver(
+                        query=message.query, lease=prepare.lease, slots=prepare.slots, walltime_ms=prepare.walltime_ms
+                    )
+                )
+                return
+        await self._broker.send(wire.HandedOver(query=message.query, sentence=sentence))

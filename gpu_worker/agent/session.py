@@ -1,0 +1,387 @@
+"""One session on its node, from Prepare to LeaseOver: its executor, its kernel, and the cell that runs between them.
+
+The session passes bytes on and never looks into them. It decides when the executor is to go, and what to say then.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import structlog
+from msgspec import structs
+
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
+from bulletin.errors import MalformedMessage
+from bulletin.ids import CellId
+from bulletin.units import show_duration
+from bulletin.wire import blobs as bulk, messages as wire
+from bulletin.wire.frames import Blob
+from gpu_worker.agent import session_reports
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.cell_stopper import CellStopper
+from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.ends import End, describe_exit
+from gpu_worker.agent.executor_link import ExecutorLink
+from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.result_transfer import ResultTransfer
+from gpu_worker.agent.session_kernel import SessionKernel, ToKernel
+from gpu_worker.agent.session_outputs import SessionOutputs
+from gpu_worker.config import PoolSettings
+
+#: The broker is told only of cells that run longer.
+_TOLD_AFTER_S = 0.03
+#: After so many times `away_ms` of silence a cell that does not outlive its kernel is ended.
+_ALONE = 3
+#: From then on, a cell that prints does not wait for it.
+_UNREAD = 6
+
+#: Tells the broker; it may be gone, and is told later then.
+ToBroker = Callable[[wire.Message], Awaitable[None]]
+
+
+class Session:
+    """A lease that this node holds."""
+
+    def __init__(
+        self, prepare: wire.Prepare, settings: PoolSettings, inventory: Inventory, to_kernel: ToKernel, to_broker: ToBroker
+    ) -> None:
+        self.prepare, self._settings, self._inventory, self._to_broker = prepare, settings, inventory, to_broker
+        self.log = structlog.get_logger("agent").bind(lease=prepare.lease, session=prepare.session, user=prepare.user)
+        self._started_ms = now_ms()
+        self.kernel = SessionKernel(to_kernel, settings.away_ms)
+        self.executor = ExecutorLink(self._end_flood)
+        self._outputs = SessionOutputs(settings, self.log)
+        self._stopper = CellStopper(self.executor, settings, self.log, self.finish_soon)
+        self._results = ResultTransfer(
+            self.executor, self.kernel, settings, self.log, self._close_cell, self._evict_if_wanted
+        )
+        #: The cell that runs.
+        self.cell: AgentCell | None = None
+        #: The cell before, until its kernel has all of it, or runs another.
+        self.last: AgentCell | None = None
+        #: Cells that have run here: each is counted once, so each must be new.
+        self._known: set[CellId] = set()
+        self.is_ready = False
+        #: Somebody waits for its slots: it goes after this cell.
+        self.is_wanted = False
+        #: Why the agent ends the executor.
+        self.end: End | None = None
+        self._finishing: asyncio.Task[None] | None = None
+        #: The executor has ended.
+        self._is_over = False
+
+    def held_lease(self) -> wire.HeldLease:
+        """The lease as a broker that has forgotten it must learn it."""
+        return session_reports.held_lease(self.prepare, self.cell, self._started_ms)
+
+    @property
+    def lease_end(self) -> LeaseEnd:
+        """Why its lease ended, once it has: where the agent did not end the executor, that died."""
+        return LeaseEnd.EXECUTOR_DIED if self.end is None else self.end.value
+
+    async def tell_cell_began(self, cell: AgentCell) -> None:
+        """Tell the broker that a cell runs."""
+        await self._to_broker(session_reports.cell_began(self.prepare, cell))
+
+    @property
+    def is_evictable(self) -> bool:
+        """Whether the executor may be ended for somebody who waits."""
+        return self.cell is None and (self.last is None or self._results.is_settled(self.last))
+
+    def _find_cell(self, name: CellId) -> AgentCell | None:
+        """The cell of that name that runs, or ran last."""
+        return next((cell for cell in (self.cell, self.last) if cell is not None and cell.id == name), None)
+
+    # --- what the executor says
+
+    async def run(self) -> str:
+        """Pass on what the executor says until it is gone and its slots are empty. The reason, in words."""
+        await self.executor.open()
+        if self.end is not None:  # it was evicted before there was anything to end
+            self.executor.hang_up()
+        try:
+            while True:
+                await self._outputs.wait_for_room(self.cell)
+                await self._from_executor(*await self.executor.read())
+        except (EOFError, OSError):
+            pass  # the executor has ended; why comes below
+        except MalformedMessage as error:
+            self.log.warning("the executor sent junk and is ended", problem=error.problem)
+        return await self._reap()
+
+    async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
+        cell = self.cell
+        if isinstance(message, wire.Ready):
+            self.is_ready = True
+            await self._to_broker(wire.Prepared(lease=self.prepare.lease))
+        elif isinstance(message, wire.Chunk | wire.Ended) and (known := self._find_cell(message.cell)) is not None:
+            if known.results is not None:
+                await self._results.receive(known, message, blobs)
+            elif isinstance(message, wire.Ended):
+                await self._end_cell(known, message, blobs)
+        elif cell is None or message.cell != cell.id:
+            if isinstance(message, wire.Output):  # of a cell that is over
+                await self.kernel.tell(self._outputs.keep(None, message, blobs), blobs)
+        elif isinstance(message, wire.Output):
+            await self.kernel.tell(self._outputs.keep(cell, message, blobs), blobs)
+        elif isinstance(message, wire.Noticed):
+            cell.has_noticed, cell.question = True, None
+        elif isinstance(message, wire.Asked):
+            await self.kernel.tell(cell.ask(message))
+        else:
+            await self.kernel.tell(message, blobs)
+
+    async def _end_cell(self, cell: AgentCell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
+        """The cell's code is over: its results come."""
+        self._results.check(message)  # before any of it is believed: a cell can forge it
+        await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
+        outcome = CellOutcome.WALLTIME if cell.is_overdue else CellOutcome(message.outcome)
+        usage = session_reports.cell_usage(self.prepare, cell, outcome, message)
+        cell.cancel_timers()  # no walltime ends it any more
+        cell.ended, cell.question = structs.replace(message, usage=usage), None
+        await self._results.begin(cell, cell.ended, blobs)
+
+    async def _close_cell(self, cell: AgentCell, outcome: CellOutcome | None = None) -> None:
+        """The cell is over in every respect: count it once, and let the session be hot.
+
+        `outcome` is given where its results will never come.
+        """
+        if self.cell is not cell:
+            return
+        self.cell, self.last, cell.is_closed = None, cell, True
+        cell.cancel_timers()
+        usage = cell.ended.usage if cell.ended is not None and outcome is None else None
+        if usage is None:
+            usage = session_reports.cell_usage(self.prepare, cell, outcome or CellOutcome.EXECUTOR_DIED, cell.ended)
+        await self._to_broker(session_reports.cell_done(self.prepare, cell, usage))
+        if self.is_evictable:  # or a notebook that runs cell after cell would never give way
+            self._evict_if_wanted()
+
+    def _evict_if_wanted(self) -> None:
+        if self.is_wanted and self.cell is None:
+            self.finish_soon(End.EVICTED)
+
+    # --- what the kernel says
+
+    async def attach(self, route: bytes, message: wire.Attach) -> None:
+        """Reach the kernel by this connection, which has shown the ticket, and send it what it has missed."""
+        self.kernel.attach(route)
+        cell = self.cell or self.last
+        about: dict[str, Any] = {}
+        if cell is not None:
+            about = {"cell": cell.id, "lacks": cell.missing_bytes, "is_stopped": cell.is_stopped}
+        await self.kernel.tell(wire.Attached(lease=self.prepare.lease, **about))
+        for output, blobs in self._outputs.missed_late():
+            await self.kernel.tell(output, blobs)
+        if cell is not None and message.cell == cell.id:
+            cell.outputs.set_has_reader(has_reader=True)
+            await cell.tell_missed(message, self.kernel.tell)
+            if self.kernel.is_joined and cell.results is not None and cell.lost is None:
+                self._results.send_full(cell)
+
+    async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
+        """Do what the kernel says, or pass it on."""
+        self.kernel.mark_heard()
+        match message:
+            case wire.Run():
+                await self._run_cell(message, blobs)
+            case wire.Chunk():
+                if self.cell is not None and self.cell.id == message.cell:
+                    self.cell.missing_bytes = max(0, self.cell.missing_bytes - message.size)
+                self.executor.write(message, blobs)
+            case wire.Took():
+                cell = self._find_cell(message.cell)
+                if cell is not None:
+                    await self._results.acknowledge(cell, message)
+                    if cell is self.last:
+                        self._results.release(cell)
+            case wire.Answer():
+                if self.cell is not None and self.cell.id == message.cell and self.cell.question is not None:
+                    self.cell.question = None
+                    self.executor.write(message, blobs)
+            case wire.Seen(late=True):
+                self._outputs.mark_late_seen(message.seq)
+            case wire.Seen():
+                await self._mark_seen(message)
+            case wire.Stop():
+                if self.cell is not None and self.cell.id == message.cell:
+                    self._stopper.stop(self.cell, hard=message.hard)
+            case wire.Leave(keeps_cell=keeps_cell):
+                self._leave(keeps_cell=keeps_cell)
+            case wire.Ping():
+                await self.kernel.tell(wire.Pong())
+            case wire.Attach():
+                pass  # the agent's own business; it has happened
+
+    def _leave(self, *, keeps_cell: bool) -> None:
+        """The kernel has no use for the session; its cell may go on for another kernel."""
+        cell = self.cell or self.last
+        if not keeps_cell or cell is None:
+            self.finish_soon(End.LEFT)
+            return
+        self.kernel.leave()
+        cell.outlives_kernel = True
+
+    async def _mark_seen(self, message: wire.Seen) -> None:
+        cell = self._find_cell(message.cell)
+        if cell is None:
+            return
+        cell.outputs.mark_seen(message.seq)
+        if message.is_done and cell is self.last:
+            self._forget_last()
+            if self._is_over:
+                await self._tell_over()
+            elif self.is_wanted:
+                self.finish_soon(End.EVICTED)
+
+    def _forget_last(self) -> None:
+        cell, self.last = self.last, None
+        if cell is not None:
+            self.executor.write(wire.Seen(cell=cell.id, seq=0, is_done=True))
+            cell.close()
+
+    async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
+        if self._find_cell(message.cell) is not None:
+            return  # said twice
+        try:
+            bulk.check(message.parcel, self._settings.parcel_limit_bytes)
+        except MalformedMessage as error:
+            sentence = f"What the cell needs was not accepted ({error.problem}). Nothing was run."
+            lost = wire.Lost(cell=message.cell, code=CellOutcome.STATE_TOO_LARGE, sentence=sentence)
+            await self.kernel.tell(lost)
+            return
+        is_ending = self.end is not None or self._is_over
+        if is_ending or self.cell is not None or message.cell in self._known:
+            sentence = "The session is ending." if is_ending else "The session runs another cell."
+            await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
+            return
+        self._known.add(message.cell)
+        self._forget_last()
+        cell = self.cell = AgentCell(message, self._settings.folder, self._settings.output_buffer_bytes)
+        self.executor.write(message, blobs)
+        cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
+        self._stopper.start_walltime(cell, self.prepare.walltime_ms)
+        if self._inventory.visible(self.prepare.slots):
+            cell.tasks.append(asyncio.create_task(self._inventory.watch(self.prepare.slots, cell.load)))
+
+    def _tell_began_soon(self, cell: AgentCell) -> None:
+        cell.tasks.append(asyncio.create_task(self.tell_cell_began(cell)))
+
+    def check_silence(self) -> None:
+        """Do, once a second, what is due while the kernel says nothing: it may not be there for what its cell says."""
+        cell = self.cell or self.last
+        self._outputs.set_has_reader(cell, has_reader=not self.kernel.is_silent_for(_UNREAD))
+        if cell is None or not self.kernel.is_silent_for(1):
+            return
+        # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
+        is_alone = not cell.outlives_kernel and self.kernel.is_silent_for(_ALONE)
+        if self.cell is not None and (cell.missing_bytes or is_alone):
+            self.finish_soon(End.KERNEL_GONE)
+        elif cell.results is not None and cell.lost is None and not self._is_over:
+            self._results.keep(cell)
+
+    # --- another kernel
+
+    def cell_note(self) -> wire.CellNote | None:
+        """What it has for its user, if anything."""
+        cell = self.cell or self.last
+        if cell is None or cell.missing_bytes:
+            return None
+        return session_reports.cell_note(self.prepare, cell, is_attended=self.kernel.is_attended)
+
+    def hand_over(self, message: wire.HandOver) -> str:
+        """Let another kernel of the same user have the cell. Or a sentence why not."""
+        cell = self.cell or self.last
+        if cell is None or cell.missing_bytes or cell.id != message.cell or message.user != self.prepare.user:
+            return "There is no such cell of yours any more."
+        if self.kernel.is_attended and message.kernel != self.prepare.kernel:
+            return "The notebook that runs the cell is still there: stop the cell in it, or close it."
+        if cell.results is not None and cell.full_results is None and self._is_over:
+            return "The results of the cell are gone: its process ended before they could be kept for another notebook."
+        self.prepare = structs.replace(
+            self.prepare, session=message.session, kernel=message.kernel, ticket=message.ticket
+        )
+        self.kernel.replace()
+        return ""
+
+    # --- the end
+
+    async def reclaim(self, grace_ms: int, *, is_for_share: bool) -> None:
+        """End the session for the owner of its slots, with its cell, which has so long to end."""
+        cell, self.is_wanted = self.cell, True
+        if cell is None:
+            self.finish_soon(End.EVICTED)
+            return
+        self._stopper.start_reclaim(cell, grace_ms)
+        if grace_ms:
+            owner = "a project that has less than its share" if is_for_share else "the project that it is guaranteed to"
+            sentence = (
+                f"Your cell runs on a borrowed place, and {owner} needs it back. It has "
+                f"{show_duration(grace_ms)} to end; if it has not by then, it is run again from its beginning."
+            )
+            await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
+
+    async def cancel(self, sentence: str, *, hard: bool) -> None:
+        """Stop the cell for somebody with the right to it; if it has not come yet, it never begins."""
+        cell = self.cell
+        if cell is not None:
+            await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
+            self._stopper.stop(cell, hard=hard)
+        elif not self._known:
+            self.finish_soon(End.CANCELLED)
+
+    def _end_flood(self) -> None:
+        self.log.warning("the kernel sends more than its window allows; the session is ended")
+        self.finish_soon(End.FLOOD)
+
+    def record_exit(self, status: int) -> None:
+        """Take note that the executor's process is gone."""
+        self.executor.record_exit(status)
+        self._outputs.release(self.cell)
+
+    def finish_soon(self, end: End) -> None:
+        """Begin to end the executor, the whole of its process group; `run` then comes to its end."""
+        if self._finishing is None or self._finishing.done():
+            self._finishing = asyncio.create_task(self._finish(end))
+
+    async def _finish(self, end: End) -> None:
+        self.end = self.end or end
+        if self.executor.gone.is_set():
+            return
+        self._outputs.release(self.cell)
+        await self.executor.end(at_once=end not in (End.STOPPED, End.WALLTIME))
+
+    async def _reap(self) -> str:
+        """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
+        self._is_over = True
+        await self.executor.reap()
+        sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
+        cell = self.cell
+        if cell is not None:
+            await self._lose(cell, self.lease_end.outcome, sentence)
+            await self._close_cell(cell, self.lease_end.outcome)
+        elif self.last is None:
+            await self._tell_over()
+        elif not (self._results.is_settled(self.last) if self.kernel.is_joined else self.last.is_safe):
+            await self._lose(self.last, CellOutcome.EXECUTOR_DIED, sentence)
+        while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
+            self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)
+        self.executor.close()
+        return sentence
+
+    async def _lose(self, cell: AgentCell, code: CellOutcome, sentence: str) -> None:
+        cell.lost = wire.Lost(cell=cell.id, code=code, sentence=sentence)
+        await self.kernel.tell(cell.lost)
+
+    async def _tell_over(self) -> None:
+        """The kernel has all of its cells: there will be no more of them here."""
+        if self.end not in (End.LEFT, End.CANCELLED):  # of the one it knows; of the other the broker tells
+            sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
+            await self.kernel.tell(wire.Lost(cell=None, code=self.lease_end.outcome, sentence=sentence))
+
+    def forget(self) -> None:
+        """Forget all that its cells have left: nobody will ask for it."""
+        self._outputs.close()
+        if self.last is not None:
+            self.last.close()
+            self.last = None

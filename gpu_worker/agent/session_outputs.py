@@ -1,0 +1,61 @@
+"""What the cells of a session say: kept until the kernel has seen it, also of cells that have ended."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+from structlog.typing import FilteringBoundLogger
+
+from bulletin.wire import messages as wire
+from bulletin.wire.frames import Blob
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.output_buffer import OutputBuffer
+from gpu_worker.config import PoolSettings
+
+
+class SessionOutputs:
+    """Each cell has a buffer of its own; one more is for what threads of cells that have ended go on to print."""
+
+    def __init__(self, settings: PoolSettings, log: FilteringBoundLogger) -> None:
+        self._log = log
+        self._late = OutputBuffer(None, settings.folder, settings.output_buffer_bytes)
+        self._late_seen = 0
+
+    def keep(self, cell: AgentCell | None, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
+        """Number an output of the cell, or of one that has ended, and keep it if the disk is not full."""
+        buffer = cell.outputs if cell is not None else self._late
+        try:
+            return buffer.append(output, blobs)
+        except OSError as error:
+            self._log.error("an output cannot be kept", cell=output.cell, problem=str(error))
+            return structs.replace(output, seq=buffer.last, late=cell is None)
+
+    async def wait_for_room(self, cell: AgentCell | None) -> None:
+        """Wait until the kernel has seen enough for more to come."""
+        await self._late.wait_for_room()
+        if cell is not None:
+            await cell.outputs.wait_for_room()
+
+    def set_has_reader(self, cell: AgentCell | None, *, has_reader: bool) -> None:
+        """Say whether a kernel is there to read."""
+        self._late.set_has_reader(has_reader=has_reader)
+        if cell is not None:
+            cell.outputs.set_has_reader(has_reader=has_reader)
+
+    def release(self, cell: AgentCell | None) -> None:
+        """Let the executor wait for no reader any more: it is ending."""
+        self._late.release()
+        if cell is not None:
+            cell.outputs.release()
+
+    def mark_late_seen(self, number: int) -> None:
+        """Take note that the kernel has the outputs of ended cells up to this one."""
+        self._late_seen = max(self._late_seen, number)
+        self._late.mark_seen(number)
+
+    def missed_late(self) -> Iterator[tuple[wire.Output, Sequence[Blob]]]:
+        """The outputs of ended cells that the kernel has not seen."""
+        return self._late.after(self._late_seen)
+
+    def close(self) -> None:
+        """Forget what ended cells have said."""
+        self._late.close()

@@ -1,0 +1,77 @@
+"""What the broker, and people, are told of a session and its cell."""
+
+from bulletin.codes import CellOutcome
+from bulletin.ids import AgentId
+from bulletin.wire import messages as wire
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.clock import now_ms
+
+
+def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -> wire.HeldLease:
+    """The lease as a broker that has forgotten it must learn it; the session is there since `started_ms`."""
+    return wire.HeldLease(
+        lease=prepare.lease,
+        session=prepare.session,
+        kernel=prepare.kernel,
+        user=prepare.user,
+        project=prepare.project,
+        qos=prepare.qos,
+        slots=prepare.slots,
+        walltime_ms=prepare.walltime_ms,
+        cell=cell.id if cell else None,
+        running_ms=now_ms() - cell.started_ms if cell else 0,
+        held_ms=now_ms() - started_ms,
+        cpus=prepare.cpus,
+        memory_bytes=prepare.memory_bytes,
+    )
+
+
+def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
+    """That a cell runs."""
+    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=now_ms() - cell.started_ms)
+
+
+def cell_usage(
+    prepare: wire.Prepare, cell: AgentCell, outcome: CellOutcome, ended: wire.Ended | None
+) -> wire.CellUsage:
+    """What the cell has used until now; `ended` is what the executor says of it, which is believed within limits."""
+    held_ms = now_ms() - cell.started_ms
+    return wire.CellUsage(
+        outcome=outcome,
+        ran_ms=min(max(0, ended.ran_ms), held_ms) if ended is not None else held_ms,
+        held_ms=held_ms,
+        peak_memory_bytes=cell.load.peak_memory_bytes,
+        mean_utilization=cell.load.mean_utilization,
+        bytes_sent=cell.bytes_sent,
+        bytes_returned=sum(ended.parcel.sizes) if ended is not None else 0,
+        walltime_ms=prepare.walltime_ms if cell.is_overdue else None,
+    )
+
+
+def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> wire.CellDone:
+    """That a cell is over, and what it has used."""
+    return wire.CellDone(
+        lease=prepare.lease,
+        session=prepare.session,
+        cell=cell.id,
+        user=prepare.user,
+        project=prepare.project,
+        qos=prepare.qos,
+        slots=prepare.slots,
+        label=prepare.label,
+        usage=usage,
+    )
+
+
+def cell_note(prepare: wire.Prepare, cell: AgentCell, *, is_attended: bool) -> wire.CellNote:
+    """The cell as its user finds it in another notebook. The agent fills its own name in."""
+    return wire.CellNote(
+        cell=cell.id,
+        agent=AgentId(""),
+        node="",
+        state=cell.state,
+        line=cell.line,
+        label=prepare.label,
+        since_ms=now_ms() - cell.started_ms,
+        is_attended=is_attended,
+    )
