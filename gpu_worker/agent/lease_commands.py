@@ -74,9 +74,9 @@ class LeaseCommands:
                 await session.cancel(message.sentence, hard=message.hard)
 
     async def _evict(self, session: Session, *, force: bool) -> None:
-        if session.cell is not None and not force:
+        if session.cells.running is not None and not force:
             session.is_wanted = True
-            await session.tell_cell_began(session.cell)
+            await session.tell_cell_began(session.cells.running)
         elif not session.is_evictable and not force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
@@ -84,7 +84,7 @@ class LeaseCommands:
 
     async def _pause(self, session: Session) -> None:
         """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
-        if session.cell is not None:
+        if session.cells.running is not None:
             await self._broker.tell(wire.PauseDeclined(lease=session.prepare.lease))
         elif not session.is_evictable:
             session.is_wanted = True
@@ -124,7 +124,7 @@ class LeaseCommands:
             session.log.warning("a session failed", problem=repr(error))
             session.executor.kill()
         session.executor.close()
-        self._sessions.finish(session, is_wanted=session.last is not None and session.end is not End.LEFT)
+        self._sessions.finish(session, is_wanted=session.cells.last is not None and session.end is not End.LEFT)
         session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.lease_end)
         if problem is not None:
             await self._tell_cannot_start(lease, problem)

@@ -12,7 +12,6 @@ from msgspec import structs
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.errors import MalformedMessage
-from bulletin.ids import CellId
 from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
@@ -24,6 +23,7 @@ from gpu_worker.agent.ends import End, describe_exit
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.result_transfer import ResultTransfer
+from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_kernel import SessionKernel, ToKernel
 from gpu_worker.agent.session_outputs import SessionOutputs
 from gpu_worker.config import PoolSettings
@@ -55,12 +55,7 @@ class Session:
         self._results = ResultTransfer(
             self.executor, self.kernel, settings, self.log, self._close_cell, self._evict_if_wanted
         )
-        #: The cell that runs.
-        self.cell: AgentCell | None = None
-        #: The cell before, until its kernel has all of it, or runs another.
-        self.last: AgentCell | None = None
-        #: Cells that have run here: each is counted once, so each must be new.
-        self._known: set[CellId] = set()
+        self.cells = SessionCells()
         self.is_ready = False
         #: Somebody waits for its slots: it goes after this cell.
         self.is_wanted = False
@@ -72,7 +67,7 @@ class Session:
 
     def held_lease(self) -> wire.HeldLease:
         """The lease as a broker that has forgotten it must learn it."""
-        return session_reports.held_lease(self.prepare, self.cell, self._started_ms)
+        return session_reports.held_lease(self.prepare, self.cells.running, self._started_ms)
 
     @property
     def lease_end(self) -> LeaseEnd:
@@ -86,11 +81,7 @@ class Session:
     @property
     def is_evictable(self) -> bool:
         """Whether the executor may be ended for somebody who waits."""
-        return self.cell is None and (self.last is None or self._results.is_settled(self.last))
-
-    def _find_cell(self, name: CellId) -> AgentCell | None:
-        """The cell of that name that runs, or ran last."""
-        return next((cell for cell in (self.cell, self.last) if cell is not None and cell.id == name), None)
+        return self.cells.running is None and (self.cells.last is None or self._results.is_settled(self.cells.last))
 
     # --- what the executor says
 
@@ -101,7 +92,7 @@ class Session:
             self.executor.hang_up()
         try:
             while True:
-                await self._outputs.wait_for_room(self.cell)
+                await self._outputs.wait_for_room(self.cells.running)
                 await self._from_executor(*await self.executor.read())
         except (EOFError, OSError):
             pass  # the executor has ended; why comes below
@@ -110,11 +101,11 @@ class Session:
         return await self._reap()
 
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
-        cell = self.cell
+        cell = self.cells.running
         if isinstance(message, wire.Ready):
             self.is_ready = True
             await self._to_broker(wire.Prepared(lease=self.prepare.lease))
-        elif isinstance(message, wire.Chunk | wire.Ended) and (known := self._find_cell(message.cell)) is not None:
+        elif isinstance(message, wire.Chunk | wire.Ended) and (known := self.cells.find(message.cell)) is not None:
             if known.results is not None:
                 await self._results.receive(known, message, blobs)
             elif isinstance(message, wire.Ended):
@@ -146,10 +137,9 @@ class Session:
 
         `outcome` is given where its results will never come.
         """
-        if self.cell is not cell:
+        if self.cells.running is not cell:
             return
-        self.cell, self.last, cell.is_closed = None, cell, True
-        cell.cancel_timers()
+        self.cells.close(cell)
         usage = cell.ended.usage if cell.ended is not None and outcome is None else None
         if usage is None:
             usage = session_reports.cell_usage(self.prepare, cell, outcome or CellOutcome.EXECUTOR_DIED, cell.ended)
@@ -158,7 +148,7 @@ class Session:
             self._evict_if_wanted()
 
     def _evict_if_wanted(self) -> None:
-        if self.is_wanted and self.cell is None:
+        if self.is_wanted and self.cells.running is None:
             self.finish_soon(End.EVICTED)
 
     # --- what the kernel says
@@ -166,7 +156,7 @@ class Session:
     async def attach(self, route: bytes, message: wire.Attach) -> None:
         """Reach the kernel by this connection, which has shown the ticket, and send it what it has missed."""
         self.kernel.attach(route)
-        cell = self.cell or self.last
+        cell = self.cells.latest
         about: dict[str, Any] = {}
         if cell is not None:
             about = {"cell": cell.id, "lacks": cell.missing_bytes, "is_stopped": cell.is_stopped}
@@ -186,26 +176,27 @@ class Session:
             case wire.Run():
                 await self._run_cell(message, blobs)
             case wire.Chunk():
-                if self.cell is not None and self.cell.id == message.cell:
-                    self.cell.missing_bytes = max(0, self.cell.missing_bytes - message.size)
+                if (cell := self.cells.find_running(message.cell)) is not None:
+                    cell.missing_bytes = max(0, cell.missing_bytes - message.size)
                 self.executor.write(message, blobs)
             case wire.Took():
-                cell = self._find_cell(message.cell)
+                cell = self.cells.find(message.cell)
                 if cell is not None:
                     await self._results.acknowledge(cell, message)
-                    if cell is self.last:
+                    if cell is self.cells.last:
                         self._results.release(cell)
             case wire.Answer():
-                if self.cell is not None and self.cell.id == message.cell and self.cell.question is not None:
-                    self.cell.question = None
+                cell = self.cells.find_running(message.cell)
+                if cell is not None and cell.question is not None:
+                    cell.question = None
                     self.executor.write(message, blobs)
             case wire.Seen(late=True):
                 self._outputs.mark_late_seen(message.seq)
             case wire.Seen():
                 await self._mark_seen(message)
             case wire.Stop():
-                if self.cell is not None and self.cell.id == message.cell:
-                    self._stopper.stop(self.cell, hard=message.hard)
+                if (cell := self.cells.find_running(message.cell)) is not None:
+                    self._stopper.stop(cell, hard=message.hard)
             case wire.Leave(keeps_cell=keeps_cell):
                 self._leave(keeps_cell=keeps_cell)
             case wire.Ping():
@@ -215,7 +206,7 @@ class Session:
 
     def _leave(self, *, keeps_cell: bool) -> None:
         """The kernel has no use for the session; its cell may go on for another kernel."""
-        cell = self.cell or self.last
+        cell = self.cells.latest
         if not keeps_cell or cell is None:
             self.finish_soon(End.LEFT)
             return
@@ -223,11 +214,11 @@ class Session:
         cell.outlives_kernel = True
 
     async def _mark_seen(self, message: wire.Seen) -> None:
-        cell = self._find_cell(message.cell)
+        cell = self.cells.find(message.cell)
         if cell is None:
             return
         cell.outputs.mark_seen(message.seq)
-        if message.is_done and cell is self.last:
+        if message.is_done and cell is self.cells.last:
             self._forget_last()
             if self._is_over:
                 await self._tell_over()
@@ -235,13 +226,12 @@ class Session:
                 self.finish_soon(End.EVICTED)
 
     def _forget_last(self) -> None:
-        cell, self.last = self.last, None
+        cell = self.cells.drop_last()
         if cell is not None:
             self.executor.write(wire.Seen(cell=cell.id, seq=0, is_done=True))
-            cell.close()
 
     async def _run_cell(self, message: wire.Run, blobs: Sequence[Blob]) -> None:
-        if self._find_cell(message.cell) is not None:
+        if self.cells.find(message.cell) is not None:
             return  # said twice
         try:
             bulk.check(message.parcel, self._settings.parcel_limit_bytes)
@@ -251,13 +241,13 @@ class Session:
             await self.kernel.tell(lost)
             return
         is_ending = self.end is not None or self._is_over
-        if is_ending or self.cell is not None or message.cell in self._known:
+        if is_ending or self.cells.running is not None or self.cells.is_known(message.cell):
             sentence = "The session is ending." if is_ending else "The session runs another cell."
             await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
             return
-        self._known.add(message.cell)
         self._forget_last()
-        cell = self.cell = AgentCell(message, self._settings.folder, self._settings.output_buffer_bytes)
+        cell = AgentCell(message, self._settings.folder, self._settings.output_buffer_bytes)
+        self.cells.start(cell)
         self.executor.write(message, blobs)
         cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
         self._stopper.start_walltime(cell, self.prepare.walltime_ms)
@@ -269,13 +259,13 @@ class Session:
 
     def check_silence(self) -> None:
         """Do, once a second, what is due while the kernel says nothing: it may not be there for what its cell says."""
-        cell = self.cell or self.last
+        cell = self.cells.latest
         self._outputs.set_has_reader(cell, has_reader=not self.kernel.is_silent_for(_UNREAD))
         if cell is None or not self.kernel.is_silent_for(1):
             return
         # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
         is_alone = not cell.outlives_kernel and self.kernel.is_silent_for(_ALONE)
-        if self.cell is not None and (cell.missing_bytes or is_alone):
+        if self.cells.running is not None and (cell.missing_bytes or is_alone):
             self.finish_soon(End.KERNEL_GONE)
         elif cell.results is not None and cell.lost is None and not self._is_over:
             self._results.keep(cell)
@@ -284,14 +274,14 @@ class Session:
 
     def cell_note(self) -> wire.CellNote | None:
         """What it has for its user, if anything."""
-        cell = self.cell or self.last
+        cell = self.cells.latest
         if cell is None or cell.missing_bytes:
             return None
         return session_reports.cell_note(self.prepare, cell, is_attended=self.kernel.is_attended)
 
     def hand_over(self, message: wire.HandOver) -> str:
         """Let another kernel of the same user have the cell. Or a sentence why not."""
-        cell = self.cell or self.last
+        cell = self.cells.latest
         if cell is None or cell.missing_bytes or cell.id != message.cell or message.user != self.prepare.user:
             return "There is no such cell of yours any more."
         if self.kernel.is_attended and message.kernel != self.prepare.kernel:
@@ -308,7 +298,7 @@ class Session:
 
     async def reclaim(self, grace_ms: int, *, is_for_share: bool) -> None:
         """End the session for the owner of its slots, with its cell, which has so long to end."""
-        cell, self.is_wanted = self.cell, True
+        cell, self.is_wanted = self.cells.running, True
         if cell is None:
             self.finish_soon(End.EVICTED)
             return
@@ -323,11 +313,11 @@ class Session:
 
     async def cancel(self, sentence: str, *, hard: bool) -> None:
         """Stop the cell for somebody with the right to it; if it has not come yet, it never begins."""
-        cell = self.cell
+        cell = self.cells.running
         if cell is not None:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
-        elif not self._known:
+        elif self.cells.is_unused:
             self.finish_soon(End.CANCELLED)
 
     def _end_flood(self) -> None:
@@ -337,7 +327,7 @@ class Session:
     def record_exit(self, status: int) -> None:
         """Take note that the executor's process is gone."""
         self.executor.record_exit(status)
-        self._outputs.release(self.cell)
+        self._outputs.release(self.cells.running)
 
     def finish_soon(self, end: End) -> None:
         """Begin to end the executor, the whole of its process group; `run` then comes to its end."""
@@ -348,7 +338,7 @@ class Session:
         self.end = self.end or end
         if self.executor.gone.is_set():
             return
-        self._outputs.release(self.cell)
+        self._outputs.release(self.cells.running)
         await self.executor.end(at_once=end not in (End.STOPPED, End.WALLTIME))
 
     async def _reap(self) -> str:
@@ -356,14 +346,14 @@ class Session:
         self._is_over = True
         await self.executor.reap()
         sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
-        cell = self.cell
+        cell = self.cells.running
         if cell is not None:
             await self._lose(cell, self.lease_end.outcome, sentence)
             await self._close_cell(cell, self.lease_end.outcome)
-        elif self.last is None:
+        elif self.cells.last is None:
             await self._tell_over()
-        elif not (self._results.is_settled(self.last) if self.kernel.is_joined else self.last.is_safe):
-            await self._lose(self.last, CellOutcome.EXECUTOR_DIED, sentence)
+        elif not (self._results.is_settled(self.cells.last) if self.kernel.is_joined else self.cells.last.is_safe):
+            await self._lose(self.cells.last, CellOutcome.EXECUTOR_DIED, sentence)
         while not await self._inventory.wait_empty(self.prepare.slots):  # nobody else gets the GPU before
             self.log.error("memory of a GPU is still in use after its executor has gone", slots=self.prepare.slots)
         self.executor.close()
@@ -382,6 +372,4 @@ class Session:
     def forget(self) -> None:
         """Forget all that its cells have left: nobody will ask for it."""
         self._outputs.close()
-        if self.last is not None:
-            self.last.close()
-            self.last = None
+        self.cells.drop_last()

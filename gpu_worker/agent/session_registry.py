@@ -79,7 +79,7 @@ class SessionRegistry:
     def forget_finished(self, keep_ms: int) -> None:
         """Forget sessions that have ended if their kernel has all of them, or has not come for so long."""
         for lease, (session, finished_ms) in list(self._finished.items()):
-            if session.last is None or now_ms() - finished_ms > keep_ms:
+            if session.cells.last is None or now_ms() - finished_ms > keep_ms:
                 self._forget(lease)
 
     def _forget(self, lease: LeaseId) -> None:

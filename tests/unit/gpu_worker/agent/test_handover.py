@@ -48,7 +48,7 @@ def session(tmp_path: Path) -> Session:
     async def make() -> Session:
         settings = Pool(folder=str(tmp_path), slots=1).settings()
         made = Session(PREPARE, settings, Inventory(1, use_gpus=False), _nobody, _no_broker)
-        made.cell = AgentCell(RUN, tmp_path, 10**6)
+        made.cells.running = AgentCell(RUN, tmp_path, 10**6)
         made.kernel.heard_ms -= 60_000
         return made
 
@@ -93,8 +93,8 @@ def test_the_same_kernel_started_again_need_not_wait(session: Session) -> None:
 
 
 def test_a_cell_that_never_had_all_it_needs_is_not_offered(session: Session) -> None:
-    assert session.cell is not None
-    session.cell.missing_bytes = 1
+    assert session.cells.running is not None
+    session.cells.running.missing_bytes = 1
     assert session.cell_note() is None
     assert session.hand_over(HAND_OVER) != ""
     session.executor.close()

@@ -1,0 +1,53 @@
+"""The cells of a session: the one that runs, and the one before it."""
+
+from bulletin.ids import CellId
+from gpu_worker.agent.agent_cell import AgentCell
+
+
+class SessionCells:
+    """At most one cell runs; the last is kept until its kernel has all of it, or runs another."""
+
+    def __init__(self) -> None:
+        self.running: AgentCell | None = None
+        self.last: AgentCell | None = None
+        #: All that have run here.
+        self._known: set[CellId] = set()
+
+    @property
+    def latest(self) -> AgentCell | None:
+        """The cell that runs, or else ran last."""
+        return self.running or self.last
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no cell has come yet."""
+        return not self._known
+
+    def is_known(self, name: CellId) -> bool:
+        """Whether a cell of this name has run here: each is counted once, so each must be new."""
+        return name in self._known
+
+    def find(self, name: CellId) -> AgentCell | None:
+        """The cell of that name that runs, or ran last."""
+        return next((cell for cell in (self.running, self.last) if cell is not None and cell.id == name), None)
+
+    def find_running(self, name: CellId) -> AgentCell | None:
+        """The cell that runs, if it has this name."""
+        return self.running if self.running is not None and self.running.id == name else None
+
+    def start(self, cell: AgentCell) -> None:
+        """Let a cell run."""
+        self._known.add(cell.id)
+        self.running = cell
+
+    def close(self, cell: AgentCell) -> None:
+        """Let the cell that runs be the last: it is over in every respect."""
+        self.running, self.last, cell.is_closed = None, cell, True
+        cell.cancel_timers()
+
+    def drop_last(self) -> AgentCell | None:
+        """Forget the last cell and what it has left, and return it."""
+        cell, self.last = self.last, None
+        if cell is not None:
+            cell.close()
+        return cell
