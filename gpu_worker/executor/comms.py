@@ -14,19 +14,19 @@ from gpu_worker.executor.relay import Relay
 #: Who sends what the comms of this process say; nobody before there is a shell.
 _relay: Relay | None = None
 _shell: object = None
-#: What the library of comms is told to use.
-_ours: dict[str, object] = {}
+#: What stands in the library of comms in the place of its own functions.
+_replacements: dict[str, object] = {}
 
 
-def prepare() -> None:
-    """Let comms of this process be ours. Before anybody imports widgets: they keep what they found."""
+def install() -> None:
+    """Put our comms in the place of the library's, before anybody imports widgets: they keep what they found."""
     if importlib.util.find_spec("comm") is None:
         return  # nothing here has widgets
     import comm
     from comm.base_comm import BaseComm
 
     class Comm(BaseComm):
-        """One that speaks through the relay."""
+        """A comm that speaks through the relay."""
 
         @property
         def kernel(self) -> object:
@@ -41,23 +41,23 @@ def prepare() -> None:
             buffers: Sequence[Any] | None = None,
             **keys: Any,
         ) -> None:
-            """Say it in the notebook."""
+            """Send a message, which the notebook sends on to the views."""
             if _relay is not None:
                 content = {"data": data or {}, "comm_id": self.comm_id, **keys}
                 message = {"content": content, "metadata": metadata or {}}
                 _relay.output(msg_type, message, [bytes(memoryview(one).cast("B")) for one in buffers or ()])
 
-    _ours.update(create_comm=Comm, get_comm_manager=comm.get_comm_manager)
-    hold()
+    _replacements.update(create_comm=Comm, get_comm_manager=comm.get_comm_manager)
+    reinstall()
 
 
-def hold() -> None:
-    """Let them be ours still: a kernel's library, imported by the user's code, puts its own in their place."""
-    for name, value in _ours.items():
+def reinstall() -> None:
+    """Put ours there again: a kernel's library, imported by the user's code, puts its own in their place."""
+    for name, value in _replacements.items():
         setattr(sys.modules["comm"], name, value)
 
 
-def serve(relay: Relay, shell: object) -> None:
+def connect(relay: Relay, shell: object) -> None:
     """Speak through this relay from now on."""
     global _relay, _shell
     _relay, _shell = relay, shell

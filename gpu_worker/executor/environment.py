@@ -25,8 +25,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def without_secrets(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
     """The environment as a user's code may see it."""
-    kept = (MARK, *keep)
-    return {name: value for name, value in environ.items() if name in kept or not name.startswith(_SECRET)}
+    exceptions = (MARK, *keep)
+    return {name: value for name, value in environ.items() if name in exceptions or not name.startswith(_SECRET)}
 
 
 def die_with_parent(parent: int) -> None:
@@ -42,7 +42,7 @@ def choose_plots() -> None:
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
 
 
-def is_cuda_virgin() -> bool:
+def is_cuda_untouched() -> bool:
     """Whether nobody in this process has called cuInit: only then may it fork users of CUDA."""
     with Path("/proc/self/maps").open() as maps:
         library = next((line.split()[-1] for line in maps if "libcuda.so" in line), None)

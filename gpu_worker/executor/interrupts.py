@@ -20,8 +20,8 @@ Result = TypeVar("Result")
 _POKES_S = (0.01, 0.1, 1.0)
 
 
-class Phase(Enum):
-    """What the executor does now."""
+class InterruptPhase(Enum):
+    """What the executor does now, which says what SIGINT means."""
 
     IDLE, LOADING, RUNNING, COLLECTING = range(4)
 
@@ -31,18 +31,19 @@ class Interrupts:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, notice: Callable[[], None]) -> None:
         self._loop, self._notice = loop, notice
-        self.phase = Phase.IDLE
+        self.phase = InterruptPhase.IDLE
         #: SIGINT came before the cell began.
-        self.is_wanted = False
+        self.is_stop_wanted = False
         self._task: asyncio.Task[object] | None = None
         self._is_cancelled = False
-        self._held = 0
+        #: How many holds are open, one in another.
+        self._hold_depth = 0
         self._main = threading.get_ident()
         #: SIGINT came while it was held; it is raised when the hold ends.
         self.is_pending = False
 
     def listen(self) -> None:
-        """Take SIGINT over, in the main thread."""
+        """Take SIGINT over. To be called in the main thread."""
         noticed, notices = os.pipe()
         os.set_blocking(notices, False)
         signal.set_wakeup_fd(notices, warn_on_full_buffer=False)
@@ -51,7 +52,7 @@ class Interrupts:
         threading.Thread(target=self._poke, args=(noticed,), name="bulletin-interrupts", daemon=True).start()
 
     def become_child(self) -> None:
-        """In a fork: SIGINT means what it means in any program."""
+        """Let SIGINT mean, in a fork, what it means in any program."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -68,47 +69,47 @@ class Interrupts:
                     signal.pthread_kill(self._main, signal.SIGURG)
 
     def expect(self) -> None:
-        """A cell is coming. Runs in the main thread, where every SIGINT from before has been handled by then."""
-        if self.phase is Phase.IDLE:
-            self.phase = Phase.LOADING
+        """Let SIGINT mean the cell that comes. Runs in the main thread, which by then has handled every earlier one."""
+        if self.phase is InterruptPhase.IDLE:
+            self.phase = InterruptPhase.LOADING
 
     def begin(self) -> None:
-        """The cell's code runs from now on. Raises KeyboardInterrupt if it need not any more."""
+        """Let SIGINT stop the cell's code, which runs from now on. Raises KeyboardInterrupt if it need not any more."""
         self.is_pending = False
-        self.phase = Phase.RUNNING
-        if self.is_wanted:
+        self.phase = InterruptPhase.RUNNING
+        if self.is_stop_wanted:
             raise KeyboardInterrupt
 
     def finish(self) -> None:
-        """The cell's code is over."""
-        self.phase = Phase.COLLECTING
+        """Let SIGINT mean nothing: the cell's code is over, and its changes are collected."""
+        self.phase = InterruptPhase.COLLECTING
 
     def end(self) -> None:
-        """The cell is over; the next may come as soon as this is said."""
-        self.phase, self.is_wanted = Phase.IDLE, False
+        """Forget the cell; the next may come as soon as this is said."""
+        self.phase, self.is_stop_wanted = InterruptPhase.IDLE, False
 
     def __enter__(self) -> None:
         """Hold interrupts for a few lines that must be done whole."""
         if threading.get_ident() == self._main:
-            self._held += 1
+            self._hold_depth += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if threading.get_ident() != self._main:
             return
-        self._held -= 1
-        if self._held == 0 and self.is_pending:
+        self._hold_depth -= 1
+        if self._hold_depth == 0 and self.is_pending:
             self.is_pending = False
-            if self.phase is Phase.RUNNING:
+            if self.phase is InterruptPhase.RUNNING:
                 raise KeyboardInterrupt
 
     def _handle(self, _signal: int, _frame: FrameType | None) -> None:
-        if self.phase is Phase.IDLE:
+        if self.phase is InterruptPhase.IDLE:
             return
         self._notice()
-        if self.phase is Phase.LOADING:
-            self.is_wanted = True
-        elif self.phase is Phase.RUNNING:
-            if self._held:
+        if self.phase is InterruptPhase.LOADING:
+            self.is_stop_wanted = True
+        elif self.phase is InterruptPhase.RUNNING:
+            if self._hold_depth:
                 self.is_pending = True
             elif self._is_awaiting() and not self._is_cancelled:
                 self._cancel()
@@ -116,7 +117,7 @@ class Interrupts:
                 raise KeyboardInterrupt
 
     def _is_awaiting(self) -> bool:
-        """The cell waits in an `await`: no task of the loop runs Python code now."""
+        """Whether the cell waits in an `await`: no task of the loop runs Python code now."""
         return self._task is not None and asyncio.current_task(self._loop) is None
 
     def _cancel(self) -> None:
@@ -175,5 +176,5 @@ class Interrupts:
 
 
 async def _awaiting(work: Awaitable[Result]) -> Result:
-    """A coroutine, which a task wants: since Python 3.12 a generator that can be awaited is none to asyncio."""
+    """Wrap an awaitable as the coroutine that a task wants: since Python 3.12 a generator is none to asyncio."""
     return await work

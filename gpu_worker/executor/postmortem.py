@@ -22,7 +22,7 @@ class Postmortem:
         self._frames: TracebackType | None = None
 
     def begin(self, source: str, shell: Any) -> None:
-        """A cell begins: what it may look at is where debuggers look, or gone."""
+        """Put the frames where debuggers look if the cell that begins may do so; else let them go."""
         if _LOOKS.search(source):
             if self._error is not None:
                 self._error.__traceback__ = self._frames
@@ -34,15 +34,15 @@ class Postmortem:
         for name in _LAST:
             with contextlib.suppress(AttributeError):
                 delattr(sys, name)
-        shown: Any = shell.InteractiveTB
-        vars(shown).pop("tb", None)
-        if shown.pdb is not None:  # its debugger keeps what it has shown
-            shown.pdb = None
+        formatter: Any = shell.InteractiveTB
+        vars(formatter).pop("tb", None)
+        if formatter.pdb is not None:  # its debugger keeps what it has shown
+            formatter.pdb = None
         if had_frames:
             gc.collect()  # frames and errors lead to each other, and may hold much of a GPU
 
     def end(self, error: BaseException | None) -> None:
-        """The cell has ended, with this error; its frames are kept from now on, and those of the one before go."""
+        """Keep the frames of the error that a cell has ended with; those of the one before go."""
         if error is not None:
             self._error, self._frames = error, error.__traceback__
         if self._error is not None:

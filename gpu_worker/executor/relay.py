@@ -4,94 +4,52 @@ Whatever a cell emits stays in the order in which it was emitted. The first text
 stream within 5 ms goes together. A writer that is a megabyte ahead waits, so memory is bounded.
 """
 
-import base64
 import contextlib
-import json
-import math
-import numbers
 import os
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from datetime import date
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from bulletin.cpython.thread_hooks import surround_threads
 from bulletin.ids import CellId
 from bulletin.wire import pipe
 from bulletin.wire.frames import BLOB_LIMIT, Blob, pack
 from bulletin.wire.messages import FromExecutor, Output
+from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
+from gpu_worker.executor.jupyter_json import encode_json
 
 _TOGETHER_S = 0.005
 #: `print` writes its newline by itself: worth waiting for.
 _LINE_S = 0.0003
 #: A flush does not wait for ever: nobody may be reading.
 _FLUSH_S = 1.0
-_AHEAD_LIMIT = 2**20
+#: How many bytes may be under way before a writer waits.
+_QUEUE_LIMIT = 2**20
+#: Longer texts are cut.
 _PIECE = 2**17
 #: What a short text costs in memory beside its characters.
 _ITEM = 160
-
-
 #: How often at most a `print` looks whether a program has written something before it.
-_LOOK_S = 0.0002
+_DRAIN_EVERY_S = 0.0002
 
 
-#: The cell whose code runs, for tasks that outlive it.
-_OWNER: ContextVar[CellId | None] = ContextVar("bulletin_cell", default=None)
+class _QueuedText(NamedTuple):
+    """Text of a stream, which may go together with what follows."""
 
-
-class _Text(NamedTuple):
     cell: CellId
     name: str
     text: str
 
 
 class _Packet(NamedTuple):
+    """A message, packed; `size` is what it counts while it is under way."""
+
     frames: list[Blob]
-    size: int  # what it counts while it is under way
-
-
-def encode(content: object) -> bytes:
-    """Content of a Jupyter message as JSON, as a kernel would send it: bytes in base64, never NaN."""
-    try:
-        text = json.dumps(content, default=_plain, ensure_ascii=False, allow_nan=False)
-    except (ValueError, TypeError):
-        text = json.dumps(_clean(content), ensure_ascii=False)
-    return text.encode("utf-8", "replace")
-
-
-def _plain(value: object) -> object:
-    match value:
-        case bytes() | bytearray() | memoryview():
-            return base64.b64encode(value).decode("ascii")
-        case date():
-            return value.isoformat()
-        case numbers.Integral():
-            return int(value)
-        case numbers.Real():
-            return float(value)
-        case Iterable():
-            return list(value)
-        case _:
-            return repr(value)
-
-
-def _clean(value: object) -> object:
-    """The same with nothing in it that JSON does not have."""
-    if isinstance(value, dict):
-        return {str(key): _clean(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return value if value is None or isinstance(value, str | int | float) else _clean(_plain(value))
+    size: int
 
 
 class Relay:
@@ -101,67 +59,27 @@ class Relay:
     wakes it only if it sleeps, or if what was added cannot wait: so most writes cost no switch of threads.
     """
 
-    def __init__(self, link: socket.socket, interrupts: Interrupts) -> None:
-        self._link, self._interrupts = link, interrupts
-        self._items: deque[_Text | _Packet] = deque()
+    def __init__(self, link: socket.socket, interrupts: Interrupts, owners: CellOwners) -> None:
+        """Write to `link`. Lines that must be done whole hold `interrupts`; `owners` says whose an output is."""
+        self._link, self._interrupts, self.owners = link, interrupts, owners
+        self._items: deque[_QueuedText | _Packet] = deque()
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._sleeps = self._hurries = False
-        self._count = threading.Lock()
-        self._put = self._gone = 0
+        #: The sender waits on `_wake`; somebody waits for it in `flush`.
+        self._sleeps = False
+        self._hurries = False
+        self._count_lock = threading.Lock()
+        self._queued_bytes = 0
+        self._sent_bytes = 0
         self._has_room = threading.Event()
-        self._looked = 0.0
+        self._drained_s = 0.0
         self._at_line_start = True
-        #: Passes on what came through the descriptors and came earlier.
-        self.before: Callable[[], None] = lambda: None
-        #: The cell that runs, or ran last.
-        self.cell = CellId("")
-        #: By the number of a thread, the cell that has started it.
-        self._threads: dict[int, CellId] = {}
+        #: Passes on what has come through the descriptors by now: it was written earlier than what comes next.
+        self.drain_descriptors: Callable[[], None] = lambda: None
         self.is_child = False
 
     def start(self) -> None:
-        """Start writing."""
+        """Start the thread that writes."""
         threading.Thread(target=self._write_all, name="bulletin-relay", daemon=True).start()
-
-    @property
-    def owner(self) -> CellId:
-        """The cell that output belongs to here: whose code has started this task or thread, or the one that runs."""
-        return _OWNER.get() or self._threads.get(threading.get_ident()) or self.cell
-
-    @property
-    def has_threads(self) -> bool:
-        """Whether a thread runs that a cell has started."""
-        return bool(self._threads)
-
-    @staticmethod
-    def begin(cell: CellId) -> None:
-        """What this context does, and what is started in it, is the cell's from now on."""
-        _OWNER.set(cell)
-
-    def follow_threads(self) -> None:
-        """Let threads belong to the cell that starts them, for as long as they run. Once in a process."""
-        owners: dict[int, CellId] = {}  # by the id of a thread that is being started
-
-        @contextmanager
-        def starting(thread: threading.Thread) -> Iterator[None]:
-            owners[id(thread)] = self.owner
-            try:
-                yield
-            finally:
-                owners.pop(id(thread), None)
-
-        @contextmanager
-        def running(thread: threading.Thread) -> Iterator[None]:
-            number = threading.get_ident()
-            cell = owners.get(id(thread), self.cell)
-            if cell:
-                self._threads[number] = cell
-            try:
-                yield
-            finally:
-                self._threads.pop(number, None)
-
-        surround_threads(starting, running)
 
     def send(self, message: FromExecutor, blobs: Sequence[Blob] = ()) -> None:
         """Queue a message. Safe in a signal handler: it takes no lock that the interrupted code may hold."""
@@ -175,7 +93,7 @@ class Relay:
             if plain is not None:
                 self.text("stdout", f"{plain}\n")
             return
-        blobs = [encode(content), *buffers]
+        blobs = [encode_json(content), *buffers]
         largest, whole = max(map(_size, blobs)), sum(map(_size, blobs))
         if largest > BLOB_LIMIT:
             size = f"{largest / 2**20:.0f} MiB"
@@ -183,8 +101,8 @@ class Relay:
             return
         self._wait_for_room()
         with self._interrupts:
-            self.before()
-        self._items.append(_Packet(pack(Output(cell=self.owner, type=kind), blobs), whole))
+            self.drain_descriptors()
+        self._items.append(_Packet(pack(Output(cell=self.owners.current, type=kind), blobs), whole))
         self._wake.put(None)
         self._account(whole)
 
@@ -199,33 +117,33 @@ class Relay:
             return
         self._wait_for_room()
         now = time.monotonic()
-        if self._at_line_start and now - self._looked > _LOOK_S:  # `print` writes its newline by itself
-            self._looked = now
+        if self._at_line_start and now - self._drained_s > _DRAIN_EVERY_S:  # `print` writes its newline by itself
+            self._drained_s = now
             with self._interrupts:
-                self.before()
+                self.drain_descriptors()
         self._at_line_start = text.endswith("\n")
-        self.captured(name, text, self.owner)
+        self.captured(name, text, self.owners.current)
 
     def captured(self, name: str, text: str, cell: CellId | None = None) -> None:
-        """Queue text without waiting; see `has_room`. It is the cell's that runs, or of that one."""
-        cell = cell or self.cell
+        """Queue text without waiting; see `has_room`. Without a cell it is the running one's."""
+        cell = cell or self.owners.cell
         if not cell:
             return  # before the first cell nobody reads
         # An interrupt between these leaves too much room, never too little.
-        self._items.append(_Text(cell, name, text))
+        self._items.append(_QueuedText(cell, name, text))
         if self._sleeps:
             self._sleeps = False
             self._wake.put(None)
         self._account(len(text) + _ITEM)
 
     def note(self, sentence: str) -> None:
-        """Say something of our own to the cell's user."""
+        """Queue a sentence of Bulletin's own for the cell's user."""
         self.captured("stderr", f"bulletin: {sentence}\n")
 
     @property
     def has_room(self) -> bool:
-        """Fewer bytes are under way than the limit."""
-        return self._put - self._gone < _AHEAD_LIMIT
+        """Whether fewer bytes are under way than the limit."""
+        return self._queued_bytes - self._sent_bytes < _QUEUE_LIMIT
 
     def wait(self) -> None:
         """Wait a little for room."""
@@ -237,10 +155,10 @@ class Relay:
     def flush(self) -> None:
         """Wait until everything is on its way: C code that keeps the interpreter may come next."""
         deadline = time.monotonic() + _FLUSH_S
-        while self._put > self._gone and not self.is_child and time.monotonic() < deadline:
+        while self._queued_bytes > self._sent_bytes and not self.is_child and time.monotonic() < deadline:
             self._hurries = True
             self._has_room.clear()
-            if self._put > self._gone:
+            if self._queued_bytes > self._sent_bytes:
                 self._wake.put(None)
                 self._has_room.wait(_TOGETHER_S)
         self._hurries = False
@@ -250,18 +168,18 @@ class Relay:
         self.is_child = True
 
     def _wait_for_room(self) -> None:
-        while self._put - self._gone >= _AHEAD_LIMIT:
+        while self._queued_bytes - self._sent_bytes >= _QUEUE_LIMIT:
             self.wait()
 
     def _account(self, size: int) -> None:
-        with self._count:
-            self._put += size
+        with self._count_lock:
+            self._queued_bytes += size
 
     def _write_all(self) -> None:
         last = 0.0
         while True:
             item = self._next()
-            if isinstance(item, _Text):
+            if isinstance(item, _QueuedText):
                 ends_line = item.text.endswith("\n")
                 self._nap(max(last + _TOGETHER_S - time.monotonic(), 0.0 if ends_line else _LINE_S))
                 packet = self._gather(item)
@@ -272,10 +190,10 @@ class Relay:
                 pipe.send(self._link, packet.frames)
             except OSError:
                 return  # the agent is gone; the reader of the pipe ends the process
-            self._gone += packet.size
+            self._sent_bytes += packet.size
             self._has_room.set()
 
-    def _next(self) -> _Text | _Packet:
+    def _next(self) -> _QueuedText | _Packet:
         while not self._items:
             self._sleeps = True
             if not self._items:  # asked again: whoever added before that line has not woken us
@@ -289,23 +207,23 @@ class Relay:
             return
         while not self._wake.empty():
             self._wake.get()
-        if self._hurries or (self._items and not isinstance(self._items[-1], _Text)):
+        if self._hurries or (self._items and not isinstance(self._items[-1], _QueuedText)):
             return
         with contextlib.suppress(Empty):
             self._wake.get(timeout=duration_s)
 
-    def _gather(self, first: _Text) -> _Packet:
+    def _gather(self, first: _QueuedText) -> _Packet:
         """One output of this text and of what follows at once in the same stream."""
         pieces, size = [first.text], len(first.text)
         while self._items and size < _PIECE:
             item = self._items[0]
-            if not isinstance(item, _Text) or item[:2] != first[:2]:
+            if not isinstance(item, _QueuedText) or item[:2] != first[:2]:
                 break
             pieces.append(item.text)
             size += len(item.text)
             self._items.popleft()
         content = {"name": first.name, "text": "".join(pieces)}
-        return _Packet(pack(Output(cell=first.cell, type="stream"), [encode(content)]), size + _ITEM * len(pieces))
+        return _Packet(pack(Output(cell=first.cell, type="stream"), [encode_json(content)]), size + _ITEM * len(pieces))
 
 
 def _size(blob: Blob) -> int:

@@ -3,31 +3,27 @@
 import builtins
 import contextlib
 import getpass
-import inspect
 import os
 import sys
 import traceback
 import types
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from IPython.core.displayhook import DisplayHook
-from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.core.pylabtools import activate_matplotlib
 from traitlets import Type
 from traitlets.config import Config
 
-from bulletin.state.names import CALL
 from bulletin.wire.messages import Asked, ErrorText
 from gpu_worker.executor import comms
+from gpu_worker.executor.cell_display import CellDisplayHook, CellPublisher
 from gpu_worker.executor.relay import Relay
+from gpu_worker.executor.tracebacks import error_message, hide_own_frames, register_cell_module
 
-_OURS = ("gpu_worker.", "bulletin.", "bulletin_magic.")
 #: As ipykernel has it: programs that the cell starts show colours, and page nothing.
 _TERMINAL = {
     "TERM": "xterm-color",
@@ -44,40 +40,6 @@ _Untyped: Any = InteractiveShell
 _activate: Any = activate_matplotlib
 
 
-class _Publisher(DisplayPublisher):
-    """`display()` as Jupyter messages."""
-
-    def publish(
-        self,
-        data: dict[str, Any],
-        metadata: dict[str, Any] | None = None,
-        *_: object,
-        transient: dict[str, Any] | None = None,
-        update: bool = False,
-        **__: object,
-    ) -> None:
-        content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
-        self.shell.relay.output("update_display_data" if update else "display_data", content)
-
-    def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002
-        self.shell.relay.output("clear_output", {"wait": wait})
-
-
-class _Hook(DisplayHook):
-    """The value of a cell's last expression as a Jupyter message."""
-
-    def write_output_prompt(self) -> None:
-        """Nothing: the count is in the message."""
-
-    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
-        content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
-        shell: Any = self.shell
-        shell.relay.output("execute_result", content)
-
-    def finish_displayhook(self) -> None:
-        self._is_active = False
-
-
 def _show_wide_frames() -> None:
     """The zygote imported pandas when there was no shell, so pandas took it for a terminal and would cut columns."""
     config: Any = sys.modules.get("pandas._config.config")
@@ -88,21 +50,20 @@ def _show_wide_frames() -> None:
 
 
 _COLUMNS = "display.max_columns"
-_module_of: dict[str, str] = inspect.modulesbyfile
 
 
 def _look_like_a_kernel() -> None:
     """Libraries tell a notebook from a terminal by this module, and by a section of the configuration."""
     stand_in: Any = types.ModuleType("ipykernel.zmqshell")
-    stand_in.ZMQInteractiveShell, stand_in.ZMQDisplayPublisher = ZMQInteractiveShell, _Publisher
+    stand_in.ZMQInteractiveShell, stand_in.ZMQDisplayPublisher = ZMQInteractiveShell, CellPublisher
     sys.modules.setdefault(stand_in.__name__, stand_in)
 
 
 class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     """The shell. It bears the name by which libraries know a notebook from a terminal (rich, tqdm, plotly do)."""
 
-    displayhook_class = Type(_Hook)
-    display_pub_class = Type(_Publisher)
+    displayhook_class = Type(CellDisplayHook)
+    display_pub_class = Type(CellPublisher)
     #: pandas takes a shell without one for a terminal, and cuts wide frames.
     kernel: object = None
 
@@ -122,7 +83,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         #: The notebook's request that runs the cell.
         self.request = ""
         super().__init__(config=config)
-        comms.serve(relay, self)
+        comms.connect(relay, self)
         for magic in ("gpu", "remote", "cpu"):
             self.register_magic_function(_refuse_second, "cell", magic)
         self.register_magic_function(_refuse_line, "line", "gpu")
@@ -144,7 +105,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         `is_whole`: it stands below no other line.
         """
         self.request = request
-        comms.hold()
+        comms.reinstall()
         self.execution_count = number
         for history in (self.history_manager.input_hist_parsed, self.history_manager.input_hist_raw):
             del history[number:]
@@ -192,7 +153,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             lines = self._shown[1]
         else:
             lines = traceback.format_exception_only(error)
-        return ErrorText(name=type(error).__name__, value=_text_of(error), traceback=tuple(lines))
+        return ErrorText(name=type(error).__name__, value=error_message(error), traceback=tuple(lines))
 
     def transform_cell(self, raw_cell: str) -> str:
         """Python of a cell; of the cell itself, with the lines that stand above it in the notebook."""
@@ -218,8 +179,8 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def _get_exc_info(self, exc_tuple: Any = None) -> Any:
         kind, error, at = super()._get_exc_info(exc_tuple)
-        _forget_our_frames(error)
-        _know_module(error, self.user_ns)
+        hide_own_frames(error)
+        register_cell_module(error, self.user_ns)
         return kind, error, error.__traceback__ if exc_tuple is None else at
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
@@ -229,13 +190,13 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         if self._is_cells_own(evalue):
             self._shown = evalue, stb  # goes back with the cell, which ends here
         else:
-            content = {"ename": etype.__name__, "evalue": _text_of(evalue), "traceback": stb}
+            content = {"ename": etype.__name__, "evalue": error_message(evalue), "traceback": stb}
             self.relay.output("error", content)
 
     def show_usage_error(self, exc: BaseException) -> None:
         """A line of its own, for a magic that is used wrongly; the cell's own is shown by the notebook."""
         if self._is_cells_own(exc):
-            self._shown = exc, [f"UsageError: {_text_of(exc)}"]
+            self._shown = exc, [f"UsageError: {error_message(exc)}"]
         else:
             super().show_usage_error(exc)
 
@@ -257,7 +218,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             raise EOFError("a forked process cannot ask the user")
         while not self.answers.empty():
             self.answers.get()  # typed for a question that was interrupted
-        self.relay.send(Asked(cell=self.relay.cell, prompt=prompt, password=password))
+        self.relay.send(Asked(cell=self.relay.owners.cell, prompt=prompt, password=password))
         return self.answers.get()
 
     # --- what a notebook has and a terminal has not
@@ -302,43 +263,3 @@ def _refuse_second(_line: str, _cell: str) -> None:
 
 def _refuse_line(_line: str) -> None:
     raise UsageError("%gpu is for the notebook. Write it in a cell of its own, without %%gpu.")
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as own:  # noqa: BLE001  the user's __str__
-        return f"<{type(error).__name__}, whose __str__ raises {type(own).__name__}>"
-
-
-def _know_module(error: BaseException | None, namespace: dict[str, Any]) -> None:
-    """Tell `inspect` which module cells belong to.
-
-    Else it looks through all modules for their files, again for each frame that IPython shows: where torch is imported,
-    a recursion that does not end took half a minute to show.
-    """
-    at = None if error is None else error.__traceback__
-    while at is not None:
-        file = at.tb_frame.f_code.co_filename
-        if at.tb_frame.f_globals is namespace and file not in _module_of:
-            _module_of[file] = _module_of[str(Path(file).absolute())] = "__main__"
-        at = at.tb_next
-
-
-def _forget_our_frames(error: BaseException | None) -> None:
-    """Take our own frames out of the tracebacks of an error and of what led to it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        kept: types.TracebackType | None = None
-        at = error.__traceback__
-        chain = []
-        while at is not None:
-            chain.append(at)
-            at = at.tb_next
-        for entry in reversed(chain):
-            frame = entry.tb_frame
-            if not frame.f_globals.get("__name__", "").startswith(_OURS) and CALL not in frame.f_code.co_names:
-                kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-        error.__traceback__ = kept
-        error = error.__cause__ or error.__context__

@@ -20,7 +20,7 @@ from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, FromZygote, ToZygote, Warm
 from gpu_worker.executor import comms, environment
-from gpu_worker.executor.run import Executor
+from gpu_worker.executor.executor_main import Executor
 
 #: Modules to import before the first fork, comma separated.
 PRELOAD = "BULLETIN_PRELOAD"
@@ -78,7 +78,7 @@ def _preload(names: str) -> Warm:
     """Import what is there. A library that is not installed is no failure; one that breaks must not end the pool."""
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
     environment.choose_plots()
-    comms.prepare()
+    comms.install()
     for name in _USED_SOON:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -116,7 +116,7 @@ def _fork(control: socket.socket, executors: set[int], woken: int, wake: int) ->
         for descriptor in descriptors:
             os.close(descriptor)
         return
-    if not environment.is_cuda_virgin():
+    if not environment.is_cuda_untouched():
         _log("a preloaded library has initialised CUDA, which cannot be forked. Take it out of the preload list.")
         sys.exit(1)
     zygote = os.getpid()

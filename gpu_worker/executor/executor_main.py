@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple, NoReturn
 
 from msgspec import structs
 
-from bulletin.errors import CannotSend, MalformedMessage
-from bulletin.ids import CellId
+from bulletin.errors import MalformedMessage
 from bulletin.state import Baseline, Changed, Table, changes, restore, whole
 from bulletin.state.names import users
 from bulletin.wire import blobs, pipe
@@ -34,16 +33,18 @@ from bulletin.wire.messages import (
     ToExecutor,
     Took,
 )
+from gpu_worker.executor.captured_descriptors import CapturedDescriptors
+from gpu_worker.executor.cell_errors import cannot_hand_back, cannot_take_in, never_began, results_are_gone
+from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
+from gpu_worker.executor.output_stream import OutputStream
 from gpu_worker.executor.postmortem import Postmortem
 from gpu_worker.executor.relay import Relay
+from gpu_worker.executor.result_sender import FinishedCell, ResultSender
 from gpu_worker.executor.shell import ZMQInteractiveShell
-from gpu_worker.executor.streams import Descriptors, Stream
 
 Outcome = Literal["returned", "raised", "interrupted"]
 _WORD = re.compile(r"\w+")
-_UNCHANGED = "Nothing was run; your variables are unchanged."
-_GONE = "The first notebook had taken the results of the cell, and they are not kept for another."
 _FromAgent = Run | Chunk | Took | Answer | Return | Seen
 
 
@@ -53,15 +54,6 @@ class _Job(NamedTuple):
     run: Run
     parts: Sequence[Blob]
     problem: ErrorText | None = None
-
-
-class _Results(NamedTuple):
-    """What the last cell hands back, until it has arrived."""
-
-    ended: Ended
-    parts: Sequence[Blob]
-    touched: Sequence[str]
-    extra: Mapping[str, object]
 
 
 class Executor:
@@ -76,14 +68,12 @@ class Executor:
         self._jobs: deque[_Job | Return] = deque()  # a queue of asyncio takes more turns of the loop to wake up
         self._is_waiting = False
         self._interrupts = Interrupts(self._loop, self._notice)
-        self._relay = Relay(self._link, self._interrupts)
-        self._descriptors = Descriptors(self._relay)
-        self._relay.before = self._descriptors.drain
+        self._owners = CellOwners()
+        self._relay = Relay(self._link, self._interrupts, self._owners)
+        self._descriptors = CapturedDescriptors(self._relay)
+        self._relay.drain_descriptors = self._descriptors.drain
         self._arriving: tuple[Run, blobs.Receiver] | None = None
-        self._sender: blobs.Sender | None = None
-        self._sender_cell = CellId("")
-        self._results: _Results | None = None
-        self._sending = threading.Lock()
+        self._results = ResultSender(self._relay, self._rings[1])
         self._table = Table()
         self._postmortem = Postmortem()
         self._context = contextvars.copy_context()
@@ -91,7 +81,7 @@ class Executor:
 
     def serve(self) -> NoReturn:
         """Run cells until the agent hangs up, which ends the process."""
-        sys.stdout, sys.stderr = Stream(self._relay, 1), Stream(self._relay, 2)
+        sys.stdout, sys.stderr = OutputStream(self._relay, 1), OutputStream(self._relay, 2)
         os.register_at_fork(after_in_child=self._become_child)
         self._relay.send(Ready(pid=self._pid))
         self._relay.start()
@@ -100,7 +90,7 @@ class Executor:
         self._shell = ZMQInteractiveShell.instance(self._relay)
         self._own_names = frozenset(self._shell.user_ns)
         self._interrupts.listen()
-        self._relay.follow_threads()
+        self._owners.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
             job = self._next()
@@ -117,7 +107,7 @@ class Executor:
         os.close(self._link.detach())
 
     def _notice(self) -> None:
-        self._relay.send(Noticed(cell=self._relay.cell))
+        self._relay.send(Noticed(cell=self._owners.cell))
 
     # --- the reader's thread
 
@@ -137,14 +127,15 @@ class Executor:
     def _take(self, message: _FromAgent, frames: list[Blob]) -> None:
         match message:
             case Run():
-                self._sender = self._arriving = self._results = None
-                self._relay.cell = message.cell
+                self._arriving = None
+                self._results.forget()
+                self._owners.cell = message.cell
                 if not message.parcel.inline:
                     self._loop.call_soon_threadsafe(self._interrupts.expect)
                 try:
                     self._arriving = message, blobs.Receiver(message.parcel, frames, self._rings[0])
                 except (MemoryError, MalformedMessage) as error:
-                    self._start(_Job(message, (), _cannot_take_in(error)))
+                    self._start(_Job(message, (), cannot_take_in(error)))
             case Chunk():
                 if self._arriving is not None and self._arriving[0].cell == message.cell:
                     run, receiver = self._arriving
@@ -152,20 +143,18 @@ class Executor:
                         receiver.take(message, frames)
                     except MalformedMessage as error:
                         self._arriving = None
-                        self._start(_Job(run, (), _cannot_take_in(error)))
+                        self._start(_Job(run, (), cannot_take_in(error)))
                 self._relay.send(Took(cell=message.cell))  # of a refused parcel too: its sender must come to its end
             case Took():
-                self._send_more(message)
+                self._results.acknowledge(message)
             case Answer():
                 self._shell.answers.put(message.text)
             case Return(is_whole=True):  # by the main thread, as it pickles
                 self._loop.call_soon_threadsafe(self._add, message)
             case Return():
-                self._send_again(message)
+                self._results.send_again(message)
             case Seen():
-                with self._sending:
-                    if self._results is not None and self._results.ended.cell == message.cell:
-                        self._results = self._sender = None
+                self._results.forget(message.cell)
         if self._arriving is not None and self._arriving[1].is_done:
             run, receiver = self._arriving
             self._arriving = None
@@ -177,34 +166,6 @@ class Executor:
     def _begin(self, job: _Job) -> None:
         self._interrupts.expect()
         self._add(job)
-
-    def _send_more(self, took: Took) -> None:
-        with self._sending:
-            if self._sender is None or self._sender_cell != took.cell or self._sender.round != took.round:
-                return  # of a cell, or a sending, before this one
-            self._sender.took()
-            self._pump(self._sender)
-
-    def _send_again(self, wanted: Return) -> None:
-        with self._sending:
-            results = self._results
-            if results is not None and results.ended.cell == wanted.cell:
-                self._send(results.ended, results.parts, wanted.round, has_rings=wanted.has_rings)
-
-    def _send(self, ended: Ended, parts: Sequence[Blob], number: int, *, has_rings: bool) -> None:
-        if ended.parcel.inline:
-            self._relay.send(structs.replace(ended, round=number), parts)
-            return
-        self._sender = blobs.Sender(ended.cell, parts, self._rings[1] if has_rings else None, number)
-        self._sender_cell = ended.cell
-        self._relay.send(structs.replace(ended, round=number))
-        self._pump(self._sender)
-
-    def _pump(self, sender: blobs.Sender) -> None:
-        for chunk, pieces in sender.ready():
-            self._relay.send(chunk, pieces)
-        if sender.is_done:
-            self._sender = None
 
     # --- the main thread
 
@@ -223,16 +184,16 @@ class Executor:
 
     def _run(self, job: _Job) -> None:
         run, parts, problem = job
-        self._context.run(self._relay.begin, run.cell)
-        if self._interrupts.is_wanted:
-            self._end(run, "interrupted", _stopped())
+        self._context.run(self._owners.own_context, run.cell)
+        if self._interrupts.is_stop_wanted:
+            self._end(run, "interrupted", never_began())
             return
         if problem is None:
             try:
-                lent = self._lend(run.source)
-                baseline = self._context.run(self._restore, parts, lent)
+                background = self._find_background_names(run.source)
+                baseline = self._context.run(self._restore, parts, background)
             except Exception as failure:  # noqa: BLE001  unpickling runs anybody's code
-                problem = _cannot_take_in(failure)
+                problem = cannot_take_in(failure)
         del job, parts
         if problem is not None:
             self._end(run, "raised", problem)
@@ -248,22 +209,21 @@ class Executor:
         if error is not None:
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
             text = self._shell.error_text(error)
-        self._take_back(lent, baseline)
+        self._exclude_background(background, baseline)
         try:
             extra = {name: value for name, value in (("result", result), ("error", error)) if value is not None}
             changed = self._context.run(self._changes, baseline, extra)
         except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
-            self._end(run, "raised", _cannot_hand_back(failure), ran_ms=ran_ms)
+            self._end(run, "raised", cannot_hand_back(failure), ran_ms=ran_ms)
             return
         self._end(run, outcome, text, changed.parts, ran_ms, changed.touched, extra)
 
     def _hand_over(self, wanted: Return) -> None:
         """The results for another notebook than the one that sent the cell."""
-        results = self._results
-        if results is None or results.ended.cell != wanted.cell:
-            gone = ErrorText(name="CannotReturn", value=_GONE, traceback=(f"CannotReturn: {_GONE}",))
-            parcel = blobs.describe(())
-            ended = Ended(cell=wanted.cell, outcome="raised", parcel=parcel, ran_ms=0, error=gone, round=wanted.round)
+        results = self._results.of(wanted.cell)
+        if results is None:
+            parcel, error = blobs.describe(()), results_are_gone()
+            ended = Ended(cell=wanted.cell, outcome="raised", parcel=parcel, ran_ms=0, error=error, round=wanted.round)
             self._relay.send(ended)
             return
         ended, parts = results.ended, results.parts
@@ -271,37 +231,39 @@ class Executor:
             try:
                 parts = self._context.run(whole, self._shell.user_ns, results.touched, extra=results.extra).parts
             except Exception as failure:  # noqa: BLE001  pickling runs anybody's code
-                ended, parts = structs.replace(ended, outcome="raised", error=_cannot_hand_back(failure)), []
-        with self._sending:
-            ended = structs.replace(ended, parcel=blobs.describe(parts))
-            self._send(ended, parts, wanted.round, has_rings=wanted.has_rings)
-            if not ended.parcel.inline:
-                self._results = results._replace(ended=ended, parts=parts)
+                ended, parts = structs.replace(ended, outcome="raised", error=cannot_hand_back(failure)), []
+        ended = structs.replace(ended, parcel=blobs.describe(parts))
+        full = results._replace(ended=ended, parts=parts)
+        self._results.send(full, wanted.round, has_rings=wanted.has_rings, keep=not ended.parcel.inline)
 
-    def _restore(self, parts: Sequence[Blob], lent: Mapping[str, object]) -> Baseline | None:
+    def _restore(self, parts: Sequence[Blob], background: Mapping[str, object]) -> Baseline | None:
         """Bring the namespace up to date. A cell without state runs in what is there, and hands nothing back."""
         if not parts:
             return None
         namespace = self._shell.user_ns
-        before = {id(unit.root) for unit in self._table.units.values()} if lent else set()
-        baseline = restore(parts, namespace, self._table, keep=self._own_names | lent.keys())
+        before = {id(unit.root) for unit in self._table.units.values()} if background else set()
+        baseline = restore(parts, namespace, self._table, keep=self._own_names | background.keys())
         dropped = before - {id(unit.root) for unit in self._table.units.values()}
-        for name in [name for name, value in lent.items() if id(value) in dropped and namespace.get(name) is value]:
+        for name in [
+            name for name, value in background.items() if id(value) in dropped and namespace.get(name) is value
+        ]:
             del namespace[name]  # the notebook has no such value any more: its memory is freed
         return baseline
 
-    def _lend(self, source: str) -> dict[str, object]:
-        """What threads and tasks of earlier cells may look up, and this one does not name: it stays there."""
-        if not self._relay.has_threads and not any(not task.done() for task in asyncio.all_tasks(self._loop)):
+    def _find_background_names(self, source: str) -> dict[str, object]:
+        """What threads and tasks of earlier cells may look up, and this one does not name: it stays as it is."""
+        if not self._owners.has_threads and not any(not task.done() for task in asyncio.all_tasks(self._loop)):
             return {}
         namespace, spelled = self._shell.user_ns, set(_WORD.findall(source))
         return {name: namespace[name] for name in users(namespace, self._own_names) if name not in spelled}
 
-    def _take_back(self, lent: Mapping[str, object], baseline: Baseline | None) -> None:
-        """What was lent is no result of the cell, unless it came with the cell too, or has been bound anew."""
+    def _exclude_background(self, background: Mapping[str, object], baseline: Baseline | None) -> None:
+        """Leave background names out of the results, unless they came with the cell too, or have been bound anew."""
         if baseline is not None:
             namespace = self._shell.user_ns
-            still = {name for name, value in lent.items() if name not in baseline.came and namespace.get(name) is value}
+            still = {
+                name for name, value in background.items() if name not in baseline.came and namespace.get(name) is value
+            }
             baseline.keep = self._own_names | still
 
     def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> Changed:
@@ -340,36 +302,4 @@ class Executor:
         self._interrupts.end()
         parcel = blobs.describe(parts)
         ended = Ended(cell=run.cell, outcome=outcome, parcel=parcel, ran_ms=ran_ms, error=error)
-        with self._sending:
-            self._results = _Results(ended, parts, touched, extra)
-            self._send(ended, parts, 0, has_rings=run.has_rings)
-
-
-def _cannot_take_in(error: BaseException) -> ErrorText:
-    """Why the state of a cell could not become variables here."""
-    match error.__cause__ if isinstance(error, CannotSend) else error:
-        case ModuleNotFoundError() as missing:
-            why = (
-                f"The cell's variables need the module {missing.name!r}, which the environment of this pool does not "
-                f"have. {_UNCHANGED} Install it there, or use an environment that has it."
-            )
-        case MemoryError():
-            why = f"The cell's variables do not fit into the memory of the node. {_UNCHANGED} Send less with the cell."
-        case MalformedMessage():
-            why = f"The cell's variables arrived damaged ({error}). {_UNCHANGED}"
-        case _ if isinstance(error, CannotSend):
-            why = str(error)
-        case _:
-            why = f"The cell's variables could not be loaded on the node: {type(error).__name__}: {error}. {_UNCHANGED}"
-    return ErrorText(name="CannotSend", value=why, traceback=(f"CannotSend: {why}",))
-
-
-def _stopped() -> ErrorText:
-    """The cell was stopped before it began."""
-    return ErrorText(name="KeyboardInterrupt", value="", traceback=("KeyboardInterrupt: the cell had not begun",))
-
-
-def _cannot_hand_back(error: Exception) -> ErrorText:
-    problem = f"{type(error).__name__}: {error}"
-    why = f"What the cell made could not be sent back: {problem}. Your variables are as before the cell."
-    return ErrorText(name="CannotReturn", value=why, traceback=(f"CannotReturn: {why}",))
+        self._results.send(FinishedCell(ended, parts, touched, extra), 0, has_rings=run.has_rings)
