@@ -82,7 +82,7 @@ class AgentCommand(Command):
 
     def start(self) -> None:
         """Run the agent."""
-        from gpu_worker.agent.app import Agent
+        from gpu_worker.agent.node_agent import Agent
 
         settings = self.settings()
         try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from structlog.typing import FilteringBoundLogger
 
 from gpu_worker.agent.agent_cell import AgentCell
-from gpu_worker.agent.ends import End
+from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.config import PoolSettings
 
@@ -22,7 +22,7 @@ class CellStopper:
         executor: ExecutorLink,
         settings: PoolSettings,
         log: FilteringBoundLogger,
-        end_executor: Callable[[End], None],
+        end_executor: Callable[[EndReason], None],
     ) -> None:
         """`end_executor` begins to end it, for this reason, and returns at once."""
         self._executor, self._settings, self._log, self._end_executor = executor, settings, log, end_executor
@@ -30,10 +30,10 @@ class CellStopper:
     def stop(self, cell: AgentCell, *, hard: bool) -> None:
         """Do what the stop button asks: interrupt, end the executor after the grace; a `hard` stop ends it at once."""
         if hard:
-            self._end_executor(End.STOPPED)
+            self._end_executor(EndReason.STOPPED)
         elif not cell.is_stopped:
             cell.is_stopped = True
-            self._interrupt(cell, End.STOPPED, self._settings.interrupt_grace_ms)
+            self._interrupt(cell, EndReason.STOPPED, self._settings.interrupt_grace_ms)
         else:
             self._executor.interrupt()
 
@@ -48,13 +48,13 @@ class CellStopper:
     def _end_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
         cell.is_overdue = True
         self._log.info("walltime", cell=cell.id, walltime_ms=walltime_ms)
-        self._interrupt(cell, End.WALLTIME, self._settings.walltime_grace_ms)
+        self._interrupt(cell, EndReason.WALLTIME, self._settings.walltime_grace_ms)
 
     def _reclaim(self, cell: AgentCell) -> None:
         if not cell.is_closed and cell.ended is None:
-            self._end_executor(End.RECLAIMED)
+            self._end_executor(EndReason.RECLAIMED)
 
-    def _interrupt(self, cell: AgentCell, end: End, grace_ms: int) -> None:
+    def _interrupt(self, cell: AgentCell, end: EndReason, grace_ms: int) -> None:
         """Interrupt; end the executor if no Python code has noticed within the grace."""
         self._executor.interrupt()
         self._call_later(cell, _FIRST_REPEAT_S, self._interrupt_again, cell, _FIRST_REPEAT_S)
@@ -68,8 +68,8 @@ class CellStopper:
         after_s = min(2 * after_s, _LAST_REPEAT_S)
         self._call_later(cell, after_s, self._interrupt_again, cell, after_s)
 
-    def _escalate(self, cell: AgentCell, end: End) -> None:
-        if not cell.is_closed and (end is End.WALLTIME or not cell.has_noticed):
+    def _escalate(self, cell: AgentCell, end: EndReason) -> None:
+        if not cell.is_closed and (end is EndReason.WALLTIME or not cell.has_noticed):
             self._end_executor(end)
 
     @staticmethod

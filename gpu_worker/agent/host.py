@@ -8,33 +8,33 @@ from pathlib import Path
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def cpus(own: Path = Path("/proc/self/cgroup"), root: Path = _CGROUPS) -> int:
-    """Whole CPUs, at least 1."""
+def cpus(cgroup_file: Path = Path("/proc/self/cgroup"), cgroups: Path = _CGROUPS) -> int:
+    """Count the whole CPUs that this process may use, at least 1."""
     found = len(os.sched_getaffinity(0))
-    for text in _limits(own, root, "cpu.max"):
+    for text in _limits(cgroup_file, cgroups, "cpu.max"):
         quota, _, period = text.partition(" ")
         if quota.isdecimal() and period.isdecimal() and int(period):
             found = min(found, int(quota) // int(period))
     return max(1, found)
 
 
-def memory_bytes(own: Path = Path("/proc/self/cgroup"), root: Path = _CGROUPS) -> int:
-    """Bytes of host memory."""
+def memory_bytes(cgroup_file: Path = Path("/proc/self/cgroup"), cgroups: Path = _CGROUPS) -> int:
+    """Count the bytes of host memory that this process may use."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([found, *(int(text) for text in _limits(own, root, "memory.max") if text.isdecimal())])
+    return min([found, *(int(text) for text in _limits(cgroup_file, cgroups, "memory.max") if text.isdecimal())])
 
 
-def _limits(own: Path, root: Path, name: str) -> Iterator[str]:
-    """What the process's cgroup and those that it is in say about a limit; nothing where there are none."""
+def _limits(cgroup_file: Path, cgroups: Path, name: str) -> Iterator[str]:
+    """Read a limit of the process's cgroup and of those that it is in; nothing where there are none."""
     try:
-        lines = own.read_text().splitlines()
+        lines = cgroup_file.read_text().splitlines()
     except OSError:
         return
     path = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), None)
     if path is None:
         return
-    at = root / path
-    while at == root or root in at.parents:
+    folder = cgroups / path
+    while folder == cgroups or cgroups in folder.parents:
         with contextlib.suppress(OSError):  # the root has no limits; a container may not show all above it
-            yield (at / name).read_text().strip()
-        at = at.parent
+            yield (folder / name).read_text().strip()
+        folder = folder.parent

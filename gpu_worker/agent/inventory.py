@@ -22,7 +22,7 @@ _RESIDUE_BYTES = 64 * 2**20
 
 
 class SlotLoad(msgspec.Struct):
-    """What one cell did to its slots, so far."""
+    """What one cell did to its slots, so far; `busy_percent` is the sum of all samples."""
 
     peak_memory_bytes: int | None = None
     busy_percent: int = 0
@@ -105,7 +105,7 @@ class Inventory:
         return found
 
     def visible(self, slots: tuple[SlotId, ...]) -> str:
-        """CUDA_VISIBLE_DEVICES of a lease: its GPUs by UUID, or nothing."""
+        """The value of CUDA_VISIBLE_DEVICES for a lease: its GPUs by UUID, or nothing."""
         return ",".join(slot for slot in slots if slot in self._handles)
 
     async def watch(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:
@@ -115,7 +115,7 @@ class Inventory:
             await asyncio.sleep(_SAMPLE_S)
 
     async def sample(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:
-        """Look once."""
+        """Add a sample of the slots to the load."""
         handles = [self._handles[slot] for slot in slots if slot in self._handles]
         sample = await asyncio.to_thread(self._sample, handles) if handles else None
         if sample is not None:
@@ -125,7 +125,7 @@ class Inventory:
             load.samples += len(handles)
 
     def _sample(self, handles: list[object]) -> tuple[int, int] | None:
-        """Bytes held and percent busy, summed; None if a GPU does not answer (it is lost, say)."""
+        """Sum the bytes in use and the percent busy; None if a GPU does not answer (it is lost, say)."""
         nvml = self._nvml
         assert nvml is not None
         try:
@@ -134,7 +134,7 @@ class Inventory:
             return None
 
     def _used(self, handle: object) -> int:
-        """Bytes that processes hold; all that is in use where the driver does not tell by process (in containers)."""
+        """Count the bytes that processes use; all in use where the driver does not tell by process (in containers)."""
         nvml = self._nvml
         assert nvml is not None
         processes = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
@@ -178,7 +178,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _nvml() -> ModuleType | None:
-    """NVML, started; None where there is no driver."""
+    """Start NVML and return its module; None where there is no driver."""
     try:
         import pynvml
     except ImportError:

@@ -9,7 +9,7 @@ from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
 from gpu_worker.agent.broker_link import BrokerLink
-from gpu_worker.agent.ends import End
+from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_kernel import ToKernel
@@ -80,7 +80,7 @@ class LeaseCommands:
         elif not session.is_evictable and not force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
-            session.finish_soon(End.EVICTED)
+            session.finish_soon(EndReason.EVICTED)
 
     async def _pause(self, session: Session) -> None:
         """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
@@ -89,7 +89,7 @@ class LeaseCommands:
         elif not session.is_evictable:
             session.is_wanted = True
         else:
-            session.finish_soon(End.EVICTED)
+            session.finish_soon(EndReason.EVICTED)
 
     # --- from Prepare to LeaseOver
 
@@ -124,7 +124,7 @@ class LeaseCommands:
             session.log.warning("a session failed", problem=repr(error))
             session.executor.kill()
         session.executor.close()
-        self._sessions.finish(session, is_wanted=session.cells.last is not None and session.end is not End.LEFT)
+        self._sessions.finish(session, is_wanted=session.cells.last is not None and session.end is not EndReason.LEFT)
         session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.lease_end)
         if problem is not None:
             await self._tell_cannot_start(lease, problem)

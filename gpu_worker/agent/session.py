@@ -19,7 +19,7 @@ from gpu_worker.agent import session_reports
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.cell_stopper import CellStopper
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.agent.ends import End, describe_exit
+from gpu_worker.agent.end_reasons import EndReason, describe_exit
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.result_transfer import ResultTransfer
@@ -43,7 +43,12 @@ class Session:
     """A lease that this node holds."""
 
     def __init__(
-        self, prepare: wire.Prepare, settings: PoolSettings, inventory: Inventory, to_kernel: ToKernel, to_broker: ToBroker
+        self,
+        prepare: wire.Prepare,
+        settings: PoolSettings,
+        inventory: Inventory,
+        to_kernel: ToKernel,
+        to_broker: ToBroker,
     ) -> None:
         self.prepare, self._settings, self._inventory, self._to_broker = prepare, settings, inventory, to_broker
         self.log = structlog.get_logger("agent").bind(lease=prepare.lease, session=prepare.session, user=prepare.user)
@@ -60,7 +65,7 @@ class Session:
         #: Somebody waits for its slots: it goes after this cell.
         self.is_wanted = False
         #: Why the agent ends the executor.
-        self.end: End | None = None
+        self.end: EndReason | None = None
         self._finishing: asyncio.Task[None] | None = None
         #: The executor has ended.
         self._is_over = False
@@ -149,7 +154,7 @@ class Session:
 
     def _evict_if_wanted(self) -> None:
         if self.is_wanted and self.cells.running is None:
-            self.finish_soon(End.EVICTED)
+            self.finish_soon(EndReason.EVICTED)
 
     # --- what the kernel says
 
@@ -208,7 +213,7 @@ class Session:
         """The kernel has no use for the session; its cell may go on for another kernel."""
         cell = self.cells.latest
         if not keeps_cell or cell is None:
-            self.finish_soon(End.LEFT)
+            self.finish_soon(EndReason.LEFT)
             return
         self.kernel.leave()
         cell.outlives_kernel = True
@@ -223,7 +228,7 @@ class Session:
             if self._is_over:
                 await self._tell_over()
             elif self.is_wanted:
-                self.finish_soon(End.EVICTED)
+                self.finish_soon(EndReason.EVICTED)
 
     def _forget_last(self) -> None:
         cell = self.cells.drop_last()
@@ -266,7 +271,7 @@ class Session:
         # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
         is_alone = not cell.outlives_kernel and self.kernel.is_silent_for(_ALONE)
         if self.cells.running is not None and (cell.missing_bytes or is_alone):
-            self.finish_soon(End.KERNEL_GONE)
+            self.finish_soon(EndReason.KERNEL_GONE)
         elif cell.results is not None and cell.lost is None and not self._is_over:
             self._results.keep(cell)
 
@@ -300,7 +305,7 @@ class Session:
         """End the session for the owner of its slots, with its cell, which has so long to end."""
         cell, self.is_wanted = self.cells.running, True
         if cell is None:
-            self.finish_soon(End.EVICTED)
+            self.finish_soon(EndReason.EVICTED)
             return
         self._stopper.start_reclaim(cell, grace_ms)
         if grace_ms:
@@ -318,28 +323,28 @@ class Session:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
         elif self.cells.is_unused:
-            self.finish_soon(End.CANCELLED)
+            self.finish_soon(EndReason.CANCELLED)
 
     def _end_flood(self) -> None:
         self.log.warning("the kernel sends more than its window allows; the session is ended")
-        self.finish_soon(End.FLOOD)
+        self.finish_soon(EndReason.FLOOD)
 
     def record_exit(self, status: int) -> None:
         """Take note that the executor's process is gone."""
         self.executor.record_exit(status)
         self._outputs.release(self.cells.running)
 
-    def finish_soon(self, end: End) -> None:
+    def finish_soon(self, end: EndReason) -> None:
         """Begin to end the executor, the whole of its process group; `run` then comes to its end."""
         if self._finishing is None or self._finishing.done():
             self._finishing = asyncio.create_task(self._finish(end))
 
-    async def _finish(self, end: End) -> None:
+    async def _finish(self, end: EndReason) -> None:
         self.end = self.end or end
         if self.executor.gone.is_set():
             return
         self._outputs.release(self.cells.running)
-        await self.executor.end(at_once=end not in (End.STOPPED, End.WALLTIME))
+        await self.executor.end(at_once=end not in (EndReason.STOPPED, EndReason.WALLTIME))
 
     async def _reap(self) -> str:
         """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
@@ -365,7 +370,7 @@ class Session:
 
     async def _tell_over(self) -> None:
         """The kernel has all of its cells: there will be no more of them here."""
-        if self.end not in (End.LEFT, End.CANCELLED):  # of the one it knows; of the other the broker tells
+        if self.end not in (EndReason.LEFT, EndReason.CANCELLED):  # of the one it knows; of the other the broker tells
             sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
             await self.kernel.tell(wire.Lost(cell=None, code=self.lease_end.outcome, sentence=sentence))
 

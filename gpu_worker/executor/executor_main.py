@@ -72,12 +72,15 @@ class Executor:
         self._relay = Relay(self._link, self._interrupts, self._owners)
         self._descriptors = CapturedDescriptors(self._relay)
         self._relay.drain_descriptors = self._descriptors.drain
+        #: The cell whose state is on its way.
         self._arriving: tuple[Run, blobs.Receiver] | None = None
         self._results = ResultSender(self._relay, self._rings[1])
         self._table = Table()
         self._postmortem = Postmortem()
         self._context = contextvars.copy_context()
         self._pid = os.getpid()
+        #: What the shell itself has put into the namespace; set by `serve`.
+        self._shell_names: frozenset[str] = frozenset()
 
     def serve(self) -> NoReturn:
         """Run cells until the agent hangs up, which ends the process."""
@@ -88,12 +91,12 @@ class Executor:
         self._descriptors.start()
         asyncio.set_event_loop(self._loop)
         self._shell = ZMQInteractiveShell.instance(self._relay)
-        self._own_names = frozenset(self._shell.user_ns)
+        self._shell_names = frozenset(self._shell.user_ns)
         self._interrupts.listen()
         self._owners.follow_threads()
         threading.Thread(target=self._read, name="bulletin-reader", daemon=True).start()
         while True:
-            job = self._next()
+            job = self._wait_for_job()
             if isinstance(job, Return):
                 self._hand_over(job)
             else:
@@ -117,14 +120,14 @@ class Executor:
             while True:
                 frames = pipe.receive(self._link)
                 try:
-                    self._take(*unpacker.unpack(frames))
+                    self._receive(*unpacker.unpack(frames))
                 except MalformedMessage as error:
                     self._relay.note(f"an agent's message was dropped: {error}")
         except (EOFError, OSError, MalformedMessage):
             # The agent is gone, or speaks something else: everything that the cell has started goes too.
             os.killpg(os.getpgid(0), signal.SIGKILL)
 
-    def _take(self, message: _FromAgent, frames: list[Blob]) -> None:
+    def _receive(self, message: _FromAgent, frames: list[Blob]) -> None:
         match message:
             case Run():
                 self._arriving = None
@@ -174,8 +177,8 @@ class Executor:
         if self._is_waiting:
             self._loop.stop()
 
-    def _next(self) -> _Job | Return:
-        """The next job. While there is none, tasks of earlier cells run; a task may stop the loop."""
+    def _wait_for_job(self) -> _Job | Return:
+        """Wait for the next job. While there is none, tasks of earlier cells run; a task may stop the loop."""
         self._is_waiting = True
         while not self._jobs:
             self._loop.run_forever()
@@ -219,7 +222,7 @@ class Executor:
         self._end(run, outcome, text, changed.parts, ran_ms, changed.touched, extra)
 
     def _hand_over(self, wanted: Return) -> None:
-        """The results for another notebook than the one that sent the cell."""
+        """Send the results to another notebook than the one that sent the cell: all that the cell touched, complete."""
         results = self._results.of(wanted.cell)
         if results is None:
             parcel, error = blobs.describe(()), results_are_gone()
@@ -242,7 +245,7 @@ class Executor:
             return None
         namespace = self._shell.user_ns
         before = {id(unit.root) for unit in self._table.units.values()} if background else set()
-        baseline = restore(parts, namespace, self._table, keep=self._own_names | background.keys())
+        baseline = restore(parts, namespace, self._table, keep=self._shell_names | background.keys())
         dropped = before - {id(unit.root) for unit in self._table.units.values()}
         for name in [
             name for name, value in background.items() if id(value) in dropped and namespace.get(name) is value
@@ -255,7 +258,7 @@ class Executor:
         if not self._owners.has_threads and not any(not task.done() for task in asyncio.all_tasks(self._loop)):
             return {}
         namespace, spelled = self._shell.user_ns, set(_WORD.findall(source))
-        return {name: namespace[name] for name in users(namespace, self._own_names) if name not in spelled}
+        return {name: namespace[name] for name in users(namespace, self._shell_names) if name not in spelled}
 
     def _exclude_background(self, background: Mapping[str, object], baseline: Baseline | None) -> None:
         """Leave background names out of the results, unless they came with the cell too, or have been bound anew."""
@@ -264,7 +267,7 @@ class Executor:
             still = {
                 name for name, value in background.items() if name not in baseline.came and namespace.get(name) is value
             }
-            baseline.keep = self._own_names | still
+            baseline.keep = self._shell_names | still
 
     def _changes(self, baseline: Baseline | None, extra: Mapping[str, object]) -> Changed:
         if baseline is None:
@@ -272,7 +275,7 @@ class Executor:
         return changes(self._shell.user_ns, baseline, extra=extra)
 
     def _run_cell(self, run: Run) -> tuple[object, BaseException | None]:
-        """The cell's value and its error, whatever happens in it."""
+        """Run the cell's code; return its value and its error, whatever happens in it."""
         try:
             try:
                 self._postmortem.begin(run.source, self._shell)

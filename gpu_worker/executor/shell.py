@@ -22,7 +22,7 @@ from bulletin.wire.messages import Asked, ErrorText
 from gpu_worker.executor import comms
 from gpu_worker.executor.cell_display import CellDisplayHook, CellPublisher
 from gpu_worker.executor.relay import Relay
-from gpu_worker.executor.tracebacks import error_message, hide_own_frames, register_cell_module
+from gpu_worker.executor.tracebacks import error_message, hide_bulletin_frames, register_cell_module
 
 #: As ipykernel has it: programs that the cell starts show colours, and page nothing.
 _TERMINAL = {
@@ -179,7 +179,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def _get_exc_info(self, exc_tuple: Any = None) -> Any:
         kind, error, at = super()._get_exc_info(exc_tuple)
-        hide_own_frames(error)
+        hide_bulletin_frames(error)
         register_cell_module(error, self.user_ns)
         return kind, error, error.__traceback__ if exc_tuple is None else at
 

@@ -34,7 +34,7 @@ def register_cell_module(error: BaseException | None, namespace: dict[str, Any])
         at = at.tb_next
 
 
-def hide_own_frames(error: BaseException | None) -> None:
+def hide_bulletin_frames(error: BaseException | None) -> None:
     """Take our own frames out of the tracebacks of an error and of what led to it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:

@@ -22,7 +22,8 @@ FORGED = """%%gpu
 import gc
 from bulletin.wire.messages import Ended, Parcel
 relay = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Relay")
-relay.send(Ended(cell=relay.cell, outcome="returned", parcel=Parcel(sizes={sizes}, inline={inline}), ran_ms={ran_ms}))
+cell = relay.owners.cell
+relay.send(Ended(cell=cell, outcome="returned", parcel=Parcel(sizes={sizes}, inline={inline}), ran_ms={ran_ms}))
 """
 
 

@@ -7,7 +7,7 @@ from bulletin.codes import LeaseEnd
 from bulletin.units import show_duration
 
 
-class End(Enum):
+class EndReason(Enum):
     """Why the agent ended an executor; each value is the word for it on the wire."""
 
     EVICTED = LeaseEnd.EVICTED
@@ -21,14 +21,14 @@ class End(Enum):
 
 
 _TOLD = {
-    End.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
-    End.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
-    End.LEFT: "The notebook gave the session back.",
-    End.CANCELLED: "The cell was cancelled before it ran.",
-    End.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
-    End.STOPPED: "The cell was stopped by ending its process.",
-    End.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
-    End.FLOOD: "The notebook sent more at once than the protocol allows.",
+    EndReason.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
+    EndReason.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
+    EndReason.LEFT: "The notebook gave the session back.",
+    EndReason.CANCELLED: "The cell was cancelled before it ran.",
+    EndReason.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
+    EndReason.STOPPED: "The cell was stopped by ending its process.",
+    EndReason.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
+    EndReason.FLOOD: "The notebook sent more at once than the protocol allows.",
 }
 _SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL). Most often that is the system, because memory ran out: "
@@ -38,7 +38,7 @@ _SIGNALS = {
 }
 
 
-def describe_exit(end: End | None, status: int | None, walltime_ms: int) -> str:
+def describe_exit(end: EndReason | None, status: int | None, walltime_ms: int) -> str:
     """Say what became of an executor, in a sentence for its user.
 
     Parameters

@@ -2,14 +2,14 @@
 
 import pytest
 
-from gpu_worker.agent.ends import End, describe_exit
+from gpu_worker.agent.end_reasons import EndReason, describe_exit
 
 
 @pytest.mark.parametrize(
     ("end", "status", "words"),
     [
-        (End.WALLTIME, -9, "walltime of 30 min"),
-        (End.EVICTED, -9, "somebody who waited"),
+        (EndReason.WALLTIME, -9, "walltime of 30 min"),
+        (EndReason.EVICTED, -9, "somebody who waited"),
         (None, None, "could not be started"),
         (None, 3, "with status 3"),
         (None, -9, "memory ran out"),
@@ -18,11 +18,11 @@ from gpu_worker.agent.ends import End, describe_exit
         (None, -40, "signal 40"),
     ],
 )
-def test_the_sentence_names_the_cause(end: End | None, status: int | None, words: str) -> None:
+def test_the_sentence_names_the_cause(end: EndReason | None, status: int | None, words: str) -> None:
     sentence = describe_exit(end, status, 1_800_000)
     assert words in sentence
     assert sentence.endswith((".", "time."))
 
 
 def test_every_end_has_a_sentence() -> None:
-    assert all(describe_exit(end, -9, 1_000) for end in End)
+    assert all(describe_exit(end, -9, 1_000) for end in EndReason)

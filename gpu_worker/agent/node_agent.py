@@ -15,7 +15,7 @@ from bulletin.wire import keys, messages as wire
 from gpu_worker.agent import host
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.agent.ends import End
+from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_launcher import ExecutorLauncher
 from gpu_worker.agent.executor_process import kill_marked
 from gpu_worker.agent.inventory import Inventory
@@ -107,7 +107,7 @@ class Agent:
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
                 if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
-                    session.finish_soon(End.KERNEL_GONE)
+                    session.finish_soon(EndReason.KERNEL_GONE)
                 session.check_silence()
             self.sessions.forget_finished(self.settings.keep_results_ms)
             await asyncio.sleep(_PING_S)
