@@ -1,4 +1,8 @@
-"""Sizes and durations: "20 GB" and "30 min" for people and configuration, whole bytes and milliseconds for code."""
+"""Sizes and durations: "20 GB" and "30 min" for people and configuration, whole bytes and milliseconds for code.
+
+Libraries for this (humanfriendly, pytimeparse, pint) count seconds in floating point and have other words, also in
+their errors; these are exact, and what the quota file and `%%gpu` promise to understand.
+"""
 
 import re
 from collections.abc import Callable, Mapping
