@@ -237,10 +237,11 @@ class GpuLine:
             outputs = OutputWriter(self._shell, is_numbered=False)
             with self._history.lock:
                 is_elsewhere = cell.page != page_id(self._shell)
-                widgets, kept = list(cell.widgets()) if is_elsewhere else [], list(cell.messages())
+                widgets = list(cell.widgets()) if is_elsewhere else []
+                messages = list(cell.messages())
             for widget in widgets:
                 self._comms.reopen(widget)
-            for kind, message in kept:
+            for kind, message in messages:
                 outputs.show_parsed(kind, message)
                 outputs.flush()  # else two streams would change places
             self._history.move_to_page(cell, page_id(self._shell))

@@ -141,10 +141,10 @@ class _WholeTraceback(RemoteTraceback):
             frames = frames[:-1]  # the other traceback shows the frame that the block stands in
         if not frames or len(remote) < _HEAD_LINES:
             return remote
-        kept: TracebackType | None = None
+        traceback: TracebackType | None = None
         for entry in reversed(frames):
-            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-        local = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), kept)
+            traceback = TracebackType(traceback, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        local = self._shell.InteractiveTB.structured_traceback(type(self._error), Exception(), traceback)
         return [*remote[:_HEAD_LINES], *local[_HEAD_LINES:-1], *remote[_HEAD_LINES:]]
 
 

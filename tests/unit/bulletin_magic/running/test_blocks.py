@@ -14,7 +14,7 @@ from bulletin.offload import Gpu, gpu
 from bulletin_magic.running.blocks import rewrite_gpu_blocks
 
 
-class Apart:
+class InProcessTaker:
     """Takes work, and runs it at once: what counts is that the block was taken out of its place."""
 
     is_able = True
@@ -35,8 +35,8 @@ class Apart:
 
 
 @pytest.fixture
-def apart() -> Iterator[Apart]:
-    taker, before = Apart(), offload.taker()
+def taker() -> Iterator[InProcessTaker]:
+    taker, before = InProcessTaker(), offload.taker()
     offload.serve(taker)
     yield taker
     offload.serve(before)
@@ -232,14 +232,14 @@ result = f(1, 2, z=3)""",
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_comes_to_the_same_with_its_blocks_taken_out(name: str, apart: Apart) -> None:
+def test_a_program_comes_to_the_same_with_its_blocks_taken_out(name: str, taker: InProcessTaker) -> None:
     source = PROGRAMS[name]
     taken = run(source)["result"]
-    assert apart.works, "no block was taken"
-    assert apart.entered == 0
+    assert taker.works, "no block was taken"
+    assert taker.entered == 0
     plain: dict[str, Any] = {"gpu": gpu}
     exec(compile(source, "<cell>", "exec"), plain)
-    assert apart.entered > 0
+    assert taker.entered > 0
     assert taken == plain["result"]
 
 
@@ -251,19 +251,19 @@ def test_a_program_that_nobody_takes_is_as_it_is_written(name: str, monkeypatch:
     assert run(PROGRAMS[name])["result"] == plain["result"]
 
 
-def test_nothing_of_ours_stays_in_the_notebook(apart: Apart) -> None:
+def test_nothing_of_ours_stays_in_the_notebook(taker: InProcessTaker) -> None:
     namespace = run("with gpu:\n    x = 1")
     assert set(namespace) == {"__builtins__", "gpu", "x"}
     with pytest.raises(ZeroDivisionError):
         run("with gpu:\n    1 / 0", seen=namespace)
-    assert apart.works == ["<module>", "<module>"]
+    assert taker.works == ["<module>", "<module>"]
 
 
-def test_a_block_bears_the_name_of_where_it_stands(apart: Apart) -> None:
+def test_a_block_bears_the_name_of_where_it_stands(taker: InProcessTaker) -> None:
     run("class A:\n    def f(self):\n        with gpu: pass\nA().f()")
     run("def outer():\n    def inner():\n        with gpu: pass\n    inner()\nouter()")
     run("with gpu: pass")
-    assert apart.works == ["f", "inner", "<module>"]
+    assert taker.works == ["f", "inner", "<module>"]
 
 
 @pytest.mark.parametrize(
@@ -275,10 +275,12 @@ def test_a_block_bears_the_name_of_where_it_stands(apart: Apart) -> None:
         ("with gpu:\n    from os import *", r"`import \*`"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_before_anything_of_it_runs(source: str, what: str, apart: Apart) -> None:
+def test_what_cannot_be_taken_is_refused_before_anything_of_it_runs(
+    source: str, what: str, taker: InProcessTaker
+) -> None:
     with pytest.raises(CannotOffload, match=f"cannot hold {what}\\. Nothing of it was run\\."):
         run(source)
-    assert apart.works == []
+    assert taker.works == []
 
 
 @pytest.mark.parametrize("line", ["return 1", "break", "continue"])
@@ -294,17 +296,17 @@ def test_a_cell_without_a_block_is_left_alone() -> None:
     assert ast.dump(rewrite_gpu_blocks(tree, ["gpu"]), include_attributes=True) == before
 
 
-def test_a_name_that_is_the_users_own_is_as_it_was(apart: Apart) -> None:
+def test_a_name_that_is_the_users_own_is_as_it_was(taker: InProcessTaker) -> None:
     namespace = run("import contextlib\ngpu = contextlib.nullcontext(5)\nwith gpu as x:\n    y = x")
     assert namespace["y"] == 5
-    assert apart.works == []
+    assert taker.works == []
 
 
 async def _twice(x: int) -> int:
     return 2 * x
 
 
-def test_await_in_a_block(apart: Apart) -> None:
+def test_await_in_a_block(taker: InProcessTaker) -> None:
     found = run(
         "async def f(n):\n    with gpu:\n        n = await twice(n)\n    return n\n"
         "async def g():\n    async with gpu:\n        return [x async for x in h()]\n"
@@ -316,7 +318,7 @@ def test_await_in_a_block(apart: Apart) -> None:
         assert "run_block" in code.co_names
     assert asyncio.run(_outside(lambda: found["f"](4))) == 8
     assert asyncio.run(_outside(found["g"])) == [1]
-    assert apart.works == ["f", "g"]
+    assert taker.works == ["f", "g"]
 
 
 async def _outside(make: Callable[[], Any]) -> Any:
@@ -332,7 +334,7 @@ def _drive(coroutine: Any) -> Any:
     raise AssertionError("it waits for something outside its block")
 
 
-def test_a_decorated_function_is_taken_with_its_arguments(apart: Apart) -> None:
+def test_a_decorated_function_is_taken_with_its_arguments(taker: InProcessTaker) -> None:
     @gpu
     def add(a: list[int], *more: int, twice: bool = False) -> list[int]:
         """Adds."""
@@ -343,10 +345,10 @@ def test_a_decorated_function_is_taken_with_its_arguments(apart: Apart) -> None:
     assert add(own, 2, twice=True) is own
     assert own == [1, 2, 2]
     assert (add.__name__, add.__doc__) == ("add", "Adds.")
-    assert len(apart.works) == 1
+    assert len(taker.works) == 1
 
 
-def test_a_decorated_method_and_a_decorated_coroutine(apart: Apart) -> None:
+def test_a_decorated_method_and_a_decorated_coroutine(taker: InProcessTaker) -> None:
     class A:
         @gpu(gpus=2)
         def f(self, x: int) -> tuple[object, int]:
@@ -360,7 +362,7 @@ def test_a_decorated_method_and_a_decorated_coroutine(apart: Apart) -> None:
     assert a.f(3) == (a, 3)
     assert inspect.iscoroutinefunction(g)
     assert asyncio.run(_outside(lambda: g(1))) == 2
-    assert len(apart.works) == 2
+    assert len(taker.works) == 2
 
 
 def test_what_is_no_function_is_refused_where_it_is_decorated() -> None:
