@@ -141,6 +141,10 @@ class CellOutputs:
             self._models.clear()
 
     def _add_text(self, name: str, text: str) -> None:
+        for piece in _pieces(text):
+            self._add_piece(name, piece)
+
+    def _add_piece(self, name: str, text: str) -> None:
         last = self._entries[-1] if self._entries else None
         if not isinstance(last, _StreamText) or last.name != name or last.is_full:
             last = _StreamText(name)
@@ -169,6 +173,18 @@ class CellOutputs:
         self._entries_bytes = 0
         self.dropped_bytes = 0
         self._clears_next = False
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut what was printed in one go after line breaks, or inside of a very long line."""
+    begin = 0
+    while len(text) - begin > _PIECE_BYTES:
+        end = text.rfind("\n", begin, begin + _PIECE_BYTES) + 1 or text.find("\n", begin, begin + 4 * _PIECE_BYTES) + 1
+        end = end or begin + 4 * _PIECE_BYTES
+        yield text[begin:end]
+        begin = end
+    if begin < len(text):
+        yield text[begin:]
 
 
 def overwritten(line: str) -> str:

@@ -83,9 +83,11 @@ def test_what_was_cleared_is_gone_at_once_or_with_the_next() -> None:
     assert [message["text"] for _, message in cell.messages()] == ["c"]
 
 
-def test_the_oldest_go_and_how_much_is_known() -> None:
+@pytest.mark.parametrize("at_once", [1, 7_000, 20_000])
+def test_the_oldest_go_and_how_much_is_known(at_once: int) -> None:
     lines = [f"{number:08}\n" for number in range(20_000)]
-    cell = showing(*(text("stdout", line) for line in lines))
+    printed = ("".join(lines[begin : begin + at_once]) for begin in range(0, len(lines), at_once))
+    cell = showing(*(text("stdout", part) for part in printed))
     before = cell.size_bytes
     cell.shrink(100_000)
     left = "".join(message["text"] for _, message in cell.messages())
@@ -93,3 +95,11 @@ def test_the_oldest_go_and_how_much_is_known() -> None:
     assert cell.dropped_bytes == before - cell.size_bytes
     assert 40_000 < len(left) <= 100_000
     assert "".join(lines).endswith("\n" + left)
+
+
+def test_a_long_line_that_came_at_once_is_cut_too() -> None:
+    cell = showing(text("stdout", "x" * 1_000_000 + "end"))
+    cell.shrink(300_000)
+    left = "".join(message["text"] for _, message in cell.messages())
+    assert 100_000 < len(left) <= 300_000
+    assert left.endswith("xend")
