@@ -118,7 +118,7 @@ class PoolProcess:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
         self.log.close()
 
 

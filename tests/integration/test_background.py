@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.integration.conftest import Notebook
+from tests.integration.conftest import PATIENCE_S, Notebook
 
 #: Waits in the background until the notebook has made a file, which only a later cell does.
 _UNTIL = "import time\nwhile not os.path.exists(gate):\n    time.sleep(0.01)\n"
@@ -37,11 +37,11 @@ def test_it_comes_by_itself_with_the_next_cell_and_what_it_prints_is_under_the_c
     waits = notebook.start(f"{opened}\nearly._is_over.wait()")
     shown = []
     while not shown or shown[-1] != (waits, "idle"):
-        told = notebook.client.get_iopub_msg(timeout=60)
+        told = notebook.client.get_iopub_msg(timeout=PATIENCE_S)
         content = told["content"]
         shown.append((told["parent_header"].get("msg_id"), content.get("text") or content.get("execution_state")))
     assert (begun, "from there\n") in shown
-    assert notebook.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] == waits
+    assert notebook.client.get_shell_msg(timeout=PATIENCE_S)["parent_header"]["msg_id"] == waits
     assert notebook.value("made") == "3"
 
 
@@ -63,9 +63,9 @@ def test_its_value_is_shown_under_its_cell_without_a_number_of_the_notebook(note
     waits = notebook.start(f"{opened}\nvalued.result()")
     shown: dict[str, list[dict[str, object]]] = {begun: [], waits: []}
     while {"execution_state": "idle"} not in shown[waits]:
-        told = notebook.client.get_iopub_msg(timeout=60)
+        told = notebook.client.get_iopub_msg(timeout=PATIENCE_S)
         shown[told["parent_header"]["msg_id"]].append(told["content"])
-    assert notebook.client.get_shell_msg(timeout=60)["parent_header"]["msg_id"] == waits
+    assert notebook.client.get_shell_msg(timeout=PATIENCE_S)["parent_header"]["msg_id"] == waits
     under_its_cell = [one for one in shown[begun] if one.get("data") == {"text/plain": "36"}]
     assert ["execution_count" in one for one in under_its_cell] == [False]
     asked_for = [one for one in shown[waits] if one.get("data") == {"text/plain": "36"}]

@@ -13,7 +13,7 @@ from bulletin.codes import RefusalCode
 from bulletin.ids import RequestId
 from bulletin.wire import keys, messages as wire
 from gpu_worker import cli
-from tests.integration.conftest import Client, until
+from tests.integration.conftest import PATIENCE_S, Client, until
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 
@@ -45,7 +45,7 @@ def connection(tmp_path: Path) -> Iterator[keys.Connection]:
             yield keys.Connection(address=found.kernel_address, public_key=found.keys.public)
         finally:
             broker.terminate()
-            broker.wait(30)
+            broker.wait(PATIENCE_S)
             hub.shutdown()
             hub.server_close()
             thread.join()

@@ -16,7 +16,8 @@ from jupyter_client.blocking.client import BlockingKernelClient
 
 from tests.integration.conftest import PATIENCE_S, PoolProcess, until
 
-_IDLE_S = 8
+#: Long enough for a kernel to start, and to load the magics, on a machine that has much else to do.
+_IDLE_S = 20
 
 
 class CullingServer:
@@ -26,7 +27,7 @@ class CullingServer:
         self.folder, self.pool, self.token = folder, pool, secrets.token_hex(16)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+            self.port: int = free.getsockname()[1]  # should somebody take it meanwhile, the server takes another
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "BULLETIN_"))}
         options = [f"cull_idle_timeout={_IDLE_S}", "cull_interval=1", "cull_busy=True", "cull_connected=True"]
         command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", "--ip=127.0.0.1"]
@@ -80,13 +81,14 @@ class CullingServer:
         for client in self.clients:
             client.stop_channels()
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(PATIENCE_S)
 
     def _is_up(self) -> bool:
         assert self.process.poll() is None, (self.folder / "server.log").read_text()
         try:
+            self.port = json.loads((self.folder / f"jpserver-{self.process.pid}.json").read_text())["port"]
             self.ask("GET", "kernels")
-        except OSError:
+        except (OSError, json.JSONDecodeError):  # it is not there, or not written to its end
             return False
         return True
 

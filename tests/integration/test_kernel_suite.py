@@ -15,7 +15,7 @@ import jupyter_kernel_test
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from tests.integration.conftest import Notebook, Output, PoolProcess
+from tests.integration.conftest import PATIENCE_S, Notebook, Output, PoolProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,9 +69,9 @@ class TestKernelWhoseCellsAllRunOnThePool(Samples, jupyter_kernel_test.KernelTes
             "BULLETIN_CONNECTION_FILE": str(cls.pool.folder / "connection.json"),
         }
         cls.km, cls.kc = start_new_kernel(kernel_name=cls.kernel_name, env=environ, cwd=str(cls.folder))
-        cls.kc.execute_interactive("%%cpu\nimport os\nhere = os.getpid()", store_history=False, timeout=60)
-        cls.kc.execute_interactive("elsewhere = os.getpid() != here", timeout=60)
-        reply = cls.kc.execute("", user_expressions={"elsewhere": "elsewhere"}, reply=True, timeout=60)
+        cls.kc.execute_interactive("%%cpu\nimport os\nhere = os.getpid()", store_history=False, timeout=PATIENCE_S)
+        cls.kc.execute_interactive("elsewhere = os.getpid() != here", timeout=PATIENCE_S)
+        reply = cls.kc.execute("", user_expressions={"elsewhere": "elsewhere"}, reply=True, timeout=PATIENCE_S)
         assert reply["content"]["user_expressions"]["elsewhere"]["data"]["text/plain"] == "True"
 
     @classmethod

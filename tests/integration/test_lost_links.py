@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bulletin.wire import keys
-from tests.integration.conftest import Notebook, PoolProcess, until
+from tests.integration.conftest import PATIENCE_S, Notebook, PoolProcess, until
 from tests.integration.long_cells import ROUNDS, shown
 from tests.integration.relay import Relay
 
@@ -74,7 +74,7 @@ def test_a_link_that_is_cut_for_half_a_minute_at_any_moment_changes_nothing(
     notebook.run(f"%gpu reset\ndel total\n{before}")
     relay.count(cut_after, to_notebook=number % 3 > 0)
     message_id = notebook.start(LONG)
-    assert relay.was_cut.wait(60), f"the link was not cut: {said}"
+    assert relay.was_cut.wait(PATIENCE_S), f"the link was not cut: {said}"
     threading.Event().wait(CUT_S)  # the harm is that it lasts
     relay.mend()
     output = notebook.collect(message_id)
@@ -94,7 +94,7 @@ def test_results_outlive_their_executor_while_the_link_is_down(
     first.run(f"marker = {str(marker)!r}\nbox = [b'']\nalias = box\nload = b''")
     relay.count(cut_after=3_000_000)
     message_id = first.start(LONG)
-    assert relay.was_cut.wait(60)
+    assert relay.was_cut.wait(PATIENCE_S)
     until(marker.exists, "the cell to go on without its notebook")
     old = pool.part("executor").pid
     waiting = second.start("%%gpu\nprint('mine')")
@@ -119,7 +119,7 @@ def test_a_question_and_its_answer_survive_a_lost_link(
         if "first" in str(message["content"]):
             relay.cut()
             relay.mend()
-            notebook.client.get_stdin_msg(timeout=60)
+            notebook.client.get_stdin_msg(timeout=PATIENCE_S)
             relay.cut()
             notebook.client.input("one")
             relay.mend()

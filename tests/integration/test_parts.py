@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bulletin.wire import keys, messages as wire
-from tests.integration.conftest import Client, until
+from tests.integration.conftest import PATIENCE_S, Client, until
 
 
 def start(part: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -57,7 +57,7 @@ def test_an_agent_finds_a_broker_that_had_to_move(tmp_path: Path) -> None:
     finally:
         for part in parts:
             part.terminate()
-            part.wait(30)
+            part.wait(PATIENCE_S)
 
 
 def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Pat
             [sys.executable, "-m", "gpu_worker.cli", *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 78, done.stderr

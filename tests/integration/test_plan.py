@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import Notebook, PoolProcess
+from tests.integration.conftest import PATIENCE_S, Notebook, PoolProcess
 from tests.integration.own_pools import pools
 
 
@@ -112,7 +112,7 @@ def test_a_plan_starts_no_pool(open_notebook: Callable[..., Notebook], tmp_path:
 def test_the_tab_key_knows_options_and_commands(notebook: Notebook) -> None:
     def matches(code: str) -> list[str]:
         message_id = notebook.client.complete(code, len(code))
-        while (reply := notebook.client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != message_id:
+        while (reply := notebook.client.get_shell_msg(timeout=PATIENCE_S))["parent_header"].get("msg_id") != message_id:
             pass
         found: list[str] = reply["content"]["matches"]
         return found

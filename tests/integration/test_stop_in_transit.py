@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bulletin.wire import keys
-from tests.integration.conftest import Notebook, Output, PoolProcess
+from tests.integration.conftest import PATIENCE_S, Notebook, Output, PoolProcess
 from tests.integration.relay import Relay
 
 pytest.importorskip("numpy")
@@ -47,7 +47,7 @@ def press_when_held(relay: Relay, notebook: Notebook, *, to_notebook: bool) -> s
     """Run the cell until the array is held on its way, and press stop; the message id of the execution."""
     relay.hold(_SOME, to_notebook=to_notebook)
     message_id = notebook.start(CELL)
-    assert relay.was_held.wait(60), "nothing was held"
+    assert relay.was_held.wait(PATIENCE_S), "nothing was held"
     notebook.interrupt()
     return message_id
 
