@@ -8,6 +8,10 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
 _SIZES = {
     "B": 1,
     "KB": 10**3,
@@ -21,14 +25,14 @@ _SIZES = {
 }
 #: The same as other tools write them: 20G is 20 GB, 20Gi is 20 GiB.
 _SHORT_SIZES = {unit.removesuffix("B"): factor for unit, factor in _SIZES.items() if unit != "B"}
-_TIMES_MS = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_TIMES_MS = {"ms": 1, "s": 1000, "min": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 #: The same, written out.
 _WORDS_MS = {
     word + plural: _TIMES_MS[unit]
     for unit, words in {"s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "d": ("day",)}.items()
     for word in words
     for plural in ("", "s")
-} | {"mins": 60_000}
+} | {"mins": MINUTE_MS}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -95,5 +99,5 @@ def show_duration(duration_ms: int) -> str:
     if duration_ms < 120_000:
         return f"{duration_ms // 1000} s"
     if duration_ms < 7_200_000:
-        return f"{duration_ms // 60_000} min"
-    return f"{duration_ms // 3_600_000} h"
+        return f"{duration_ms // MINUTE_MS} min"
+    return f"{duration_ms // HOUR_MS} h"

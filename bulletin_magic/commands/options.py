@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from bulletin.errors import BadOption
 from bulletin.ids import EnvironmentId, ProjectId
-from bulletin.units import parse_duration_ms, parse_size
+from bulletin.units import DAY_MS, parse_duration_ms, parse_size
 from bulletin.wire.messages import TEXT_LIMIT
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
 _DIGITS = 4
 _MOST_BYTES = 2**50
-_YEARS_MS = 3_650 * 86_400_000
+_YEARS_MS = 3_650 * DAY_MS
 
 
 def _gpus(text: str) -> int:

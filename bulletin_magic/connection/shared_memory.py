@@ -3,20 +3,19 @@
 import mmap
 import os
 import socket
-from pathlib import Path
 
+from bulletin.boot_id import read_boot_id
 from bulletin.wire.blobs import map_ring
 from bulletin.wire.messages import AgentAddress
 from bulletin_magic.connection.session_events import AgentConnected
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TIMEOUT_S = 2.0
 
 
 def open_rings(agent: AgentAddress, ticket: str) -> AgentConnected:
     """Map the rings of the session; AgentConnected has none on another host, or where anything is in the way."""
     try:
-        if not agent.door or agent.boot != _BOOT.read_text().strip():
+        if not agent.door or agent.boot != read_boot_id():
             return AgentConnected()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as unix_socket:
             unix_socket.settimeout(_TIMEOUT_S)

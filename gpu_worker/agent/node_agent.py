@@ -3,13 +3,13 @@
 import asyncio
 import hashlib
 import socket
-from pathlib import Path
 
 import structlog
 import zmq
 import zmq.asyncio
 
 from bulletin import __version__
+from bulletin.boot_id import read_boot_id
 from bulletin.ids import AgentId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.agent import host
@@ -67,7 +67,7 @@ class Agent:
             address=self.settings.advertise or bound,
             public_key=self._kernels.public_key,
             door=str(ring_server.path),
-            boot=_boot_id(),
+            boot=read_boot_id(),
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -111,8 +111,3 @@ class Agent:
                 session.check_silence()
             self.sessions.forget_finished(self.settings.keep_results_ms)
             await asyncio.sleep(_PING_S)
-
-
-def _boot_id() -> str:
-    """The same for every process of one running host, whatever container it is in."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -18,6 +18,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin.errors import BadConfig, MalformedMessage
+from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.agents import Agents
@@ -42,7 +43,7 @@ _KERNEL_LIMIT = 64 * 1024
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
 #: For how long a session may come back of which the broker has heard nothing: no walltime is longer.
-_REMEMBERED_MS = 30 * 86_400_000
+_REMEMBERED_MS = 30 * DAY_MS
 #: What the time of day was when the steady clock was 0.
 _STARTED_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 Said = TypeVar("Said")

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from bulletin.units import HOUR_MS
 from gpu_worker.broker.records import CreditRecord
 from gpu_worker.broker.tables import cells, credit_entries
 from gpu_worker.broker.usage import Usage
@@ -16,7 +17,6 @@ from gpu_worker.scheduler.events import PastCredits
 #: What spreadsheets run when a field begins with it: whoever names a cell must not run things where it is read.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
-_HOUR_MS = 3_600_000
 _SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
 #: The columns of an export of cells, in their order.
 CELL_FIELDS = tuple(column.name for column in cells.columns)
@@ -65,7 +65,7 @@ def table(rows: Iterable[Usage], by: str, period: str | None) -> Iterator[str]:
     for row in rows:
         day = f"{datetime.fromtimestamp(row.from_ms / 1000, UTC):%Y-%m-%d}  " if period else ""
         times = (row.in_quota_ms, row.borrowed_ms, row.refunded_ms, row.hot_ms)
-        hours = "".join(f"  {time_ms / _HOUR_MS:>11.2f}" for time_ms in times)
+        hours = "".join(f"  {time_ms / HOUR_MS:>11.2f}" for time_ms in times)
         yield f"{day}{_printable(row.of):24}  {_SLOTS[row.kind]:8}  {row.cells:>8}{hours}"
 
 
@@ -76,7 +76,7 @@ def credit_table(rows: Iterable[PastCredits]) -> Iterator[str]:
         name = _printable(row.project) + (" (own users)" if row.own_users else "")
         of = row.credits
         sums = (of.earned, of.spent, of.forgotten + of.forgiven, of.balance)
-        yield f"{name:40}" + "".join(f"  {sum_ms / _HOUR_MS:>13.2f}" for sum_ms in sums)
+        yield f"{name:40}" + "".join(f"  {sum_ms / HOUR_MS:>13.2f}" for sum_ms in sums)
 
 
 def _printable(text: str) -> str:

@@ -16,9 +16,10 @@ import msgspec
 
 from bulletin.errors import NotAllowed
 from bulletin.ids import ProjectId, UserName
+from bulletin.units import HOUR_MS
 
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
-_BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, 3_600_000
+_BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
 _HUB_TIMEOUT_S = 10.0
 #: Users without a group pay from here.
 DEFAULT_PROJECT = ProjectId("default")

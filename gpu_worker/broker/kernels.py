@@ -10,6 +10,7 @@ from bulletin import __version__
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
+from bulletin.units import HOUR_MS
 from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.identity import Identity, Person
@@ -19,7 +20,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
 #: A connection that was silent for so long is forgotten; its kernel says hello again when it has a cell.
-_FORGET_MS = 3_600_000
+_FORGET_MS = HOUR_MS
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from bulletin.ids import ProjectId
+from bulletin.units import DAY_MS
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
 from gpu_worker.broker.usage import HourUse, paths
@@ -13,7 +14,7 @@ from gpu_worker.scheduler.periods import period_at
 from gpu_worker.scheduler.projects import QoS, SchedulerSettings
 
 #: What was used longer ago counts for less than a two-hundredth.
-_REMEMBERED_MS = 8 * 7 * 86_400_000
+_REMEMBERED_MS = 8 * 7 * DAY_MS
 
 
 def past(

@@ -7,8 +7,8 @@ import msgspec
 from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, case, func, select
 
 from bulletin.ids import ProjectId, UserName
+from bulletin.units import HOUR_MS
 from gpu_worker.broker.tables import cells, lease_spans
-from gpu_worker.scheduler.decayed_use import HOUR_MS
 from gpu_worker.scheduler.periods import Period, period_at
 from gpu_worker.scheduler.projects import GPU_MILLI
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from bulletin.units import show_duration, show_size
+from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wire import console
 from gpu_worker.console.layout import ReportTable
 
@@ -11,7 +11,6 @@ from gpu_worker.console.layout import ReportTable
 NONE = "-"
 #: Of an id: as much of it as is still one's own.
 _SHORT = 10
-_HOUR_MS = 3_600_000
 _MILLI = 1_000
 _STATES = {
     "granted": "starting",
@@ -94,11 +93,11 @@ def project_table(rows: Sequence[console.ProjectRow], *, is_tree: bool) -> Repor
 def _budget(row: console.ProjectRow) -> str:
     if row.budget_ms is None or row.budget_left_ms is None:
         return "none"
-    return f"{row.budget_left_ms / _HOUR_MS:.1f} of {row.budget_ms / _HOUR_MS:.1f} a {row.period}"
+    return f"{row.budget_left_ms / HOUR_MS:.1f} of {row.budget_ms / HOUR_MS:.1f} a {row.period}"
 
 
 def _credits(row: console.ProjectRow) -> str:
-    hours = round(row.credits_ms / _HOUR_MS, 1)
+    hours = round(row.credits_ms / HOUR_MS, 1)
     return f"{hours:+.1f}" if hours else "0"
 
 

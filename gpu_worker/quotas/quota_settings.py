@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from bulletin.units import DAY_MS
 from gpu_worker.quotas.class_hours_settings import ClassHoursTable
 from gpu_worker.quotas.tree import TreeLeaf, TreeNode, TreeTable, UnsupportedValue
 from gpu_worker.quotas.value_kinds import (
-    DAY_MS,
     MOST_WHOLE,
     Duration,
     Factor,

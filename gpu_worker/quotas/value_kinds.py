@@ -7,12 +7,10 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from bulletin.ids import ProjectId
-from bulletin.units import parse_duration_ms
+from bulletin.units import DAY_MS, HOUR_MS, parse_duration_ms
 from gpu_worker.quotas.tree import Scalar
 from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Preemption, show_gpus
 
-DAY_MS = 86_400_000
-_HOUR_MS = 3_600_000
 _MOST_GPUS = 1_000_000
 MOST_WHOLE = 1_000_000
 _MOST_HOURS = 1_000_000_000
@@ -23,7 +21,7 @@ UNLIMITED = "unlimited"
 _THREE_PLACES = r"(?:\.[0-9]{1,3})?"
 _DURATION = re.compile(r"\s*[0-9]{1,12}(?:\.[0-9]{1,6})?\s*(?:ms|s|min|h|d)\s*", re.IGNORECASE)
 _BUDGET = re.compile(rf"\s*([0-9]{{1,10}}{_THREE_PLACES}) GPU[- ]hours? per (day|week|month)\s*", re.IGNORECASE)
-_UNITS = (("d", DAY_MS), ("h", _HOUR_MS), ("min", 60_000), ("s", 1000), ("ms", 1))
+_UNITS = (("d", DAY_MS), ("h", HOUR_MS), ("min", 60_000), ("s", 1000), ("ms", 1))
 
 
 class UnfitValue(Exception):
@@ -223,7 +221,7 @@ class GpuHours(msgspec.Struct, frozen=True):
                 'Write it as in "200 GPU-hours per week"; the period is day, week or month, and the hours go '
                 f'from 0 to {_MOST_HOURS} with at most three decimals. "{UNLIMITED}" is no budget.'
             )
-        return Budget(int(Decimal(match[1]) * _HOUR_MS), cast("Any", match[2].lower()))
+        return Budget(int(Decimal(match[1]) * HOUR_MS), cast("Any", match[2].lower()))
 
     def schema(self) -> dict[str, Any]:
         """Allow a text of this form, or the word for no budget."""
@@ -236,7 +234,7 @@ class GpuHours(msgspec.Struct, frozen=True):
         if value is None:
             return UNLIMITED
         budget = cast("Budget", value)
-        return f"{_plain(Decimal(budget.gpu_ms) / _HOUR_MS)} GPU-hours per {budget.period}"
+        return f"{_plain(Decimal(budget.gpu_ms) / HOUR_MS)} GPU-hours per {budget.period}"
 
 
 class ProjectName(msgspec.Struct, frozen=True):

@@ -3,10 +3,11 @@
 import msgspec
 
 from bulletin.ids import ProjectId, SessionId, UserName
+from bulletin.units import HOUR_MS
 from gpu_worker.scheduler.resources import Wants
 
 #: For how long it is known.
-_KEPT_MS = 3_600_000
+_KEPT_MS = HOUR_MS
 
 
 class Wanted(msgspec.Struct, frozen=True):

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gpu_worker.scheduler.periods import DAY_MS
+from bulletin.units import DAY_MS, MINUTE_MS
 
-MINUTE_MS = 60_000
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 

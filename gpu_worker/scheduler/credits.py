@@ -10,7 +10,7 @@ from math import lcm
 
 import msgspec
 
-from gpu_worker.scheduler.decayed_use import HOUR_MS
+from bulletin.units import HOUR_MS
 from gpu_worker.scheduler.projects import GPU_MILLI
 
 #: Sums are in so many parts of a thousandth of a GPU for a millisecond. What is divided among up to 24 comes out whole;

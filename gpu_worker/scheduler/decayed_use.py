@@ -2,7 +2,8 @@
 
 import msgspec
 
-HOUR_MS = 3_600_000
+from bulletin.units import HOUR_MS
+
 #: Use counts for half after a week, so what is used later counts for more: of 65,536 in each hour of a week.
 _GROWTH = [round(65_536 * 2 ** (hour / 168)) for hour in range(168)]
 

@@ -7,13 +7,12 @@ from itertools import islice
 import msgspec
 
 from bulletin.ids import RequestId
-from bulletin.units import show_duration
+from bulletin.units import HOUR_MS, show_duration
 from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.answers import Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
-from gpu_worker.scheduler.decayed_use import HOUR_MS
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import RequestStatus

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-DAY_MS = 86_400_000
+from bulletin.units import DAY_MS
+
 Period = Literal["day", "week", "month"]
 
 

@@ -12,12 +12,11 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import ProjectId
+from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.scheduler.class_hours import ClassHours, guaranteed_at, moments, most_from
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
-_MINUTE_MS = 60_000
-_HOUR_MS = 60 * _MINUTE_MS
 
 
 class Preemption(Enum):
@@ -69,19 +68,19 @@ class QoS(msgspec.Struct, frozen=True, kw_only=True):
 
 #: From what has worked at a university (DESIGN §6).
 DEFAULT_QOS = (
-    QoS(name="interactive", priority=200, walltime_ms=30 * _MINUTE_MS, queued_per_user=20),
+    QoS(name="interactive", priority=200, walltime_ms=30 * MINUTE_MS, queued_per_user=20),
     QoS(
         name="batch",
         priority=100,
-        walltime_ms=24 * _HOUR_MS,
+        walltime_ms=24 * HOUR_MS,
         queued_per_user=4,
-        min_runtime_ms=5 * _MINUTE_MS,
+        min_runtime_ms=5 * MINUTE_MS,
     ),
-    QoS(name="long", priority=100, walltime_ms=7 * 24 * _HOUR_MS, queued_per_user=1, running_per_user=1),
+    QoS(name="long", priority=100, walltime_ms=7 * 24 * HOUR_MS, queued_per_user=1, running_per_user=1),
     QoS(
         name="reserved",
         priority=200,
-        walltime_ms=12 * _HOUR_MS,
+        walltime_ms=12 * HOUR_MS,
         queued_per_user=1,
         running_per_user=1,
         must_be_in_quota=True,
@@ -108,7 +107,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
     apart_ms: int = 10_000  #: how much later each further request of a user is due
     borrow_again_ms: int = 10_000  #: how long a project that was reclaimed from may not borrow, the first time
-    longest_wait_ms: int = 3_600_000  #: and at most: it doubles each time
+    longest_wait_ms: int = HOUR_MS  #: and at most: it doubles each time
     look_ahead: int = 16  #: requests for which slots are freed at the same time
     share_every_ms: int = 1_000  #: how often shares are looked at
 

@@ -2,12 +2,13 @@
 
 from bisect import bisect_left
 
-_MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
+from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
+
 #: What people ask for; each one is at most twice the one before it.
 STEPS_MS = (
-    *(minutes * _MINUTE_MS for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)),
-    *(hours * _HOUR_MS for hours in (1, 2, 3, 4, 6, 8, 12)),
-    *(days * _DAY_MS for days in (1, 2, 4, 7, 14, 28)),
+    *(minutes * MINUTE_MS for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)),
+    *(hours * HOUR_MS for hours in (1, 2, 3, 4, 6, 8, 12)),
+    *(days * DAY_MS for days in (1, 2, 4, 7, 14, 28)),
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from bulletin.errors import BadConfig
+from bulletin.units import HOUR_MS
 from gpu_worker.quotas import read_quotas
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
 from gpu_worker.simulator.simulated_nodes import Delays
@@ -17,7 +18,6 @@ from gpu_worker.simulator.traces import Trace, reserved_gpus
 AT_ONCE_MS = 1_000
 #: The upper edges of the histogram of waits; the last bin has none.
 EDGES_MS = (1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000)
-_HOUR_MS = 3_600_000
 
 
 class WaitStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,10 +98,10 @@ def report(pool: SimulatedPool) -> RunReport:
         histogram=_histogram(one.wait_ms for one in played if one.wait_ms is not None),
         evictions=nodes.evictions,
         reclaims=nodes.reclaims,
-        hours=span_ms / _HOUR_MS,
-        cell_gpu_hours=nodes.busy.total_ms / _HOUR_MS,
-        hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / _HOUR_MS,
-        reserved_gpu_hours=reserved.gpu_ms / _HOUR_MS,
+        hours=span_ms / HOUR_MS,
+        cell_gpu_hours=nodes.busy.total_ms / HOUR_MS,
+        hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / HOUR_MS,
+        reserved_gpu_hours=reserved.gpu_ms / HOUR_MS,
         reserved_gpus=reserved.most_at_once,
         utilization=nodes.busy.total_ms / (gpus * span_ms),
         saved_hours=_saved(nodes.busy.total_ms, reserved.gpu_ms),

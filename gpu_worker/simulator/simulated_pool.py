@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
+from bulletin.units import DAY_MS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Grant
 from gpu_worker.scheduler.machine import Scheduler
@@ -26,11 +27,10 @@ from gpu_worker.simulator.traces import Trace, TraceNotebook
 
 #: The width of the curves' bins.
 WIDTH_MS = 30 * 60_000
-_DAY_MS = 24 * 60 * 60_000
 #: When the trace begins by the scheduler's clock, which counts from 1970: on the first Monday, as weeks do.
-START_MS = 4 * _DAY_MS
+START_MS = 4 * DAY_MS
 #: If nothing but the passing of time happens for so long, who waits will wait for ever: no budget is for longer.
-PATIENCE_MS = 62 * _DAY_MS
+PATIENCE_MS = 62 * DAY_MS
 CellOutcome = Literal["returned", "walltime", "refused", "lost"]
 
 

@@ -12,12 +12,12 @@ import msgspec
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, SessionId, UserName
+from bulletin.units import MINUTE_MS
 
 if TYPE_CHECKING:
     from gpu_worker.broker.ledger import CellRecord
 
 FORMAT = 1
-MINUTE_MS = 60_000
 #: No time in a trace is longer: a year.
 _Time = Annotated[int, msgspec.Meta(ge=0, le=366 * 24 * 60 * MINUTE_MS)]
 

@@ -13,13 +13,12 @@ from random import Random
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, SessionId, UserName
-from gpu_worker.simulator.traces import MINUTE_MS, Trace, TraceCell, TraceNotebook, TraceOrigin, in_order
+from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
+from gpu_worker.simulator.traces import Trace, TraceCell, TraceNotebook, TraceOrigin, in_order
 
 #: Raised whenever the same seed would give another trace.
 VERSION = 1
 _SECOND_MS = 1000
-_HOUR_MS = 60 * MINUTE_MS
-_DAY_MS = 24 * _HOUR_MS
 
 #: Points of an inverse distribution function: below which value, in milliseconds, this part of all draws lies.
 Quantiles = tuple[tuple[float, int], ...]
@@ -38,15 +37,15 @@ STAY = _table(MINUTE_MS, (0, 5), (0.25, 40), (0.5, 110), (0.75, 200), (0.95, 360
 #: How long after its beginning somebody comes to class and opens a notebook.
 LATE = _table(MINUTE_MS, (0, 0), (0.5, 4), (0.9, 10), (1, 30))
 #: How long before a deadline somebody sits down to the homework.
-BEFORE = _table(_HOUR_MS, (0, 0.5), (0.25, 2), (0.5, 4), (0.75, 7), (0.9, 14), (1, 36))
+BEFORE = _table(HOUR_MS, (0, 0.5), (0.25, 2), (0.5, 4), (0.75, 7), (0.9, 14), (1, 36))
 #: From the opening of a notebook to its first cell.
 READ = _table(_SECOND_MS, (0, 10), (0.5, 60), (1, 600))
 #: Between two bursts of work of a researcher in one notebook.
-REST = _table(_HOUR_MS, (0, 0.5), (0.5, 1.2), (0.9, 3), (1, 6))
+REST = _table(HOUR_MS, (0, 0.5), (0.5, 1.2), (0.9, 3), (1, 6))
 #: One trial of a sweep.
 TRIAL = _table(MINUTE_MS, (0, 1), (0.25, 3), (0.5, 5), (0.9, 14), (1, 40))
 #: A long training.
-TRAINING = _table(_HOUR_MS, (0, 2), (0.5, 8), (0.9, 30), (1, 60))
+TRAINING = _table(HOUR_MS, (0, 2), (0.5, 8), (0.9, 30), (1, 60))
 
 _CLASS_MS = 110 * MINUTE_MS
 _SECTION = 100
@@ -129,12 +128,12 @@ class WorkloadWeek:
             hour = 10 + 2 * (section // 5) % 8  # two hours later for each five sections, from 10:00 to 16:00
             for day, at in ((section % 5, hour), ((section + 2) % 5, hour + 4)):
                 if draws.draw_chance(0.85):
-                    self.attend(user, project, day * _DAY_MS + at * _HOUR_MS)
-            for deadline_ms in (3 * _DAY_MS, 7 * _DAY_MS):
+                    self.attend(user, project, day * DAY_MS + at * HOUR_MS)
+            for deadline_ms in (3 * DAY_MS, 7 * DAY_MS):
                 if draws.draw_chance(0.9):
                     self.sit(user, project, deadline_ms - draws.draw_ms(BEFORE), 6 + draws.draw_below(11))
             if draws.draw_chance(0.6):
-                at_ms = draws.draw_below(7) * _DAY_MS + 9 * _HOUR_MS + draws.draw_below(13 * _HOUR_MS)
+                at_ms = draws.draw_below(7) * DAY_MS + 9 * HOUR_MS + draws.draw_below(13 * HOUR_MS)
                 self.sit(user, project, at_ms, 3 + draws.draw_below(10))
 
     def add_group(self, project: str, people: int) -> None:
@@ -143,22 +142,22 @@ class WorkloadWeek:
         for person in range(people):
             user = f"{project}-{person}"
             for day in range(5):
-                opened_ms = day * _DAY_MS + 8 * _HOUR_MS + draws.draw_below(6 * _HOUR_MS)
+                opened_ms = day * DAY_MS + 8 * HOUR_MS + draws.draw_below(6 * HOUR_MS)
                 cells = self.draw_burst(4 + draws.draw_below(8), REST)
                 cells += self.draw_burst(4 + draws.draw_below(8), REST)
                 cells += self.draw_burst(4 + draws.draw_below(8), STAY)
                 self._open(user, project, opened_ms, cells, draws.draw_ms(READ))
             if person % 2 == 0:
-                self.train(user, project, draws.draw_below(5 * _DAY_MS), gpus=(1, 2, 4)[person // 2 % 3])
+                self.train(user, project, draws.draw_below(5 * DAY_MS), gpus=(1, 2, 4)[person // 2 % 3])
         for sweep in range(10):
             user = f"{project}-{draws.draw_below(people)}"
-            self.sweep(user, project, sweep // 2 * _DAY_MS + 9 * _HOUR_MS + draws.draw_below(11 * _HOUR_MS))
+            self.sweep(user, project, sweep // 2 * DAY_MS + 9 * HOUR_MS + draws.draw_below(11 * HOUR_MS))
 
     def train(self, user: str, project: str, opened_ms: int, gpus: int) -> None:
         """Add a notebook with one cell that runs for hours."""
         run_ms = self.draws.draw_ms(TRAINING)
         walltime_ms = run_ms + run_ms // 4
-        qos = "batch" if walltime_ms <= _DAY_MS else "long"
+        qos = "batch" if walltime_ms <= DAY_MS else "long"
         cell = TraceCell(run_ms=run_ms, think_ms=MINUTE_MS, gpus=gpus, qos=qos, walltime_ms=walltime_ms)
         self._open(user, project, opened_ms, [cell], _SECOND_MS)
 
@@ -168,7 +167,7 @@ class WorkloadWeek:
         for _ in range(4):
             trials = 40 + draws.draw_below(61)
             cells = [
-                TraceCell(run_ms=draws.draw_ms(TRIAL), think_ms=_SECOND_MS, qos="batch", walltime_ms=_HOUR_MS)
+                TraceCell(run_ms=draws.draw_ms(TRIAL), think_ms=_SECOND_MS, qos="batch", walltime_ms=HOUR_MS)
                 for _ in range(trials)
             ]
             self._open(user, project, opened_ms, cells, _SECOND_MS)

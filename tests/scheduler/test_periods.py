@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from gpu_worker.scheduler.periods import DAY_MS, period_at
+from bulletin.units import DAY_MS
+from gpu_worker.scheduler.periods import period_at
 
 
 def beside(period: str, now: datetime) -> tuple[datetime, datetime]:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from bulletin.units import DAY_MS
+
 #: Grows when two versions can no longer understand each other.
 PROTOCOL = 1
 
@@ -13,7 +15,7 @@ Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
 Secret = Annotated[str, msgspec.Meta(max_length=4096)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]  # bytes
-Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * 86_400_000)]  # ms; ten years
+Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * DAY_MS)]  # ms; ten years
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bulletin.boot_id import read_boot_id
 from bulletin.errors import CellStopped
 from bulletin.ids import KernelId
 from bulletin.wire.blobs import RING, make_ring
@@ -19,7 +20,7 @@ from bulletin_magic.connection.session_events import AgentConnected, ReleaseAske
 
 from .stage import cell
 
-BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+BOOT = read_boot_id()
 
 
 @pytest.fixture

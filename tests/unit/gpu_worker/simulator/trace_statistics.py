@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from gpu_worker.simulator.traces import MINUTE_MS, TraceNotebook, reserved_gpus
+from bulletin.units import MINUTE_MS
+from gpu_worker.simulator.traces import TraceNotebook, reserved_gpus
 
 #: A longer pause between two cells is not part of one burst of work.
 BURST_GAP_MS = 20 * MINUTE_MS
