@@ -53,12 +53,12 @@ class Agents:
 
     @property
     def slot_word(self) -> str:
-        """What a slot of this pool is for people."""
+        """Return what people call a slot of this pool."""
         kinds = {slot.kind for agent in self.known.values() for slot in agent.message.slots}
         return "CPU slot" if kinds == {"cpu"} else "GPU"
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
-        """One message of an agent."""
+        """Take in one message of an agent, and answer where one is due."""
         if isinstance(message, wire.Register):
             await self._register(route, message)
             return
@@ -94,7 +94,7 @@ class Agents:
             await self._send(self.known[agent].route, message)
 
     async def tidy(self) -> None:
-        """Give up the agents that are silent."""
+        """Give up the agents that have been silent for too long."""
         for agent_id, agent in list(self.known.items()):
             if self._now_ms() - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)

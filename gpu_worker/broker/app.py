@@ -90,12 +90,12 @@ class Broker:
 
     @staticmethod
     def now_ms() -> int:
-        """The scheduler's time: milliseconds since 1970 by a clock that never runs backwards."""
+        """Return the scheduler's time: milliseconds since 1970 by a clock that never runs backwards."""
         return _STARTED_MS + time.monotonic_ns() // 1_000_000
 
     @property
     def counters(self) -> dict[str, int]:
-        """What was turned away."""
+        """Count what was turned away, by kind."""
         return {
             "malformed": self.malformed,
             "undeliverable": self.undeliverable,
@@ -167,7 +167,7 @@ class Broker:
         keys.write_private(self.settings.connection_file, connection)
 
     def _bind(self) -> None:
-        """The addresses of last time, so that kernels and agents find the way back; else free ones, then kept."""
+        """Bind the addresses of last time, so that kernels and agents find the way back; else free ones, then kept."""
         kept = self.files
         kernel = self._bind_one(self._kernel_socket, kept.kernel_address, self.settings.kernel_port)
         agent = self._bind_one(self._agent_socket, kept.agent_address, self.settings.agent_port)
@@ -206,7 +206,7 @@ class Broker:
             await take(route, message)
 
     def _note_policy(self, new: NewPolicy | None) -> None:
-        """Quotas that changed, for the log and for good."""
+        """Write quotas that changed to the log and the ledger."""
         if new is None:
             return
         for change in new.changes:
@@ -243,7 +243,7 @@ class Broker:
             self.undeliverable += 1  # who left; what mattered is said again when it comes back
 
     async def _tick(self) -> None:
-        """Once a second, or when the scheduler wants it; ends when the pool has been idle for long enough."""
+        """Tick once a second, or when the scheduler wants it; return when the pool has been idle for long enough."""
         while True:
             deadline_ms = self.shell.scheduler.deadline()
             pause_s = _TICK_S if deadline_ms is None else (deadline_ms - self.now_ms()) / 1000
@@ -264,7 +264,7 @@ class Broker:
 
 
 def open_files(settings: PoolSettings) -> keys.PoolFile:
-    """The pool's keys and secrets: those of last time, or new ones."""
+    """Read the pool's keys and secrets of last time, or draw and keep new ones."""
     settings.folder.mkdir(
         mode=0o711, parents=True, exist_ok=True
     )  # files are 0600; kernels of other users reach the door

@@ -12,7 +12,7 @@ Each = Callable[[Select[Any]], Iterator[RowMapping]]
 
 
 def cells_are_their_spans(each: Each) -> Iterator[str]:
-    """Cells whose time, in quota or borrowed, is not that of their spans."""
+    """Find cells whose time, in quota or borrowed, is not that of their spans."""
     length = lease_spans.c.ended_at_ms - lease_spans.c.started_at_ms
     sums = select(
         lease_spans.c.cell, lease_spans.c.attempt, lease_spans.c.in_quota, func.sum(length).label("sum_ms")
@@ -31,7 +31,7 @@ def cells_are_their_spans(each: Each) -> Iterator[str]:
 
 
 def leases_are_cells_and_hot_time(each: Each) -> Iterator[str]:
-    """Leases that have ended, and what they did has a gap, an overlap, or another end."""
+    """Find leases that have ended, and what they did has a gap, an overlap, or another end."""
     spans = select(leases.c.lease, leases.c.granted_at_ms, leases.c.ended_at_ms.label("over_ms"))
     spans = spans.add_columns(lease_spans.c.started_at_ms, lease_spans.c.ended_at_ms)
     spans = spans.select_from(leases.outerjoin(lease_spans, leases.c.lease == lease_spans.c.lease))

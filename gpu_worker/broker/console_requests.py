@@ -63,7 +63,7 @@ class ConsoleRequests:
             await self._note(note)
 
     async def answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
-        """The report that was asked for, or a refusal with its sentence."""
+        """Return the report that was asked for, or a refusal with its sentence."""
         try:
             match question:
                 case console.AskQueue():
@@ -115,7 +115,7 @@ class ConsoleRequests:
         )
 
     def _running(self, person: Person, leases: list[Lease]) -> tuple[console.RunningRow, ...]:
-        """Leases, those with the oldest phase first."""
+        """Make rows of leases, those with the oldest phase first."""
         now_ms, is_in_quota = self._now_ms(), self._shell.is_in_quota
         oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
         rows = [reports.running(self._state, lease, now_ms, is_in_quota=is_in_quota(lease)) for lease in oldest]
@@ -172,7 +172,7 @@ class ConsoleRequests:
         return tuple(map(reports.ended, await asyncio.to_thread(self._ledger.about, name, user, _MOST_ENDED)))
 
     def _find(self, person: Person, name: str) -> Request | Lease | None:
-        """What has the id, or whose id begins so and no other's. None: nothing that waits or holds slots now."""
+        """Find what has the id, or whose id begins so and no other's. None: nothing that waits or holds slots now."""
         found: dict[LeaseId, Request | Lease] = {}
         everything: Iterator[Request | Lease] = chain(self._state.pending.values(), self._state.leases.values())
         for one in everything:
@@ -240,7 +240,7 @@ class ConsoleRequests:
         )
 
     async def _keep(self, note: NodeNote) -> None:
-        """For brokers that are started later."""
+        """Tell the ledger, for brokers that are started later."""
         try:
             await asyncio.to_thread(
                 self._ledger.append, DRAINED, msgspec.to_builtins(note), time.time_ns() // 1_000_000
@@ -265,7 +265,7 @@ def _may_see(person: Person, user: UserName) -> bool:
 
 
 def _blank_waiting(row: console.WaitingRow) -> console.WaitingRow:
-    """Somebody else's request: that it is there, and no more of it than its place shows."""
+    """Leave of somebody else's request that it is there, and no more than its place shows."""
     return msgspec.structs.replace(
         row, lease=LeaseId(""), user=SOMEONE, project=ProjectId(""), reason="", label="", wait_ms=None
     )
@@ -278,7 +278,7 @@ def _blank_running(row: console.RunningRow) -> console.RunningRow:
 
 
 def _lease_id(one: Request | Lease) -> LeaseId:
-    """The one name of a request and of the lease that it becomes."""
+    """Return the one name of a request and of the lease that it becomes."""
     return one.lease if isinstance(one, Request) else one.id
 
 

@@ -32,14 +32,14 @@ class CreditBook:
         self._number = 0
 
     def take_period(self, now_ms: int) -> list[CreditRecord]:
-        """The entries of the minute that ended; none while it is not over."""
+        """Take the entries of the minute that ended; none while it is not over."""
         if now_ms // PERIOD_MS == self._period:
             return []
         self._period = now_ms // PERIOD_MS
         return self.take_entries()
 
     def take_entries(self) -> list[CreditRecord]:
-        """All that is not in an entry yet, up to the scheduler's last step."""
+        """Make entries of all that is in none yet, up to the scheduler's last step."""
         accounts, found = self._state.accounts, list[CreditRecord]()
         is_same_tree = accounts is self._accounts
         self._accounts = accounts
@@ -70,7 +70,7 @@ class CreditBook:
 
 
 def sum_entries(entries: Iterable[tuple[ProjectId, bool, Cause, int]]) -> list[PastCredits]:
-    """What sums of entries, by project, own users and cause, come to for a scheduler."""
+    """Add entries up, by project, own users and cause, to what a scheduler is told."""
     sums: dict[_Whose, dict[Cause, int]] = {}
     for project, own_users, cause, gpu_ms in entries:
         causes = sums.setdefault((project, own_users), {})
@@ -86,7 +86,7 @@ def sum_entries(entries: Iterable[tuple[ProjectId, bool, Cause, int]]) -> list[P
 
 
 def _markets(accounts: Accounts) -> Iterator[dict[_Whose, Trader]]:
-    """Who trades with each other."""
+    """Yield those who trade with each other, market by market."""
     yield {(account.project.id, False): account.trader for account in accounts.top.values()}
     for account in accounts.by_id.values():
         inside = {(child.project.id, False): child.trader for child in account.children.values()}
@@ -103,6 +103,6 @@ def _since(before: Credits, now: Credits) -> Credits:
 
 
 def _by_cause(new: Credits) -> dict[Cause, int]:
-    """As they count in a balance; what is nothing is left out."""
+    """Give each cause's amount the sign that it has in a balance; leave out what is nothing."""
     amounts = (new.earned, new.spent, new.forgotten, new.forgiven)
     return {cause: sign * amount for (cause, sign), amount in zip(_SIGNS.items(), amounts, strict=True) if amount}

@@ -39,7 +39,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def project(self) -> ProjectId:
-        """Who pays when nobody says: the first group by name, else the default project."""
+        """Return who pays when nobody says: the first group by name, else the default project."""
         return ProjectId(min(self.groups)) if self.groups else DEFAULT_PROJECT
 
 
@@ -51,7 +51,7 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> "Hub | None":
-        """The hub that manages this process as a service, if one does."""
+        """Return the hub that manages this process as a service, if one does."""
         url, token = environ.get("JUPYTERHUB_API_URL"), environ.get("JUPYTERHUB_API_TOKEN")
         return cls(url=url.rstrip("/"), token=token) if url and token else None
 
@@ -68,7 +68,7 @@ class Identity:
         self._believed: dict[str, tuple[int, Person]] = {}
 
     async def identify(self, token: str, now_ms: int) -> Person:
-        """The person behind a token.
+        """Return the person behind a token, asking the hub where its last answer is too old.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Identity:
         return person
 
     def believed(self, token: str, now_ms: int) -> Person | None:
-        """The person behind a token, as far as that is known without asking the hub."""
+        """Return the person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
             return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True)
         until_ms, person = self._believed.get(token, (now_ms, None))

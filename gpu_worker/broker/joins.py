@@ -66,7 +66,7 @@ class Joins:
         await self._answer_search(query, search)
 
     async def take_listed(self, agent: AgentId, message: wire.Listed) -> None:
-        """What one node has."""
+        """Take in what one node has; answer the kernel when all have said."""
         search = self._searches.get(message.query)
         if search is not None and search.waiting.pop(agent, None) is not None:
             search.cells += message.cells
@@ -116,7 +116,7 @@ class Joins:
         )
 
     async def take_handed_over(self, agent: AgentId, message: wire.HandedOver) -> None:
-        """The node has let it in, or not."""
+        """Tell the kernel that the node has let it in, or not."""
         handover, node = self._handovers.get(message.query), self._shell.nodes.get(agent)
         if handover is None or handover.agent != agent or node is None or handover.answer is not None:
             return

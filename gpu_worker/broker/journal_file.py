@@ -40,7 +40,7 @@ class JournalFile:
         self._append(Told(now_ms, event))
 
     def close(self) -> None:
-        """Nothing is noted from now on."""
+        """Close the file. Nothing is noted from now on."""
         self._file.close()
 
     def _append(self, line: Line) -> None:

@@ -57,7 +57,7 @@ class Kernels:
         self._log = structlog.get_logger("broker")
 
     async def take(self, route: bytes, message: console.FromClient) -> None:
-        """One message of a kernel."""
+        """Take in one message of a kernel, and answer where one is due."""
         if isinstance(message, wire.Hello):
             self._run_aside(self._hello(route, message))  # the hub may take its time; others go on
             return
@@ -92,7 +92,7 @@ class Kernels:
             await self._send(route, message)
 
     def learn(self, held: wire.HeldLease) -> None:
-        """A session that an agent has kept through a restart of this broker."""
+        """Learn of a session that an agent has kept through a restart of this broker."""
         self._sessions[held.user, held.kernel] = held.session
 
     async def name_slots(self, word: str) -> None:
@@ -201,5 +201,5 @@ def _asker(kernel: ConnectedKernel) -> Asker:
 
 
 def _name(kernel: ConnectedKernel, request: RequestId) -> RequestId:
-    """The broker's name of a request: kernels name theirs as they like."""
+    """Return the broker's name of a request: kernels name theirs as they like."""
     return RequestId(f"{kernel.session}/{request}")

@@ -100,7 +100,7 @@ class Ledger:
     # --- what it is asked
 
     def cells(self, user: str | None = None, limit: int = 100) -> list[CellRecord]:
-        """Cells that have ended, the last one first. Their spans are not looked up: `spans` is None."""
+        """Return cells that have ended, the last one first. Their spans are not looked up: `spans` is None."""
         query = select(cells).order_by(cells.c.ended_at_ms.desc(), cells.c.cell, cells.c.attempt.desc()).limit(limit)
         if user is not None:
             query = query.where(cells.c.user == user)
@@ -108,7 +108,7 @@ class Ledger:
             return [rows.to_record(row, CellRecord) for row in connection.execute(query).mappings()]
 
     def each_cell(self, since_ms: int | None = None, until_ms: int | None = None) -> Iterator[dict[str, Any]]:
-        """The rows of cells that ended from `since_ms` until before `until_ms`, by their end, a few in memory at once.
+        """Yield the rows of cells that ended from `since_ms` until before `until_ms`, by their end, a few at once.
 
         The iterator holds one moment of the database while it is not exhausted or closed.
         """
@@ -134,7 +134,7 @@ class Ledger:
         return []
 
     def event_payloads(self, kind: str) -> list[Any]:
-        """What was appended to the events under this kind, as it was said, the oldest first."""
+        """Return what was appended to the events under this kind, as it was said, the oldest first."""
         query = select(events.c.payload).where(events.c.kind == kind).order_by(events.c.seq)
         with self._database.reading() as connection:
             return [msgspec.json.decode(payload) for payload in connection.scalars(query)]
@@ -148,7 +148,7 @@ class Ledger:
         until_ms: int | None = None,
         parents: Mapping[ProjectId, ProjectId | None] | None = None,
     ) -> list[Usage]:
-        """Who used how much: `usage.ask` says what counts where."""
+        """Add up who used how much: `usage.ask` says what counts where."""
         return list(self.each_usage(by, period=period, since_ms=since_ms, until_ms=until_ms, parents=parents))
 
     def each_usage(
@@ -160,7 +160,7 @@ class Ledger:
         until_ms: int | None = None,
         parents: Mapping[ProjectId, ProjectId | None] | None = None,
     ) -> Iterator[Usage]:
-        """As `usage`, one period in memory at a time, of one moment of the database."""
+        """Yield what `usage` returns, one period in memory at a time, of one moment of the database."""
         with self._database.reading() as connection:
             yield from usage.ask(connection, by, period, since_ms, until_ms, parents)
 
@@ -175,7 +175,7 @@ class Ledger:
             return {(project, kind): amount for project, kind, amount in usage.charged(connection, since_ms, until_ms)}
 
     def open_leases(self) -> list[OpenLease]:
-        """Leases that have not ended, oldest first: what a broker that starts again goes on to account."""
+        """Return leases that have not ended, oldest first: what a broker that starts again goes on to account."""
         until = select(func.max(lease_spans.c.ended_at_ms)).where(lease_spans.c.lease == leases.c.lease)
         query = select(leases, until.scalar_subquery().label("until_ms")).where(leases.c.ended_at_ms.is_(None))
         query = query.order_by(leases.c.granted_at_ms, leases.c.lease)
@@ -212,14 +212,14 @@ class Ledger:
         return list(found.values())
 
     def ended_ms(self, lease: LeaseId) -> int:
-        """When a lease ended last, under whatever names it went on; 0 where it never did."""
+        """Return when a lease ended last, under whatever names it went on; 0 where it never did."""
         name = rows.clean(first_name(lease))
         is_it = (leases.c.lease == name) | leases.c.lease.startswith(name_again(LeaseId(name), ""), autoescape=True)
         with self._database.reading() as connection:
             return connection.scalar(select(func.max(leases.c.ended_at_ms)).where(is_it)) or 0
 
     def has_run(self, cell: CellId, lease: LeaseId) -> bool:
-        """Whether it has the run of this cell in this lease, under whatever name the lease went on."""
+        """Return whether it has the run of this cell in this lease, under whatever name the lease went on."""
         with self._database.reading() as connection:
             return rows.attempts(connection, [cell]).get((rows.clean(cell), first_name(lease))) is not None
 
@@ -248,13 +248,13 @@ class Ledger:
         return (rows.to_record(row, CreditRecord) for row in self._each(query))
 
     def config_changes(self, limit: int = 100) -> list[ConfigChange]:
-        """Who changed what, the last change first."""
+        """Return who changed what, the last change first."""
         query = select(config_changes).order_by(config_changes.c.at_ms.desc(), config_changes.c.change).limit(limit)
         with self._database.reading() as connection:
             return [rows.to_record(row, ConfigChange) for row in connection.execute(query).mappings()]
 
     def last_event(self, prefix: str) -> LedgerEvent | None:
-        """Of the happenings whose ids begin so, the one with the last id. The rest of an id has a fixed length."""
+        """Return the last of the events whose ids begin so. The rest of an id has a fixed length."""
         query = select(events).where(events.c.id >= prefix, events.c.id.startswith(prefix, autoescape=True))
         with self._database.reading() as connection:
             row = connection.execute(query.order_by(events.c.id.desc()).limit(1)).mappings().first()
@@ -264,7 +264,7 @@ class Ledger:
         return LedgerEvent(id=row["id"], kind=row["kind"], payload=payload, at_ms=row["at"])
 
     def audit(self) -> Iterator[str]:
-        """What does not add up, in sentences: nothing, where all is well.
+        """Find what does not add up, in sentences: nothing, where all is well.
 
         Held to the millisecond: each cell is its spans, in quota and borrowed; each lease that has ended is cells and
         hot time, from grant to end, without a gap and without an overlap.

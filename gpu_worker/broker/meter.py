@@ -35,13 +35,13 @@ class Meter:
         self.began_ms = self._now_ms = max(self._until_ms, at_ms)
 
     def turn(self, *, is_in_quota: bool, at_ms: int) -> None:
-        """From now on the cell is in quota, or borrowed. Where no cell runs, or nothing changes, nothing happens."""
+        """Count the cell as in quota, or as borrowed, from now on. Where no cell runs, nothing happens."""
         if self.cell is not None and is_in_quota != self._is_in_quota:
             self._cut(at_ms)
             self._is_in_quota = is_in_quota
 
     def end(self, record: CellRecord, at_ms: int, *, is_refunded: bool = False) -> list[HotRecord | CellRecord]:
-        """The cell that runs ended: the hot time before it, and its record with the times of this meter.
+        """End the cell that runs: return the hot time before it, and its record with the times of this meter.
 
         Refunded is all that it held until now.
         """
@@ -55,7 +55,7 @@ class Meter:
     def add_earlier(
         self, record: CellRecord, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool, is_refunded: bool = False
     ) -> list[HotRecord | CellRecord]:
-        """A cell that ended, and whose beginning nobody heard of: it takes its part of the time not yet told.
+        """Give a cell that ended, and whose beginning nobody heard of, its part of the time not yet told.
 
         That is before the cell that runs. Cells of this kind must come in the order in which they ran.
         """
@@ -69,11 +69,11 @@ class Meter:
         return [*hot, self._fill(record, first_ms, spans, is_refunded=is_refunded)]
 
     def without_charge(self, record: CellRecord) -> CellRecord:
-        """A cell that nobody is charged for: its time is hot."""
+        """Return the record of a cell that nobody is charged for: its time is hot."""
         return self._fill(record, self._until_ms, (), is_refunded=False)
 
     def close(self, why: LeaseEnd, at_ms: int | None = None) -> list[HotRecord | LeaseRecord]:
-        """The lease ended: its last hot time, and its end. A cell that still runs has to end first.
+        """End the lease: return its last hot time, and its end. A cell that still runs has to end first.
 
         Without a time, nobody knows when: what is told is all that there was.
         """

@@ -61,7 +61,7 @@ class _MeteredLease(msgspec.Struct):
     is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
 
     def note_end(self, cell: CellId) -> None:
-        """A cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
+        """Remember that a cell ended. One so long ago that it is forgotten finds no time that is not yet told."""
         self.cells[cell] = None
         if len(self.cells) > _CELLS:
             del self.cells[next(iter(self.cells))]
@@ -90,11 +90,11 @@ class Metering:
             self._closing[name] = None
 
     def expect_leases(self, held_ms: Mapping[LeaseId, int]) -> None:
-        """An agent is about to join with these leases, which it has had for so long."""
+        """Expect an agent to join in the next step with these leases, which it has had for so long."""
         self._held_ms = dict(held_ms)
 
     def follow_step(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int) -> list[Record]:
-        """What the scheduler's last step comes to. Must be called after every one; `why` names ends of leases."""
+        """Return what the scheduler's last step comes to. Call it after every one; `why` names ends of leases."""
         told: list[Record] = []
         turned = self._coverage.follow(self._state)
         for name in self._state.touched:
@@ -112,7 +112,7 @@ class Metering:
         return told
 
     def end_cell(self, record: CellRecord, ended_ago_ms: int, now_ms: int) -> list[Record] | None:
-        """A cell is over, by its agent's word, for the first time or again. Of cells of one lease the earlier first.
+        """Record that a cell ended, by its agent's word, for the first time or again. Of one lease the earlier first.
 
         None where the lease is not known, or was closed: the ledger may have the cell or not (`stray`).
         """
@@ -149,16 +149,16 @@ class Metering:
         return told
 
     def is_in_quota(self, lease: Lease) -> bool:
-        """Whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
+        """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
         return self._coverage.is_in_quota(self._state, lease)
 
     def take_unseen(self) -> list[Stretch]:
-        """What was used besides since this was asked last."""
+        """Take what was used besides, unseen by the scheduler, since the last call."""
         unseen, self._unseen = self._unseen, []
         return unseen
 
     def take_refunded(self) -> list[Stretch]:
-        """What the scheduler has seen, and a reclaim made worthless, since this was asked last."""
+        """Take what the scheduler has seen, and a reclaim made worthless, since the last call."""
         refunded, self._refunded = self._refunded, []
         return refunded
 
@@ -166,7 +166,7 @@ class Metering:
         self._unseen += self._stretch(lease, from_ms, until_ms)
 
     def _note_end(self, metered: _MeteredLease, ended: Iterable[Record]) -> None:
-        """A cell ended whose beginning the scheduler has seen."""
+        """Note what of an ended cell, whose beginning the scheduler saw, it did not see or is refunded."""
         for record in ended:
             for span in record.held if isinstance(record, CellRecord) else ():
                 seen_ms = span.ended_at_ms if metered.seen_until_ms is None else metered.seen_until_ms
@@ -271,7 +271,7 @@ class Metering:
 
 
 def stray(record: CellRecord, after_ms: int) -> list[Record]:
-    """A cell of a lease that nobody knows, and that the ledger does not have: as a lease of its own.
+    """Record a cell of a lease that nobody knows, and that the ledger does not have, as a lease of its own.
 
     Until `after_ms` the ledger knows what the lease did.
     """
@@ -284,7 +284,7 @@ def stray(record: CellRecord, after_ms: int) -> list[Record]:
 
 
 def _lost(meter: Meter, cell: CellId, outcome: CellOutcome) -> CellRecord:
-    """A cell of which its agent has said nothing: all of it ran, as far as anybody knows."""
+    """Record a cell of which its agent has said nothing: all of it ran, as far as anybody knows."""
     lease = meter.lease
     return CellRecord(
         **_holder(lease),

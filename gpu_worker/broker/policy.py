@@ -38,7 +38,7 @@ class Policy:
         self._log = structlog.get_logger("quotas")
 
     def load(self, capacity_milli: int | None = None) -> NewPolicy | None:
-        """What has changed since the last time; None if nothing has. Blocks while it reads.
+        """Read what has changed since the last time; None if nothing has. Blocks while it reads.
 
         Raises
         ------
@@ -98,7 +98,7 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
 
 
 def in_force(ledger: Ledger) -> tuple[Quotas | None, int]:
-    """The quotas that the ledger heard of last, and how often they had changed."""
+    """Return the quotas that the ledger heard of last, and how often they had changed."""
     found = ledger.last_event(IN_FORCE)
     if found is None:
         return None, 0

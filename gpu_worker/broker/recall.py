@@ -20,7 +20,7 @@ _REMEMBERED_MS = 8 * 7 * DAY_MS
 def past(
     ledger: Ledger, settings: SchedulerSettings, balances: Iterable[PastCredits], now_ms: int
 ) -> Iterator[tuple[Event, int]]:
-    """Each fact with its time: to be stepped in this order, before all else.
+    """Yield each fact with its time: to be stepped in this order, before all else.
 
     `balances` are credits as the ledger has them (`Ledger.past_credits`). A CPU slot counts as a GPU does where the
     ledger knows of no GPU.
@@ -49,12 +49,12 @@ def _as_counted(uses: Iterable[HourUse], classes: Iterable[QoS]) -> Iterator[Pas
 
 
 def unseen(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRecalled:
-    """What came to light only now, as a fact of now."""
+    """Make what came to light only now a fact of now."""
     return UseRecalled(*_counted(stretches, accounts, now_ms))
 
 
 def refunded(stretches: Iterable[Stretch], accounts: Accounts, now_ms: int) -> UseRefunded:
-    """What was counted, and is not to count. Budgets of periods that are over stay as they were."""
+    """Take back what was counted, and is not to count. Budgets of periods that are over stay as they were."""
     return UseRefunded(*_counted(stretches, accounts, now_ms))
 
 

@@ -30,7 +30,7 @@ def in_line(state: State) -> list[Request]:
 
 
 def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_ms: int) -> console.WaitingRow:
-    """A request that waits."""
+    """Make the row of a request that waits."""
     known = explain.waiting(state, request.id, now_ms)
     assert known is not None, "it is pending"
     return console.WaitingRow(
@@ -50,7 +50,7 @@ def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_m
 
 
 def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> console.RunningRow:
-    """A lease, whatever it is doing."""
+    """Make the row of a lease, whatever it is doing."""
     node = state.nodes[lease.agent]
     return console.RunningRow(
         lease=lease.id,
@@ -68,7 +68,7 @@ def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> co
 
 
 def project(account: Account, now_ms: int) -> console.ProjectRow:
-    """How a project stands."""
+    """Make the row of a project."""
     row = console.ProjectRow(
         project=account.project.id,
         parent=account.parent.project.id if account.parent is not None else None,
@@ -124,7 +124,7 @@ def _node(node: Node, request: Request) -> console.NodeRow:
 
 
 def ended(row: dict[str, Any]) -> console.EndedRow:
-    """A row of the ledger's cells."""
+    """Turn a row of the ledger's cells into that of a report."""
     fields = {name: row[name] for name in console.EndedRow.__struct_fields__}
     fields["slots"] = msgspec.json.decode(fields["slots"])
     return msgspec.convert(fields, console.EndedRow)

@@ -95,7 +95,7 @@ WRITERS: dict[type[Record], Callable[[Connection, list[Any]], Sequence[Record]]]
 
 
 def count_runs(connection: Connection, records: Sequence[Record]) -> list[Record]:
-    """The records, with the attempts that the ledger is to count: one for each lease that the cell ran in."""
+    """Number the attempts that the ledger is to count: one for each lease that the cell ran in."""
     uncounted = [record.cell for record in records if isinstance(record, CellRecord) and not record.attempt]
     known = attempts(connection, uncounted)
     last: dict[str, int] = {}
@@ -123,7 +123,7 @@ def attempts(connection: Connection, names: Sequence[CellId]) -> dict[tuple[str,
 
 
 def name(record: Record) -> tuple[str | int, ...]:
-    """What makes a record the same one, among those of its kind."""
+    """Return what makes a record the same one, among those of its kind."""
     match record:
         case CellRecord():
             return clean(record.cell), record.attempt
@@ -169,7 +169,7 @@ def _event_kind(record: Record) -> str:
 
 
 def _inserts(connection: Connection) -> Callable[[Table], Any]:
-    """An INSERT that knows what to do about rows that are there: each dialect has its own."""
+    """Return the dialect's own INSERT, which knows what to do about rows that are there."""
     return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
 
 
@@ -182,7 +182,7 @@ def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]
 
 
 def clean(text: str) -> str:
-    """A text that every database takes. PostgreSQL has no NUL: with one in its name, a cell would go unaccounted."""
+    """Replace what a database does not take. PostgreSQL has no NUL: a cell with one in its name would be lost."""
     return text.replace("\0", "\ufffd")
 
 
@@ -221,7 +221,7 @@ def _span_row(
 
 
 def to_record(row: RowMapping, kind: type[_Kind]) -> _Kind:
-    """A row as the record that it was made of."""
+    """Turn a row into the record that it was made of."""
     fields = {str(name): value for name, value in row.items()}  # the keys are of a str of SQLAlchemy's own
     for name in ("slots", "before", "after"):
         if name in fields:
@@ -232,5 +232,5 @@ def to_record(row: RowMapping, kind: type[_Kind]) -> _Kind:
 
 
 def to_json(value: object) -> str:
-    """A value as the text of a column."""
+    """Encode a value as the text of a column."""
     return msgspec.json.encode(value).decode()

@@ -87,7 +87,7 @@ class SchedulerShell:
 
     @property
     def capacity_milli(self) -> int | None:
-        """What the connected nodes have together, as projects are accounted; None while there is none."""
+        """Return what the connected nodes have together, as projects are accounted; None while there is none."""
         return self.scheduler.state.capacity or None
 
     # --- requests
@@ -105,7 +105,7 @@ class SchedulerShell:
         self._news.set()
 
     async def withdraw(self, request: RequestId) -> None:
-        """The kernel no longer wants it, or is gone."""
+        """Take a request back that its kernel no longer wants, or whose kernel is gone."""
         self.pending_requests.pop(request, None)
         await self.step(events.RequestWithdrawn(request))
 
@@ -128,7 +128,7 @@ class SchedulerShell:
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
     def waiting(self, request: RequestId, now_ms: int) -> explain.WaitExplanation | None:
-        """Where a request stands; None if it does not wait. Many are cheap if they are asked for as of one time."""
+        """Return where a request stands; None if it does not wait. Many are cheap if asked for as of one time."""
         if request not in self.scheduler.state.pending:
             return None
         return explain.waiting(self.scheduler.state, request, now_ms)
@@ -160,25 +160,25 @@ class SchedulerShell:
     # --- what agents report
 
     async def add_node(self, node: wire.Register) -> None:
-        """A node is there, with what it holds."""
+        """Take in a node that registered, with the leases that it holds."""
         self.nodes[node.agent] = node
         for held in node.held:
             self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
         await self.step(translate.joined(node))
 
     async def drop_node(self, agent: AgentId) -> None:
-        """A node has been silent for too long."""
+        """Give up a node that has been silent for too long."""
         self.nodes.pop(agent, None)
         await self.step(events.AgentLost(agent))
 
     async def tell_granted(self, lease: LeaseId) -> None:
-        """The executor is up: its kernel may come."""
+        """Tell the kernel of a lease whose executor is up that it may come."""
         active = self.active_leases.get(lease)
         if active is not None and active.granted is not None:
             await self._tell(active.session, active.granted)
 
     async def record_cell(self, message: wire.CellDone, node: wire.Register, written: Then) -> None:
-        """A cell is over. When the ledger has it, do `written`."""
+        """Account a cell that is over. When the ledger has it, do `written`."""
         now_ms = self._now_ms()
         record = translate.record(message, node, now_ms)
         told = self._metering.end_cell(record, max(0, message.ended_ago_ms), now_ms)
@@ -193,7 +193,7 @@ class SchedulerShell:
                 await self._refund(refunded)
 
     async def end_lease(self, message: wire.LeaseOver) -> None:
-        """The slots are free again."""
+        """Take in that a lease is over and its slots are free; tell the kernel what it waits to hear."""
         active = self.active_leases.pop(message.lease, None)
         if active is not None and message.code is LeaseEnd.CANNOT_START:
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
@@ -253,16 +253,16 @@ class SchedulerShell:
             await self._tell_agent(action.agent, active.prepare)
 
     def is_in_quota(self, lease: Lease) -> bool:
-        """Whether a guarantee covers it now, as the ledger has it."""
+        """Return whether a guarantee covers it now, as the ledger has it."""
         return self._metering.is_in_quota(lease)
 
     def _quota_to_say(self, name: LeaseId) -> bool | None:
-        """The same of a new lease; None where nothing is guaranteed to anybody, and nobody need hear of it."""
+        """Return `is_in_quota` of a new lease; None where nothing is guaranteed to anybody."""
         state = self.scheduler.state
         has_guarantees = any(account.most for account in state.accounts.by_id.values())
         return self.is_in_quota(state.leases[name]) if has_guarantees and name in state.leases else None
 
     def _sizes(self) -> tuple[int, ...]:
-        """The memory that slots of the pool have."""
+        """Return the memory sizes that slots of the pool have, in bytes."""
         sizes = {slot.memory_bytes for node in self.nodes.values() for slot in node.slots}
         return tuple(sorted(size for size in sizes if size))

@@ -11,7 +11,7 @@ from gpu_worker.scheduler.projects import GPU_MILLI
 
 
 def joined(message: wire.Register) -> events.AgentJoined:
-    """An agent's introduction."""
+    """Translate an agent's introduction."""
     return events.AgentJoined(
         agent=message.agent,
         node=message.node,
@@ -41,7 +41,7 @@ def joined(message: wire.Register) -> events.AgentJoined:
 def submitted(
     message: wire.Submit, request: RequestId, lease: LeaseId, session: SessionId, user: UserName, project: ProjectId
 ) -> events.RequestSubmitted:
-    """A kernel's request, under the names that the broker gave it."""
+    """Translate a kernel's request, under the names that the broker gave it."""
     return events.RequestSubmitted(
         request=request,
         lease=lease,
@@ -59,7 +59,7 @@ def submitted(
 
 
 def queued(request: RequestId, waiting: explain.WaitExplanation) -> wire.Queued:
-    """Where a request stands, under the kernel's own name for it."""
+    """Tell where a request stands, under the kernel's own name for it."""
     return wire.Queued(
         request=request,
         position=waiting.position,
@@ -84,12 +84,12 @@ SENTENCES = {
 
 
 def revoked(action: actions.EndLease) -> wire.Revoked:
-    """The end of a lease, for its kernel."""
+    """Tell a kernel that its lease is over."""
     return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
 def refused(request: RequestId, reason: actions.Reason) -> wire.Refusal:
-    """A refusal, for its kernel."""
+    """Tell a kernel that its request is refused."""
     return wire.Refusal(code=_refusal_code(reason), sentence=str(reason), request=request)
 
 
@@ -118,12 +118,12 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
 
 
 def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
-    """The end of a request by the hand of a person, for its kernel."""
+    """Tell a kernel that a person withdrew its request."""
     return wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=request)
 
 
 def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:
-    """A finished cell by its agent's word; `now_ms` is the broker's clock. Which attempt it was, the ledger counts."""
+    """Record a finished cell by its agent's word; `now_ms` is the broker's clock. The ledger counts attempts."""
     usage = message.usage
     kinds = {offer.slot: offer.kind for offer in node.slots}
     milli = {offer.slot: offer.milli for offer in node.slots}

@@ -43,7 +43,7 @@ class Writer:
             self._queue.put_nowait(_QueuedWrite(records, None, then))
 
     def keep_stray(self, record: CellRecord, then: Then) -> None:
-        """The same for a cell of a lease that is no more, unless the ledger has it."""
+        """Write a cell of a lease that is no more, unless the ledger has it; then do that."""
         self._queue.put_nowait(_QueuedWrite((), record, then))
 
     async def run(self) -> None:
