@@ -26,7 +26,8 @@ class PoolProcess:
     """Keeps one command running while its `async with` block runs."""
 
     def __init__(self, command: Sequence[str], grace_s: float = _GRACE_S) -> None:
-        self._command, self._grace_s = list(command), grace_s
+        self._command = list(command)
+        self._grace_s = grace_s
         self._stop = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         #: The process of now, for tests and logs; None between two.
