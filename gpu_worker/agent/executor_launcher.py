@@ -96,13 +96,13 @@ class ExecutorLauncher:
                 session = self._sessions.running.get(message.lease)
                 if session is not None:
                     session.executor.process = process
-                if session is None or session.end is not None:  # it was given up meanwhile
+                if session is None or session.shutdown.reason is not None:  # it was given up meanwhile
                     process.kill_group()
             case wire.Exited():
                 for session in self._sessions.running.values():
                     process_of_it = session.executor.process
                     if process_of_it is not None and process_of_it.pid == message.pid:
-                        session.record_exit(message.status)
+                        session.shutdown.record_exit(message.status)
 
     def _lose_executors(self, environment: str) -> None:
         """A zygote is gone, and its executors with it: nobody will tell their status."""
@@ -110,4 +110,4 @@ class ExecutorLauncher:
             is_its = (session.prepare.environment or _DEFAULT_ENVIRONMENT) == environment
             if is_its and session.executor.process is not None and not session.executor.gone.is_set():
                 session.executor.kill()
-                session.record_exit(-signal.SIGKILL)
+                session.shutdown.record_exit(-signal.SIGKILL)

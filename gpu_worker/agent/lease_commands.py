@@ -80,7 +80,7 @@ class LeaseCommands:
         elif not session.is_evictable and not force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
-            session.finish_soon(EndReason.EVICTED)
+            session.shutdown.begin(EndReason.EVICTED)
 
     async def _pause(self, session: Session) -> None:
         """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
@@ -89,7 +89,7 @@ class LeaseCommands:
         elif not session.is_evictable:
             session.is_wanted = True
         else:
-            session.finish_soon(EndReason.EVICTED)
+            session.shutdown.begin(EndReason.EVICTED)
 
     # --- from Prepare to LeaseOver
 
@@ -114,22 +114,23 @@ class LeaseCommands:
         problem: Exception | None = None
         sentence = ""
         try:
-            if session.end is None:
+            if session.shutdown.reason is None:
                 await self._fork(session)
                 sentence = await session.run()
-            if session.executor.process is None and session.end is None:
+            if session.executor.process is None and session.shutdown.reason is None:
                 problem = ChildProcessError("its zygote ended")
         except Exception as error:  # noqa: BLE001  an error of one session must not end the others
             problem = error
             session.log.warning("a session failed", problem=repr(error))
             session.executor.kill()
         session.executor.close()
-        self._sessions.finish(session, is_wanted=session.cells.last is not None and session.end is not EndReason.LEFT)
-        session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.lease_end)
+        has_left = session.shutdown.reason is EndReason.LEFT
+        self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
+        session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.shutdown.lease_end)
         if problem is not None:
             await self._tell_cannot_start(lease, problem)
         else:
-            await self._broker.tell(wire.LeaseOver(lease=lease, code=session.lease_end, sentence=sentence))
+            await self._broker.tell(wire.LeaseOver(lease=lease, code=session.shutdown.lease_end, sentence=sentence))
 
     async def _tell_cannot_start(self, lease: LeaseId, error: Exception) -> None:
         sentence = f"The pool could not start a process for your cell: {error}."

@@ -107,7 +107,7 @@ class Agent:
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
                 if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
-                    session.finish_soon(EndReason.KERNEL_GONE)
+                    session.shutdown.begin(EndReason.KERNEL_GONE)
                 session.check_silence()
             self.sessions.forget_finished(self.settings.keep_results_ms)
             await asyncio.sleep(_PING_S)

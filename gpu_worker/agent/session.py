@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from msgspec import structs
 
-from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
+from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.errors import MalformedMessage
 from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk, messages as wire
@@ -19,8 +19,9 @@ from gpu_worker.agent import session_reports
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.cell_stopper import CellStopper
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.agent.end_reasons import EndReason, describe_exit
+from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_link import ExecutorLink
+from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.result_transfer import ResultTransfer
 from gpu_worker.agent.session_cells import SessionCells
@@ -56,28 +57,21 @@ class Session:
         self.kernel = SessionKernel(to_kernel, settings.away_ms)
         self.executor = ExecutorLink(self._end_flood)
         self._outputs = SessionOutputs(settings, self.log)
-        self._stopper = CellStopper(self.executor, settings, self.log, self.finish_soon)
+        self.cells = SessionCells()
+        self.shutdown = ExecutorShutdown(self.executor, self._outputs, self.cells)
+        self._stopper = CellStopper(self.executor, settings, self.log, self.shutdown.begin)
         self._results = ResultTransfer(
             self.executor, self.kernel, settings, self.log, self._close_cell, self._evict_if_wanted
         )
-        self.cells = SessionCells()
         self.is_ready = False
         #: Somebody waits for its slots: it goes after this cell.
         self.is_wanted = False
-        #: Why the agent ends the executor.
-        self.end: EndReason | None = None
-        self._finishing: asyncio.Task[None] | None = None
         #: The executor has ended.
         self._is_over = False
 
     def held_lease(self) -> wire.HeldLease:
         """The lease as a broker that has forgotten it must learn it."""
         return session_reports.held_lease(self.prepare, self.cells.running, self._started_ms)
-
-    @property
-    def lease_end(self) -> LeaseEnd:
-        """Why its lease ended, once it has: where the agent did not end the executor, that died."""
-        return LeaseEnd.EXECUTOR_DIED if self.end is None else self.end.value
 
     async def tell_cell_began(self, cell: AgentCell) -> None:
         """Tell the broker that a cell runs."""
@@ -93,7 +87,7 @@ class Session:
     async def run(self) -> str:
         """Pass on what the executor says until it is gone and its slots are empty. The reason, in words."""
         await self.executor.open()
-        if self.end is not None:  # it was evicted before there was anything to end
+        if self.shutdown.reason is not None:  # it was evicted before there was anything to end
             self.executor.hang_up()
         try:
             while True:
@@ -154,7 +148,7 @@ class Session:
 
     def _evict_if_wanted(self) -> None:
         if self.is_wanted and self.cells.running is None:
-            self.finish_soon(EndReason.EVICTED)
+            self.shutdown.begin(EndReason.EVICTED)
 
     # --- what the kernel says
 
@@ -213,7 +207,7 @@ class Session:
         """The kernel has no use for the session; its cell may go on for another kernel."""
         cell = self.cells.latest
         if not keeps_cell or cell is None:
-            self.finish_soon(EndReason.LEFT)
+            self.shutdown.begin(EndReason.LEFT)
             return
         self.kernel.leave()
         cell.outlives_kernel = True
@@ -228,7 +222,7 @@ class Session:
             if self._is_over:
                 await self._tell_over()
             elif self.is_wanted:
-                self.finish_soon(EndReason.EVICTED)
+                self.shutdown.begin(EndReason.EVICTED)
 
     def _forget_last(self) -> None:
         cell = self.cells.drop_last()
@@ -245,7 +239,7 @@ class Session:
             lost = wire.Lost(cell=message.cell, code=CellOutcome.STATE_TOO_LARGE, sentence=sentence)
             await self.kernel.tell(lost)
             return
-        is_ending = self.end is not None or self._is_over
+        is_ending = self.shutdown.reason is not None or self._is_over
         if is_ending or self.cells.running is not None or self.cells.is_known(message.cell):
             sentence = "The session is ending." if is_ending else "The session runs another cell."
             await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
@@ -271,7 +265,7 @@ class Session:
         # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
         is_alone = not cell.outlives_kernel and self.kernel.is_silent_for(_ALONE)
         if self.cells.running is not None and (cell.missing_bytes or is_alone):
-            self.finish_soon(EndReason.KERNEL_GONE)
+            self.shutdown.begin(EndReason.KERNEL_GONE)
         elif cell.results is not None and cell.lost is None and not self._is_over:
             self._results.keep(cell)
 
@@ -305,7 +299,7 @@ class Session:
         """End the session for the owner of its slots, with its cell, which has so long to end."""
         cell, self.is_wanted = self.cells.running, True
         if cell is None:
-            self.finish_soon(EndReason.EVICTED)
+            self.shutdown.begin(EndReason.EVICTED)
             return
         self._stopper.start_reclaim(cell, grace_ms)
         if grace_ms:
@@ -323,38 +317,21 @@ class Session:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
         elif self.cells.is_unused:
-            self.finish_soon(EndReason.CANCELLED)
+            self.shutdown.begin(EndReason.CANCELLED)
 
     def _end_flood(self) -> None:
         self.log.warning("the kernel sends more than its window allows; the session is ended")
-        self.finish_soon(EndReason.FLOOD)
-
-    def record_exit(self, status: int) -> None:
-        """Take note that the executor's process is gone."""
-        self.executor.record_exit(status)
-        self._outputs.release(self.cells.running)
-
-    def finish_soon(self, end: EndReason) -> None:
-        """Begin to end the executor, the whole of its process group; `run` then comes to its end."""
-        if self._finishing is None or self._finishing.done():
-            self._finishing = asyncio.create_task(self._finish(end))
-
-    async def _finish(self, end: EndReason) -> None:
-        self.end = self.end or end
-        if self.executor.gone.is_set():
-            return
-        self._outputs.release(self.cells.running)
-        await self.executor.end(at_once=end not in (EndReason.STOPPED, EndReason.WALLTIME))
+        self.shutdown.begin(EndReason.FLOOD)
 
     async def _reap(self) -> str:
         """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
         self._is_over = True
         await self.executor.reap()
-        sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
+        sentence = self.shutdown.describe(self.prepare.walltime_ms)
         cell = self.cells.running
         if cell is not None:
-            await self._lose(cell, self.lease_end.outcome, sentence)
-            await self._close_cell(cell, self.lease_end.outcome)
+            await self._lose(cell, self.shutdown.lease_end.outcome, sentence)
+            await self._close_cell(cell, self.shutdown.lease_end.outcome)
         elif self.cells.last is None:
             await self._tell_over()
         elif not (self._results.is_settled(self.cells.last) if self.kernel.is_joined else self.cells.last.is_safe):
@@ -370,9 +347,10 @@ class Session:
 
     async def _tell_over(self) -> None:
         """The kernel has all of its cells: there will be no more of them here."""
-        if self.end not in (EndReason.LEFT, EndReason.CANCELLED):  # of the one it knows; of the other the broker tells
-            sentence = describe_exit(self.end, self.executor.status, self.prepare.walltime_ms)
-            await self.kernel.tell(wire.Lost(cell=None, code=self.lease_end.outcome, sentence=sentence))
+        # Of the one reason it knows; of the other the broker tells.
+        if self.shutdown.reason not in (EndReason.LEFT, EndReason.CANCELLED):
+            sentence = self.shutdown.describe(self.prepare.walltime_ms)
+            await self.kernel.tell(wire.Lost(cell=None, code=self.shutdown.lease_end.outcome, sentence=sentence))
 
     def forget(self) -> None:
         """Forget all that its cells have left: nobody will ask for it."""

@@ -44,7 +44,7 @@ class CapturedDescriptors:
         threading.Thread(target=self._watch, name="bulletin-descriptors", daemon=True).start()
 
     def drain(self) -> None:
-        """Pass on what has been written so far. Does not wait for what is being written."""
+        """Pass on what has been written so far, without waiting for what is being written."""
         if self._lock.acquire(timeout=0.05):
             try:
                 for reader, _ in self._readable.poll(0):
@@ -59,7 +59,7 @@ class CapturedDescriptors:
         self.drain()
 
     def become_child(self) -> None:
-        """In a fork: only the parent reads."""
+        """Close the pipes in a fork: only the parent reads."""
         self._lock = threading.Lock()
         for descriptor in self._pipe_ends:
             with contextlib.suppress(OSError):
@@ -69,7 +69,7 @@ class CapturedDescriptors:
         while True:
             self._watched.poll()
             while not self._relay.has_room:
-                self._relay.wait()
+                self._relay.wait_briefly()
             self.drain()
 
     def _pass_on(self, reader: int) -> None:
@@ -79,4 +79,4 @@ class CapturedDescriptors:
             return
         text = self._decoders[reader].decode(data)
         if text:
-            self._relay.captured(self._names[reader], text)
+            self._relay.queue_text(self._names[reader], text)

@@ -20,11 +20,11 @@ class CellPublisher(DisplayPublisher):
     ) -> None:
         """Show data, in all the forms that it has, or update what was shown."""
         content = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
-        self.shell.relay.output("update_display_data" if update else "display_data", content)
+        self.shell.relay.publish("update_display_data" if update else "display_data", content)
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002
         """Clear what the cell has shown; wait for the next output if so asked."""
-        self.shell.relay.output("clear_output", {"wait": wait})
+        self.shell.relay.publish("clear_output", {"wait": wait})
 
 
 class CellDisplayHook(DisplayHook):
@@ -37,7 +37,7 @@ class CellDisplayHook(DisplayHook):
         """Show the value."""
         content = {"execution_count": self.prompt_count, "data": format_dict, "metadata": md_dict or {}}
         shell: Any = self.shell
-        shell.relay.output("execute_result", content)
+        shell.relay.publish("execute_result", content)
 
     def finish_displayhook(self) -> None:
         """Let the next value be shown."""

@@ -45,7 +45,7 @@ def install() -> None:
             if _relay is not None:
                 content = {"data": data or {}, "comm_id": self.comm_id, **keys}
                 message = {"content": content, "metadata": metadata or {}}
-                _relay.output(msg_type, message, [bytes(memoryview(one).cast("B")) for one in buffers or ()])
+                _relay.publish(msg_type, message, [bytes(memoryview(one).cast("B")) for one in buffers or ()])
 
     _replacements.update(create_comm=Comm, get_comm_manager=comm.get_comm_manager)
     reinstall()

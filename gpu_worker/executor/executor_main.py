@@ -122,7 +122,7 @@ class Executor:
                 try:
                     self._receive(*unpacker.unpack(frames))
                 except MalformedMessage as error:
-                    self._relay.note(f"an agent's message was dropped: {error}")
+                    self._relay.note_to_user(f"an agent's message was dropped: {error}")
         except (EOFError, OSError, MalformedMessage):
             # The agent is gone, or speaks something else: everything that the cell has started goes too.
             os.killpg(os.getpgid(0), signal.SIGKILL)

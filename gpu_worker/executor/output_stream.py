@@ -41,16 +41,16 @@ class OutputStream(io.TextIOBase):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         if self._relay.is_child:
             whole, newline, self._line = (self._line + text).rpartition("\n")
-            self._relay.text(self.name, whole + newline)
+            self._relay.write_text(self.name, whole + newline)
         else:
-            self._relay.text(self.name, text)
+            self._relay.write_text(self.name, text)
         return len(text)
 
     def flush(self) -> None:
         """Send what forks keep back, and wait until it is on its way."""
         line, self._line = self._line, ""
         if line:
-            self._relay.text(self.name, line)
+            self._relay.write_text(self.name, line)
         self._relay.flush()
 
     def writable(self) -> bool:

@@ -86,18 +86,18 @@ class Relay:
         self._items.append(_Packet(pack(message, blobs), 0))
         self._wake.put(None)
 
-    def output(self, kind: str, content: dict[str, Any], buffers: Sequence[Blob] = ()) -> None:
+    def publish(self, kind: str, content: dict[str, Any], buffers: Sequence[Blob] = ()) -> None:
         """Queue a Jupyter message of the cell; one of a comm with its buffers."""
         if self.is_child:
             plain = content.get("data", {}).get("text/plain")
             if plain is not None:
-                self.text("stdout", f"{plain}\n")
+                self.write_text("stdout", f"{plain}\n")
             return
         blobs = [encode_json(content), *buffers]
         largest, whole = max(map(_size, blobs)), sum(map(_size, blobs))
         if largest > BLOB_LIMIT:
             size = f"{largest / 2**20:.0f} MiB"
-            self.note(f"an output of {size} is not shown: at most {BLOB_LIMIT // 2**20} MiB can be.")
+            self.note_to_user(f"an output of {size} is not shown: at most {BLOB_LIMIT // 2**20} MiB can be.")
             return
         self._wait_for_room()
         with self._interrupts:
@@ -106,11 +106,11 @@ class Relay:
         self._wake.put(None)
         self._account(whole)
 
-    def text(self, name: str, text: str) -> None:
-        """Queue text of a stream; waits while much is under way."""
+    def write_text(self, name: str, text: str) -> None:
+        """Queue text of a stream; wait while much is under way."""
         if len(text) > _PIECE:
             for start in range(0, len(text), _PIECE):
-                self.text(name, text[start : start + _PIECE])
+                self.write_text(name, text[start : start + _PIECE])
             return
         if self.is_child:
             _write_whole(2 if name == "stderr" else 1, text.encode("utf-8", "replace"))
@@ -122,9 +122,9 @@ class Relay:
             with self._interrupts:
                 self.drain_descriptors()
         self._at_line_start = text.endswith("\n")
-        self.captured(name, text, self.owners.current)
+        self.queue_text(name, text, self.owners.current)
 
-    def captured(self, name: str, text: str, cell: CellId | None = None) -> None:
+    def queue_text(self, name: str, text: str, cell: CellId | None = None) -> None:
         """Queue text without waiting; see `has_room`. Without a cell it is the running one's."""
         cell = cell or self.owners.cell
         if not cell:
@@ -136,16 +136,16 @@ class Relay:
             self._wake.put(None)
         self._account(len(text) + _ITEM)
 
-    def note(self, sentence: str) -> None:
+    def note_to_user(self, sentence: str) -> None:
         """Queue a sentence of Bulletin's own for the cell's user."""
-        self.captured("stderr", f"bulletin: {sentence}\n")
+        self.queue_text("stderr", f"bulletin: {sentence}\n")
 
     @property
     def has_room(self) -> bool:
         """Whether fewer bytes are under way than the limit."""
         return self._queued_bytes - self._sent_bytes < _QUEUE_LIMIT
 
-    def wait(self) -> None:
+    def wait_briefly(self) -> None:
         """Wait a little for room."""
         self._has_room.clear()
         if not self.has_room:
@@ -164,12 +164,12 @@ class Relay:
         self._hurries = False
 
     def become_child(self) -> None:
-        """In a fork: the pipe is the parent's alone, and so is the thread that writes to it."""
+        """Write, in a fork, to the descriptors: the pipe is the parent's, and so is the thread that writes to it."""
         self.is_child = True
 
     def _wait_for_room(self) -> None:
         while self._queued_bytes - self._sent_bytes >= _QUEUE_LIMIT:
-            self.wait()
+            self.wait_briefly()
 
     def _account(self, size: int) -> None:
         with self._count_lock:
@@ -213,7 +213,7 @@ class Relay:
             self._wake.get(timeout=duration_s)
 
     def _gather(self, first: _QueuedText) -> _Packet:
-        """One output of this text and of what follows at once in the same stream."""
+        """Make one output of this text and of what follows at once in the same stream."""
         pieces, size = [first.text], len(first.text)
         while self._items and size < _PIECE:
             item = self._items[0]

@@ -41,7 +41,7 @@ _activate: Any = activate_matplotlib
 
 
 def _show_wide_frames() -> None:
-    """The zygote imported pandas when there was no shell, so pandas took it for a terminal and would cut columns."""
+    """Let pandas show wide frames: it was imported when there was no shell, and took that for a terminal."""
     config: Any = sys.modules.get("pandas._config.config")
     option = getattr(config, "_registered_options", {}).get(_COLUMNS)
     if option is not None and option.defval == 0:
@@ -53,7 +53,7 @@ _COLUMNS = "display.max_columns"
 
 
 def _look_like_a_kernel() -> None:
-    """Libraries tell a notebook from a terminal by this module, and by a section of the configuration."""
+    """Put a stand-in for ipykernel's shell module where libraries look for it to tell a notebook from a terminal."""
     stand_in: Any = types.ModuleType("ipykernel.zmqshell")
     stand_in.ZMQInteractiveShell, stand_in.ZMQDisplayPublisher = ZMQInteractiveShell, CellPublisher
     sys.modules.setdefault(stand_in.__name__, stand_in)
@@ -74,11 +74,16 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self.relay = relay
         #: What the user types, as the reader of the pipe hands it over.
         self.answers: SimpleQueue[str] = SimpleQueue()
-        self._outer: ExecutionResult | None = None
-        self._shown: tuple[BaseException, list[str]] | None = None
+        #: The cell's own result; statements that it runs in turn (`%run`) have others.
+        self._cell_result: ExecutionResult | None = None
+        #: The error that ends the cell, and its traceback as IPython shows it.
+        self._shown_error: tuple[BaseException, list[str]] | None = None
+        #: The cell, and the Python that it is once IPython has transformed it.
         self._source = ""
         self._python: str | None = None
-        self._no_advice: object = None
+        #: The filter that silences IPython's advice how to leave a terminal.
+        self._advice_filter: object = None
+        #: How many lines stand above the cell's source in the notebook.
         self._lines_above = 0
         #: The notebook's request that runs the cell.
         self.request = ""
@@ -115,14 +120,14 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         # The cell stands below its %%gpu line, and IPython takes empty lines off its head.
         self._lines_above = 0 if is_whole else 1 + source[: len(source) - len(source.lstrip())].count("\n")
         self._source, self._python = source, None
-        self._outer = self._shown = None
+        self._cell_result = self._shown_error = None
 
     def get_parent(self) -> dict[str, Any]:
         """The request that the output belongs to, as far as it is known here: widgets that catch output ask for it."""
         return {"header": {"msg_id": self.request, "msg_type": "execute_request"}} if self.request else {}
 
     async def run(self, source: str, *, silent: bool) -> Any:
-        """Run the cell inside the running loop, where `await` and tasks work. What IPython says of it."""
+        """Run the cell inside the running loop, where `await` and tasks work; return IPython's result of it."""
         try:
             transformed = self.transform_cell(source)
         except Exception:  # noqa: BLE001  IPython comes upon it again, and shows it as the cell's error
@@ -148,15 +153,15 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         return bool(super().should_run_async(raw_cell, transformed_cell=transformed_cell, **keys))
 
     def error_text(self, error: BaseException) -> ErrorText:
-        """The cell's error as IPython has shown it."""
-        if self._shown is not None and self._shown[0] is error:
-            lines = self._shown[1]
+        """The cell's error, with the traceback as IPython has shown it."""
+        if self._shown_error is not None and self._shown_error[0] is error:
+            lines = self._shown_error[1]
         else:
             lines = traceback.format_exception_only(error)
         return ErrorText(name=type(error).__name__, value=error_message(error), traceback=tuple(lines))
 
     def transform_cell(self, raw_cell: str) -> str:
-        """Python of a cell; of the cell itself, with the lines that stand above it in the notebook."""
+        """Transform code into Python; the cell itself below as many empty lines as stand above it in the notebook."""
         if raw_cell is not self._source:
             return str(super().transform_cell(raw_cell))
         if self._python is None:  # IPython asks twice
@@ -165,15 +170,15 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     async def run_code(self, code_obj: types.CodeType, result: Any = None, *, async_: bool = False) -> bool:
         """Run one statement; remember which result is the cell's own."""
-        if self._outer is None:
-            self._outer = result
+        if self._cell_result is None:
+            self._cell_result = result
         try:
             return bool(await super().run_code(code_obj, result, async_=async_))
         finally:
-            if self._no_advice is not None:
+            if self._advice_filter is not None:
                 with contextlib.suppress(ValueError):
-                    warnings.filters.remove(self._no_advice)  # type: ignore[attr-defined]
-                self._no_advice = None
+                    warnings.filters.remove(self._advice_filter)  # type: ignore[attr-defined]
+                self._advice_filter = None
 
     # --- errors
 
@@ -186,24 +191,24 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
         if issubclass(etype, SystemExit):  # IPython then warns how to leave a terminal
             warnings.filterwarnings("ignore", "To exit: use", UserWarning)
-            self._no_advice = warnings.filters[0]
-        if self._is_cells_own(evalue):
-            self._shown = evalue, stb  # goes back with the cell, which ends here
+            self._advice_filter = warnings.filters[0]
+        if self._ends_cell(evalue):
+            self._shown_error = evalue, stb  # goes back with the cell, which ends here
         else:
             content = {"ename": etype.__name__, "evalue": error_message(evalue), "traceback": stb}
-            self.relay.output("error", content)
+            self.relay.publish("error", content)
 
     def show_usage_error(self, exc: BaseException) -> None:
-        """A line of its own, for a magic that is used wrongly; the cell's own is shown by the notebook."""
-        if self._is_cells_own(exc):
-            self._shown = exc, [f"UsageError: {error_message(exc)}"]
+        """Show one line for a magic that is used wrongly; if it ends the cell, the notebook shows it."""
+        if self._ends_cell(exc):
+            self._shown_error = exc, [f"UsageError: {error_message(exc)}"]
         else:
             super().show_usage_error(exc)
 
-    def _is_cells_own(self, error: BaseException) -> bool:
+    def _ends_cell(self, error: BaseException) -> bool:
         """Whether the cell ends with it: `%tb` and the like show others."""
-        outer = self._outer
-        return outer is None or error is outer.error_in_exec or error is outer.error_before_exec
+        result = self._cell_result
+        return result is None or error is result.error_in_exec or error is result.error_before_exec
 
     # --- input
 
@@ -224,7 +229,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
     # --- what a notebook has and a terminal has not
 
     def init_environment(self) -> None:
-        """Tell programs what this "terminal" can do."""
+        """Tell programs, in the environment, what this "terminal" can do."""
         os.environ.update(_TERMINAL)
 
     def init_hooks(self) -> None:
@@ -234,26 +239,26 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
 
     def _show_page(self, _shell: object, page: Any, start: int = 0, *_: object, **__: object) -> None:
         data = page if isinstance(page, dict) else {"text/plain": page}
-        self.relay.output("payload", {"source": "page", "data": data, "start": max(0, start)})
+        self.relay.publish("payload", {"source": "page", "data": data, "start": max(0, start)})
 
     def set_next_input(self, text: str, replace: bool = False) -> None:  # noqa: FBT001, FBT002
         """Put a text into the notebook's next cell, or into this one."""
-        self.relay.output("payload", {"source": "set_next_input", "text": text, "replace": replace})
+        self.relay.publish("payload", {"source": "set_next_input", "text": text, "replace": replace})
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """There is no screen here."""
+        """Refuse what needs a screen, which the executor does not have."""
         if gui not in (None, "inline", "agg"):
             raise UsageError(
                 f"There is no screen where the cell runs, so {gui} cannot be used. Try %matplotlib inline."
             )
 
     def ask_exit(self) -> None:
-        """`exit` ends the cell, as it ends a script."""
+        """End the cell, as `exit` ends a script."""
         raise SystemExit("exit() has ended this cell. The notebook goes on.")
 
     @contextlib.contextmanager
     def _tee(self, channel: str) -> Iterator[None]:  # noqa: ARG002
-        """IPython keeps a copy of all that is printed, for ever. We do not."""
+        """Keep no copy of what is printed, as IPython does for ever."""
         yield
 
 
