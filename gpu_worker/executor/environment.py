@@ -1,4 +1,4 @@
-"""What a process of the pool is before the user's code runs in it: bound to its parent, without secrets, with its user's rights.
+"""What a process of the pool is before the user's code runs in it: bound to its parent, without secrets, its user's.
 
 Everything here is about the process itself (prctl, identity, environ); nothing is about cells.
 """
