@@ -1,6 +1,7 @@
 """Which classes were written in Python, what their instances hold, and the registry of an abstract base class."""
 
 import abc
+import ctypes
 import importlib
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,8 @@ _HEAP_TYPE = 1 << 9
 _POINTER_BYTES = 8
 #: The C half of `abc`: there is no other way to a class's registry.
 _abc: Any = importlib.import_module("_abc")
+#: The base of all types of `ctypes`, which has no public name.
+CData: Any = ctypes.Structure.__mro__[1]
 
 
 def is_python_class(kind: type) -> bool:

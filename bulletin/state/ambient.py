@@ -144,7 +144,7 @@ def _common(arrived: Ambient) -> Ambient:
 
 def _cell_numbers() -> dict[str, int]:
     """IPython's own, by file. Without IPython nobody asks."""
-    return getattr(getattr(settings.shell(), "compile", None), "_filename_map", {})
+    return getattr(getattr(settings.shell_of_cells(), "compile", None), "_filename_map", {})
 
 
 def _folder() -> str | None:

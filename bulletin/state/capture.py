@@ -8,13 +8,13 @@ from typing import Any
 from bulletin.errors import CannotSend
 
 from . import ambient, lookups, modules, names
+from .exchange import Buffer, Exchange
 from .handles import LOST, Handle, parts
 from .memory import Region
 from .needs import Needs
-from .parcel import Buffer, Parcel
-from .report import Stayed
-from .survey import Survey, attempt
+from .object_paths import Stayed
 from .table import ABSENT, Table
+from .table_diff import TableDiff, attempt
 
 
 @dataclass(slots=True)
@@ -28,21 +28,21 @@ class Captured:
     #: Each name that goes, with its size in bytes; 0 where the executor has it.
     names: dict[str, int]
     stayed: list[Stayed]
-    survey: Survey = field(repr=False)
-    parcel: Parcel = field(repr=False)
+    diff: TableDiff = field(repr=False)
+    exchange: Exchange = field(repr=False)
     known: modules.Known = field(repr=False)
     _is_committed: bool = field(default=False, repr=False)
 
     @property
     def table(self) -> Table:
         """The half that it was captured against."""
-        return self.survey.table
+        return self.diff.table
 
     def commit(self) -> None:
         """The executor has it. Said twice, it means the same."""
         if not self._is_committed:
             self._is_committed = True
-            self.survey.commit(self.parcel)
+            self.diff.commit(self.exchange)
             self.table.modules = self.known
 
 
@@ -79,26 +79,26 @@ def capture(
 
 
 def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: Table, wide: list[Region]) -> Captured:
-    survey = Survey(namespace, table, wide=wide)
-    survey.add(direct)
+    diff = TableDiff(namespace, table, wide=wide)
+    diff.add(direct)
     if needs.everything:
-        survey.add(names.users(namespace))
-    survey.run(follow=True)
+        diff.add(names.users(namespace))
+    diff.run(follow=True)
     for name in [name for name in direct if not names.is_history(name)]:
-        _check(survey, name)
-    spelled = modules.submodules(survey.modules, needs.attributes | survey.attributes)
-    shipment, known = modules.out((*needs.imports, *survey.imports, *spelled), table.modules, survey.modules)
-    parcel = survey.pack(survey.names, modules=shipment or None)
-    parcel.dropped = _dropped(namespace, survey)
-    parcel.dropped_regions = survey.unused_regions(parcel.dropped)
-    parcel.tail = {
+        _check(diff, name)
+    spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
+    shipment, known = modules.out((*needs.imports, *diff.imports, *spelled), table.modules, diff.modules)
+    exchange = diff.pack(diff.names, modules=shipment or None)
+    exchange.dropped = _dropped(namespace, diff)
+    exchange.dropped_regions = diff.unused_regions(exchange.dropped)
+    exchange.tail = {
         "ambient": ambient.out(),
-        "sources": ambient.sources(survey.files),
-        "reached": list(survey.definitions),
+        "sources": ambient.sources(diff.files),
+        "reached": list(diff.definitions),
         "underscores": _underscores(namespace, needs),
     }
-    stayed = [stayed for stayed, _ in survey.stayed]
-    return Captured(parcel.pack(), _sizes(survey), stayed, survey, parcel, known)
+    stayed = [stayed for stayed, _ in diff.stayed]
+    return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known)
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
@@ -111,31 +111,31 @@ def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
     return bound
 
 
-def _check(survey: Survey, name: str) -> None:
+def _check(diff: TableDiff, name: str) -> None:
     """Raise CannotSend if a name holds what cannot travel."""
-    value = survey.names[name]
-    if type(value) is Handle and survey.table.oid_of(value) == ABSENT:
+    value = diff.names[name]
+    if type(value) is Handle and diff.table.oid_of(value) == ABSENT:
         kind, _, _ = parts(value)
         raise CannotSend(name, name, f"{kind} that {LOST}")
-    for stayed, held in survey.stayed:
+    for stayed, held in diff.stayed:
         if held is value:
             raise CannotSend(name, name, stayed.kind)
 
 
-def _dropped(namespace: dict[str, Any], survey: Survey) -> list[int]:
+def _dropped(namespace: dict[str, Any], diff: TableDiff) -> list[int]:
     """Roots that no name holds any more. The executor may forget them."""
     held = {id(value) for value in namespace.values()}
-    table = survey.table
-    return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in survey.units]
+    table = diff.table
+    return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in diff.units]
 
 
-def _sizes(survey: Survey) -> dict[str, int]:
-    units, definitions = survey.packed
+def _sizes(diff: TableDiff) -> dict[str, int]:
+    units, definitions = diff.packed
     changed = {id(unit.root): unit for unit in units}
     written = set(map(id, definitions))
-    by_root = {id(unit.root): len(unit.data) for unit in survey.definitions.values() if id(unit.root) in written}
+    by_root = {id(unit.root): len(unit.data) for unit in diff.definitions.values() if id(unit.root) in written}
     found = {}
-    for name, value in survey.names.items():
+    for name, value in diff.names.items():
         unit = changed.get(id(value))
         found[name] = by_root.get(id(value), 0)
         if unit is not None:

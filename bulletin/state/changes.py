@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import ambient, modules, names
+from .exchange import Buffer
 from .memory import Region
-from .parcel import Buffer
-from .report import Stayed, kind_of
-from .survey import Survey, attempt, is_plain
+from .object_paths import Stayed, kind_of
 from .table import Table, Unit
+from .table_diff import TableDiff, attempt, is_plain
 
 
 @dataclass(slots=True)
@@ -65,37 +65,37 @@ def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str
 
 def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, object], wide: list[Region]) -> Changed:
     table = baseline.table
-    survey = Survey(namespace, table, wide=wide)
-    survey.add([*names.users(namespace, baseline.keep), *baseline.underscores])
-    survey.run(follow=False)
-    survey.look_again(baseline.units, baseline.definitions)
+    diff = TableDiff(namespace, table, wide=wide)
+    diff.add([*names.users(namespace, baseline.keep), *baseline.underscores])
+    diff.run(follow=False)
+    diff.look_again(baseline.units, baseline.definitions)
     came = baseline.came
-    bound = [name for name, value in survey.names.items() if name not in came or came[name] is not value]
+    bound = [name for name, value in diff.names.items() if name not in came or came[name] is not value]
     told = modules.changed_since(baseline.modules) or None
-    parcel = survey.pack(bound, modules=told, extra=extra, orphans=_orphans(survey, baseline))
-    stayed = [stayed for stayed, value in survey.stayed if table.oid_of(value) < 0]
-    if "result" in survey.refused:
+    exchange = diff.pack(bound, modules=told, extra=extra, orphans=_orphans(diff, baseline))
+    stayed = [stayed for stayed, value in diff.stayed if table.oid_of(value) < 0]
+    if "result" in diff.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
-    parcel.tail = {
+    exchange.tail = {
         "deleted": [name for name in baseline.came if name not in namespace],
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
-        "sources": ambient.sources(survey.files),
+        "sources": ambient.sources(diff.files),
     }
-    packed = parcel.pack()
-    touched = _touched(survey, bound)
-    survey.commit(parcel)
+    packed = exchange.pack()
+    touched = _touched(diff, bound)
+    diff.commit(exchange)
     return Changed(packed, bound, stayed, touched)
 
 
-def _touched(survey: Survey, bound: list[str]) -> list[str]:
-    units, definitions = survey.packed
+def _touched(diff: TableDiff, bound: list[str]) -> list[str]:
+    units, definitions = diff.packed
     roots = {id(unit.root) for unit in units} | {id(value) for value in definitions}
     found = dict.fromkeys(bound)
-    for name, value in survey.names.items():
+    for name, value in diff.names.items():
         if name in found or is_plain(value):
             continue
-        is_part = id(value) not in survey.units  # of another name's value
+        is_part = id(value) not in diff.units  # of another name's value
         if id(value) in roots or (is_part and any(node is value for unit in units for node in unit.nodes)):
             found[name] = None
     return list(found)
@@ -126,31 +126,31 @@ def _whole(
 ) -> Changed:
     table = Table()
     table.version = 1  # a notebook that has sent nothing is there
-    survey = Survey(namespace, table, wide=wide)
-    survey.add(name for name in touched if names.is_users(name))
-    survey.run(follow=True)
-    bound = list(survey.names)
-    parcel = survey.pack(bound, extra=extra)
-    stayed = [stayed for stayed, _ in survey.stayed]
-    if "result" in survey.refused:
+    diff = TableDiff(namespace, table, wide=wide)
+    diff.add(name for name in touched if names.is_users(name))
+    diff.run(follow=True)
+    bound = list(diff.names)
+    exchange = diff.pack(bound, extra=extra)
+    stayed = [stayed for stayed, _ in diff.stayed]
+    if "result" in diff.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
-    parcel.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(survey.files)}
-    return Changed(parcel.pack(), bound, stayed, bound)
+    exchange.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(diff.files)}
+    return Changed(exchange.pack(), bound, stayed, bound)
 
 
-def _orphans(survey: Survey, baseline: Baseline) -> list[object]:
+def _orphans(diff: TableDiff, baseline: Baseline) -> list[object]:
     """Objects inside what has changed that nothing leads to any more. The notebook may hold them elsewhere."""
-    now = {id(unit.root): unit for unit in survey.units.values()}
+    now = {id(unit.root): unit for unit in diff.units.values()}
     lost: dict[int, object] = {}
     for unit in baseline.units:
         found = now.get(id(unit.root))
         if found is None or not found.is_as(unit):
             lost.update((id(node), node) for node in unit.nodes if node is not None)
     for unit in baseline.definitions:
-        if not survey.definitions[unit.uid].is_as(unit):
+        if not diff.definitions[unit.uid].is_as(unit):
             lost.update((id(node), node) for node in unit.nodes if node is not None)
     if lost:
-        for unit in (*now.values(), *survey.definitions.values()):
+        for unit in (*now.values(), *diff.definitions.values()):
             for node in unit.nodes:
                 lost.pop(id(node), None)
     return list(lost.values())

@@ -1,4 +1,4 @@
-"""Loads a stream into objects that are there already: pickle's own opcodes, each object's old twin in its place.
+"""Loads a stream into objects that are there already: pickle's own opcodes, each old object in the place of the new.
 
 Pickle puts every container, instance and cell into its memo as soon as it exists and before it is filled. Here the old
 object is put there instead, emptied; pickle's own opcodes then fill it, and all later references meet it. Opcodes are
@@ -16,11 +16,36 @@ from typing import Any
 
 from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
 
-from .inplace import empty, fill_dict, fill_list, fill_set, is_all_attributes, transplant
-from .landing import Landing, Namespace
+from . import opcodes
+from .atoms import REPEATED_ATOMS
+from .inplace import empty, fill_dict, fill_list, fill_set, is_all_attributes, set_class, transplant
+from .load_transaction import LoadTransaction, Namespace
+from .opcodes import (
+    ADDITEMS,
+    BINBYTES,
+    BINBYTES8,
+    BINPERSID,
+    BINUNICODE,
+    BINUNICODE8,
+    BYTEARRAY8,
+    EMPTY_TUPLE,
+    EXT1,
+    EXT2,
+    EXT4,
+    FRAME,
+    FROZENSET,
+    GLOBAL,
+    NEWOBJ_EX,
+    POP,
+    POP_MARK,
+    PROTO,
+    SHORT_BINBYTES,
+    STACK_GLOBAL,
+    STOP,
+    TUPLE,
+)
 
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
-_MEMOIZE = pickle.MEMOIZE[0]
 #: Containers that `empty` knows.
 _EMPTIED = (dict, list, set, deque, bytearray)
 #: How an old container gets its old content back.
@@ -28,13 +53,15 @@ _FILL: dict[type, Any] = {dict: fill_dict, list: fill_list, set: fill_set}
 
 
 class Decoder:
-    """Loads one stream. `twins` has the old object for each place in the memo, or None."""
+    """Loads one stream. `existing` has the old object for each place in the memo, or None."""
 
-    def __init__(self, data: bytes, namespace: Namespace, landing: Landing, twins: Sequence[Any]) -> None:
+    def __init__(
+        self, data: bytes, namespace: Namespace, transaction: LoadTransaction, existing: Sequence[Any]
+    ) -> None:
         self._data = data
-        self._landing = landing
-        self._twins = twins
-        self._ground = (namespace, landing, vars(builtins))
+        self._transaction = transaction
+        self._existing = existing
+        self._ground = (namespace, transaction, vars(builtins))
         self._memo: list[Any] = []
         self._has_more: dict[type, bool] = {}  # than `empty` takes away and puts back
 
@@ -42,17 +69,26 @@ class Decoder:
         """The value, and the objects of the stream by their place."""
         return self._run(), self._memo
 
-    def _twin(self, at: int) -> Any:
+    def _existing_at(self, at: int) -> Any:
         """The old object for the one that is being made, if it goes into the memo at once."""
         memo = self._memo
-        if self._data[at] == _MEMOIZE and len(memo) < len(self._twins):
-            return self._twins[len(memo)]
+        if self._data[at] == opcodes.MEMOIZE and len(memo) < len(self._existing):
+            return self._existing[len(memo)]
         return None
 
     def _run(self) -> Any:
-        data, landing, twins, memo = self._data, self._landing, self._twins, self._memo
-        known = len(twins)
-        remember, undoable = memo.append, landing.undoable
+        # As local names: every opcode of a stream is compared with these, and a look-up of a global shows.
+        MEMOIZE, BINGET, LONG_BINGET = opcodes.MEMOIZE, opcodes.BINGET, opcodes.LONG_BINGET
+        SHORT_BINUNICODE, BININT1 = opcodes.SHORT_BINUNICODE, opcodes.BININT1
+        BINFLOAT, BININT, BININT2, MARK = opcodes.BINFLOAT, opcodes.BININT, opcodes.BININT2, opcodes.MARK
+        EMPTY_DICT, EMPTY_LIST, EMPTY_SET = opcodes.EMPTY_DICT, opcodes.EMPTY_LIST, opcodes.EMPTY_SET
+        SETITEMS, SETITEM, APPENDS, APPEND = opcodes.SETITEMS, opcodes.SETITEM, opcodes.APPENDS, opcodes.APPEND
+        BUILD, NEWOBJ, REDUCE, NONE = opcodes.BUILD, opcodes.NEWOBJ, opcodes.REDUCE, opcodes.NONE
+        NEWTRUE, NEWFALSE, LONG1, LONG4 = opcodes.NEWTRUE, opcodes.NEWFALSE, opcodes.LONG1, opcodes.LONG4
+        TUPLE1, TUPLE2, TUPLE3 = opcodes.TUPLE1, opcodes.TUPLE2, opcodes.TUPLE3
+        data, transaction, existing, memo = self._data, self._transaction, self._existing, self._memo
+        known = len(existing)
+        remember, undoable = memo.append, transaction.undoable
         stack: list[Any] = []
         push, pop = stack.append, stack.pop
         marks: list[list[Any]] = []
@@ -61,48 +97,48 @@ class Decoder:
         while True:
             op = data[at]
             at += 1
-            if op == 0x94:  # MEMOIZE
+            if op == MEMOIZE:
                 remember(stack[-1])
-            elif op == 0x68:  # BINGET
+            elif op == BINGET:
                 push(memo[data[at]])
                 at += 1
-            elif op == 0x6A:  # LONG_BINGET
+            elif op == LONG_BINGET:
                 push(memo[_U32(data, at)[0]])
                 at += 4
-            elif op == 0x8C:  # SHORT_BINUNICODE
+            elif op == SHORT_BINUNICODE:
                 end = at + 1 + data[at]
                 push(str(data[at + 1 : end], "utf-8", "surrogatepass"))
                 at = end
-            elif op == 0x4B:  # BININT1
+            elif op == BININT1:
                 push(data[at])
                 at += 1
-            elif op == 0x47:  # BINFLOAT
+            elif op == BINFLOAT:
                 value = _F64(data, at)[0]
                 push(value if value == value else nan)
                 at += 8
-            elif op == 0x4A:  # BININT
+            elif op == BININT:
                 push(_I32(data, at)[0])
                 at += 4
-            elif op == 0x4D:  # BININT2
+            elif op == BININT2:
                 push(_U16(data, at)[0])
                 at += 2
-            elif op == 0x28:  # MARK
+            elif op == MARK:
                 marks.append(stack)
                 stack = []
                 push, pop = stack.append, stack.pop
-            elif op == 0x7D or op == 0x5D or op == 0x8F:  # EMPTY_DICT, EMPTY_LIST, EMPTY_SET
-                kind: Any = dict if op == 0x7D else list if op == 0x5D else set
+            elif op == EMPTY_DICT or op == EMPTY_LIST or op == EMPTY_SET:
+                kind: Any = dict if op == EMPTY_DICT else list if op == EMPTY_LIST else set
                 place = len(memo)
-                twin = twins[place] if place < known and data[at] == _MEMOIZE else None
-                if twin is None:
+                old = existing[place] if place < known and data[at] == MEMOIZE else None
+                if old is None:
                     push(kind())
-                elif type(twin) is kind:
-                    undoable(_FILL[kind], twin, twin.copy())
-                    twin.clear()
-                    push(twin)
+                elif type(old) is kind:
+                    undoable(_FILL[kind], old, old.copy())
+                    old.clear()
+                    push(old)
                 else:
-                    push(transplant(landing, twin, kind(), kind, ()))
-            elif op == 0x75:  # SETITEMS
+                    push(transplant(transaction, old, kind(), kind, ()))
+            elif op == SETITEMS:
                 items = stack
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
@@ -113,11 +149,11 @@ class Decoder:
                 else:
                     for index in range(0, len(items), 2):
                         target[items[index]] = items[index + 1]
-            elif op == 0x73:  # SETITEM
+            elif op == SETITEM:
                 value = pop()
                 key = pop()
                 stack[-1][key] = value
-            elif op == 0x65:  # APPENDS
+            elif op == APPENDS:
                 items = stack
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
@@ -127,42 +163,42 @@ class Decoder:
                 else:
                     for value in items:
                         target.append(value)
-            elif op == 0x61:  # APPEND
+            elif op == APPEND:
                 value = pop()
                 stack[-1].append(value)
-            elif op == 0x62:  # BUILD
+            elif op == BUILD:
                 state = pop()
                 _build(stack[-1], state)
-            elif op == 0x81 or op == 0x52:  # NEWOBJ, REDUCE
+            elif op == NEWOBJ or op == REDUCE:
                 args = pop()
                 made_by = stack[-1]
-                twin = self._twin(at)
-                if op == 0x81:
-                    stack[-1] = self._new(made_by, args, {}, twin)
+                old = self._existing_at(at)
+                if op == NEWOBJ:
+                    stack[-1] = self._new(made_by, args, {}, old)
                 else:
-                    stack[-1] = made_by(*args) if twin is None else self._remake(made_by, args, twin)
-            elif op == 0x4E:  # NONE
+                    stack[-1] = made_by(*args) if old is None else self._remake(made_by, args, old)
+            elif op == NONE:
                 push(None)
-            elif op == 0x88 or op == 0x89:  # NEWTRUE, NEWFALSE
-                push(op == 0x88)
-            elif op == 0x8A or op == 0x8B:  # LONG1, LONG4
-                size = data[at] if op == 0x8A else _I32(data, at)[0]
-                at += 1 if op == 0x8A else 4
+            elif op == NEWTRUE or op == NEWFALSE:
+                push(op == NEWTRUE)
+            elif op == LONG1 or op == LONG4:
+                size = data[at] if op == LONG1 else _I32(data, at)[0]
+                at += 1 if op == LONG1 else 4
                 push(int.from_bytes(data[at : at + size], "little", signed=True))
                 at += size
-            elif op == 0x85 or op == 0x86 or op == 0x87:  # TUPLE1, TUPLE2, TUPLE3
-                size = op - 0x84
+            elif op == TUPLE1 or op == TUPLE2 or op == TUPLE3:
+                size = op - TUPLE1 + 1
                 parts = tuple(stack[-size:])
                 del stack[-size:]
-                push(_old_if_same(parts, self._twin(at)))
-            elif op == 0x74:  # TUPLE
+                push(_old_if_same(parts, self._existing_at(at)))
+            elif op == TUPLE:
                 parts = tuple(stack)
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
-                push(_old_if_same(parts, self._twin(at)))
-            elif op == 0x29:  # EMPTY_TUPLE
+                push(_old_if_same(parts, self._existing_at(at)))
+            elif op == EMPTY_TUPLE:
                 push(())
-            elif op == 0x90:  # ADDITEMS
+            elif op == ADDITEMS:
                 items = stack
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
@@ -172,120 +208,114 @@ class Decoder:
                 else:
                     for value in items:
                         target.add(value)
-            elif op == 0x91:  # FROZENSET
+            elif op == FROZENSET:
                 whole = frozenset(stack)
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
-                twin = self._twin(at)
-                same = type(twin) is frozenset and set(map(id, twin)) == set(map(id, whole))
-                push(twin if same else whole)
-            elif op == 0x93:  # STACK_GLOBAL
+                old = self._existing_at(at)
+                same = type(old) is frozenset and set(map(id, old)) == set(map(id, whole))
+                push(old if same else whole)
+            elif op == STACK_GLOBAL:
                 name = pop()
                 module = pop()
                 push(find_class(module, name))
-            elif op == 0x51:  # BINPERSID
+            elif op == BINPERSID:
                 push(self._ground[pop()])
-            elif op == 0x30:  # POP
+            elif op == POP:
                 if stack:
                     pop()
                 else:
                     stack = marks.pop()
                     push, pop = stack.append, stack.pop
-            elif op == 0x31:  # POP_MARK
+            elif op == POP_MARK:
                 stack = marks.pop()
                 push, pop = stack.append, stack.pop
-            elif op == 0x92:  # NEWOBJ_EX
+            elif op == NEWOBJ_EX:
                 options = pop()
                 args = pop()
-                stack[-1] = self._new(stack[-1], args, options, self._twin(at))
-            elif op == 0x95:  # FRAME
+                stack[-1] = self._new(stack[-1], args, options, self._existing_at(at))
+            elif op == FRAME:
                 at += 8
-            elif op == 0x80:  # PROTO
+            elif op == PROTO:
                 at += 1
-            elif op == 0x2E:  # STOP
+            elif op == STOP:
                 return pop()
-            elif op == 0x43:  # SHORT_BINBYTES
+            elif op == SHORT_BINBYTES:
                 end = at + 1 + data[at]
                 push(data[at + 1 : end])
                 at = end
-            elif op == 0x42 or op == 0x8E:  # BINBYTES, BINBYTES8
-                width = 4 if op == 0x42 else 8
-                end = at + width + (_U32 if op == 0x42 else _U64)(data, at)[0]
+            elif op == BINBYTES or op == BINBYTES8:
+                width = 4 if op == BINBYTES else 8
+                end = at + width + (_U32 if op == BINBYTES else _U64)(data, at)[0]
                 push(data[at + width : end])
                 at = end
-            elif op == 0x58 or op == 0x8D:  # BINUNICODE, BINUNICODE8
-                width = 4 if op == 0x58 else 8
-                end = at + width + (_U32 if op == 0x58 else _U64)(data, at)[0]
+            elif op == BINUNICODE or op == BINUNICODE8:
+                width = 4 if op == BINUNICODE else 8
+                end = at + width + (_U32 if op == BINUNICODE else _U64)(data, at)[0]
                 push(str(data[at + width : end], "utf-8", "surrogatepass"))
                 at = end
-            elif op == 0x96:  # BYTEARRAY8
+            elif op == BYTEARRAY8:
                 end = at + 8 + _U64(data, at)[0]
                 fresh = bytearray(data[at + 8 : end])
                 at = end
-                twin = self._twin(at)
-                push(fresh if twin is None else transplant(landing, twin, fresh, bytearray, ()))
-            elif op == 0x82 or op == 0x83 or op == 0x84:  # EXT1, EXT2, EXT4
-                width = {0x82: 1, 0x83: 2, 0x84: 4}[op]
+                old = self._existing_at(at)
+                push(fresh if old is None else transplant(transaction, old, fresh, bytearray, ()))
+            elif op == EXT1 or op == EXT2 or op == EXT4:
+                width = {EXT1: 1, EXT2: 2, EXT4: 4}[op]
                 code = int.from_bytes(data[at : at + width], "little")
                 at += width
                 push(find_class(*EXTENSIONS[code]))
-            elif op == 0x63:  # GLOBAL
+            elif op == GLOBAL:
                 module, name, _ = (part.decode() for part in data[at:].split(b"\n", 2))
                 at += len(module.encode()) + len(name.encode()) + 2
                 push(find_class(module, name))
             else:
                 raise pickle.UnpicklingError(f"the opcode {op:#x} at byte {at - 1} is not one that pickle writes here")
 
-    def _new(self, cls: Any, args: tuple[Any, ...], options: dict[str, Any], twin: Any) -> Any:
+    def _new(self, cls: Any, args: tuple[Any, ...], options: dict[str, Any], old: Any) -> Any:
         """An instance without its state; the old one, emptied, where it is of that class or can be turned into one."""
-        if twin is None:
+        if old is None:
             return cls.__new__(cls, *args, **options)
-        if not args and not options and self._becomes(twin, cls):
-            self._keep_state(twin)
-            empty(self._landing, twin)
-            return twin
-        return transplant(self._landing, twin, cls.__new__(cls, *args, **options), new_object, (cls, *args))
+        if not args and not options and self._becomes(old, cls):
+            self._keep_state(old)
+            empty(self._transaction, old)
+            return old
+        return transplant(self._transaction, old, cls.__new__(cls, *args, **options), new_object, (cls, *args))
 
-    def _becomes(self, twin: Any, cls: Any) -> bool:
-        """Whether the old object is of that class, or can be turned into one, as `twin.__class__ = cls` does it."""
-        if type(twin) is not cls:
-            self._landing.undoable(_set_class, twin, type(twin))
+    def _becomes(self, old: Any, cls: Any) -> bool:
+        """Whether the old object is of that class, or can be turned into one, as `old.__class__ = cls` does it."""
+        if type(old) is not cls:
+            self._transaction.undoable(set_class, old, type(old))
             try:
-                _set_class(twin, cls)
+                set_class(old, cls)
             except TypeError:
                 return False
         return True
 
-    def _keep_state(self, twin: Any) -> None:
+    def _keep_state(self, old: Any) -> None:
         """Note the state of an object that holds more than items and attributes, as `io.StringIO` does."""
-        kind = type(twin)
+        kind = type(old)
         if kind not in self._has_more:
             self._has_more[kind] = (
                 hasattr(kind, "__setstate__") and not issubclass(kind, _EMPTIED) and not is_all_attributes(kind)
             )
         if self._has_more[kind]:
-            reduced = twin.__reduce_ex__(4)
+            reduced = old.__reduce_ex__(4)
             if isinstance(reduced, tuple) and len(reduced) > 2 and reduced[2] is not None:
-                self._landing.undoable(twin.__setstate__, reduced[2])
+                self._transaction.undoable(old.__setstate__, reduced[2])
 
-    def _remake(self, made_by: Any, args: tuple[Any, ...], twin: Any) -> Any:
+    def _remake(self, made_by: Any, args: tuple[Any, ...], old: Any) -> Any:
         """What a call makes, or the old object with what the call would give it."""
-        landing = self._landing
-        landing.twin = twin
+        transaction = self._transaction
+        transaction.existing = old
         try:
             made = made_by(*args)
         finally:
-            twin, landing.twin = landing.twin, None
-        if twin is None:
+            old, transaction.existing = transaction.existing, None
+        if old is None:
             return made
-        self._becomes(twin, type(made))
-        return transplant(landing, twin, made, made_by, args)
-
-
-def _set_class(value: Any, kind: Any) -> None:
-    """Past what the class makes of setting attributes. Raises TypeError where the two are laid out in other ways."""
-    if type(value) is not kind:
-        object.__setattr__(value, "__class__", kind)
+        self._becomes(old, type(made))
+        return transplant(transaction, old, made, made_by, args)
 
 
 def find_class(module: str, name: str) -> Any:
@@ -303,18 +333,15 @@ def _nan() -> float:
     return getattr(numpy, "nan", math.nan)
 
 
-def _old_if_same(parts: tuple[Any, ...], twin: Any) -> tuple[Any, ...]:
-    if type(twin) is tuple and len(twin) == len(parts) and all(map(_is_equal, twin, parts)):
-        return twin
+def _old_if_same(parts: tuple[Any, ...], old: Any) -> tuple[Any, ...]:
+    if type(old) is tuple and len(old) == len(parts) and all(map(_is_equal, old, parts)):
+        return old
     return parts
 
 
 def _is_equal(old: Any, new: Any) -> bool:
     """The same object, or an equal one of a kind without identity."""
-    return old is new or (type(old) is type(new) and type(old) in _ATOMS and _same_atom(old, new))
-
-
-_ATOMS = frozenset({str, bytes, int, float, complex})
+    return old is new or (type(old) is type(new) and type(old) in REPEATED_ATOMS and _same_atom(old, new))
 
 
 def _same_atom(old: Any, new: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from bulletin.errors import StayedBehind, name_kind
 
 if TYPE_CHECKING:
-    from .landing import Landing
+    from .load_transaction import LoadTransaction
 
 #: What is said of a value where there is only its handle.
 IN_NOTEBOOK, ON_WORKER = "stayed in the notebook", "stayed on the pool"
@@ -26,10 +26,10 @@ class Handle:
         set_own(self, "_where", where)
 
     @staticmethod
-    def make(landing: "Landing", kind: str, path: str, is_back: bool) -> Any:
+    def make(transaction: "LoadTransaction", kind: str, path: str, is_back: bool) -> Any:
         """The value itself, where this is the side that has it; else a handle. `is_back`: a handle has come back."""
-        own = landing.take_twin()
-        return own if own is not None else Handle(kind, path, LOST if is_back else landing.far)
+        own = transaction.take_existing()
+        return own if own is not None else Handle(kind, path, LOST if is_back else transaction.absence)
 
     def __repr__(self) -> str:
         kind, path, where = parts(self)
@@ -69,7 +69,7 @@ for _name in _OPERATIONS.split():
 
 def reduce_handle(_: Any, handle: Handle) -> Any:
     """The place of the value; the other side puts its own there if it still has it."""
-    from .landing import HERE
+    from .load_transaction import RECEIVER
 
     kind, path, _where = parts(handle)
-    return Handle.make, (HERE, kind, path, True)
+    return Handle.make, (RECEIVER, kind, path, True)

@@ -1,6 +1,6 @@
 """How an old object takes the state of a new one: emptied before pickle fills it, or given what a new one holds.
 
-Every change notes its undo with the landing. The user's own methods are not asked: `dict.clear`, not `value.clear`.
+Every change notes its undo with the transaction. The user's own methods are not asked: `dict.clear`, not `value.clear`.
 """
 
 import _thread
@@ -19,9 +19,9 @@ from operator import length_hint
 from types import CellType, MemberDescriptorType, MethodType
 from typing import Any
 
-from bulletin.cpython.class_layout import holds_slots_only, is_python_all_through
+from bulletin.cpython.class_layout import CData, holds_slots_only, is_python_all_through
 
-from .landing import Landing
+from .load_transaction import LoadTransaction
 
 #: What they are never changes, so an old one is as good as the new one.
 _STEADY: tuple[type, ...] = (
@@ -39,73 +39,73 @@ _PARTS: dict[type, tuple[str, ...]] = {
 #: Iterators that can be set to their end.
 _ITERATORS = frozenset({type(iter([])), type(iter(())), type(iter("")), type(iter(b"")), type(iter(bytearray()))})
 _UNSET = object()
-_CData: Any = ctypes.Structure.__mro__[1]
 
 
-def empty(landing: Landing, value: Any) -> None:
+def empty(transaction: LoadTransaction, value: Any) -> None:
     """Take away what pickle will put there: items, attributes, slots."""
-    _empty_items(landing, value)
-    empty_attributes(landing, value)
+    _empty_items(transaction, value)
+    empty_attributes(transaction, value)
 
 
-def _empty_items(landing: Landing, value: Any) -> None:
+def _empty_items(transaction: LoadTransaction, value: Any) -> None:
     if isinstance(value, dict):
-        _empty_dict(landing, value)
+        _empty_dict(transaction, value)
     elif isinstance(value, list):
-        landing.undoable(fill_list, value, list.copy(value))
+        transaction.undoable(fill_list, value, list.copy(value))
         list.clear(value)
     elif isinstance(value, set):
-        landing.undoable(fill_set, value, set.copy(value))
+        transaction.undoable(fill_set, value, set.copy(value))
         set.clear(value)
     elif isinstance(value, deque):
-        landing.undoable(_fill_deque, value, list(deque.__iter__(value)))
+        transaction.undoable(_fill_deque, value, list(deque.__iter__(value)))
         deque.clear(value)
 
 
-def reused(landing: Landing, old: Any, kind: Any, *, has_dict: bool = True) -> Any:
+def reused(transaction: LoadTransaction, old: Any, kind: Any, *, has_dict: bool = True) -> Any:
     """The old object as an empty instance of that class; None where it cannot become one.
 
     Without `has_dict` its own dict is left as it is: another object is to take its place, or has taken it.
     """
     try:
-        landing.undoable(_set_class, old, type(old))
-        _set_class(old, kind)
+        transaction.undoable(set_class, old, type(old))
+        set_class(old, kind)
     except TypeError:
         return None
-    _empty_items(landing, old)
+    _empty_items(transaction, old)
     if has_dict:
-        empty_attributes(landing, old)
+        empty_attributes(transaction, old)
     else:
-        _empty_slots(landing, old)
+        _empty_slots(transaction, old)
     return old
 
 
-def _set_class(value: Any, kind: Any) -> None:
+def set_class(value: Any, kind: Any) -> None:
+    """Past what the class makes of setting attributes. Raises TypeError where the two are laid out in other ways."""
     if type(value) is not kind:
         object.__setattr__(value, "__class__", kind)
 
 
-def _empty_dict(landing: Landing, value: Any) -> None:
+def _empty_dict(transaction: LoadTransaction, value: Any) -> None:
     kind = OrderedDict if isinstance(value, OrderedDict) else dict
-    landing.undoable(fill_dict, value, list(kind.items(value)))
+    transaction.undoable(fill_dict, value, list(kind.items(value)))
     kind.clear(value)
 
 
-def empty_attributes(landing: Landing, value: Any) -> None:
+def empty_attributes(transaction: LoadTransaction, value: Any) -> None:
     """Take away attributes and slots."""
     attributes = attributes_of(value)
     if attributes:
-        landing.undoable(fill_dict, attributes, list(attributes.items()))
+        transaction.undoable(fill_dict, attributes, list(attributes.items()))
         attributes.clear()
     elif attributes is not None:
-        landing.undoable(attributes.clear)
-    _empty_slots(landing, value)
+        transaction.undoable(attributes.clear)
+    _empty_slots(transaction, value)
 
 
-def _empty_slots(landing: Landing, value: Any) -> None:
+def _empty_slots(transaction: LoadTransaction, value: Any) -> None:
     for slot in _slots_of(value):
         held = _slot(slot, value)
-        landing.undoable(_set_slot, slot, value, held)
+        transaction.undoable(_set_slot, slot, value, held)
         if held is not _UNSET:
             slot.__delete__(value)
 
@@ -156,12 +156,12 @@ def _set_slot(slot: Any, value: Any, held: Any) -> None:
         slot.__delete__(value)
 
 
-def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tuple[Any, ...]) -> Any:
+def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: object, args: tuple[Any, ...]) -> Any:
     """Give the old object what a newly made one holds. The old one, or the new one where that cannot be done.
 
     Parameters
     ----------
-    landing, old, fresh
+    transaction, old, fresh
         The two are of any type.
     made_by, args
         The function that made the new one, and what it was called with: pickle's `__reduce__`.
@@ -170,60 +170,60 @@ def transplant(landing: Landing, old: Any, fresh: Any, made_by: object, args: tu
     if old is fresh:
         return old
     if type(old) is not kind:
-        return _replace(landing, old, fresh)
+        return _replace(transaction, old, fresh)
     if isinstance(old, _STEADY):
-        empty_attributes(landing, old)
+        empty_attributes(transaction, old)
         _copy_attributes(old, fresh)
         return old
     if kind in _PARTS:
         is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
-        return old if is_same else _replace(landing, old, fresh)
+        return old if is_same else _replace(transaction, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
         if old.__reduce__()[1][0] is fresh.__reduce__()[1][0]:
-            landing.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
+            transaction.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
             old.__setstate__(sys.maxsize)
         else:  # it has let go of what it went through, and there is no way back from that
-            landing.in_the_end(old)
+            transaction.exhaust_at_end(old)
         return old
     if isinstance(old, tuple):
         is_same = len(old) == len(fresh) and all(map(_same, tuple.__iter__(old), tuple.__iter__(fresh)))
         if is_same:
-            empty_attributes(landing, old)
+            empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
-        return old if is_same else _replace(landing, old, fresh)
+        return old if is_same else _replace(transaction, old, fresh)
     if isinstance(old, bytearray | array) and getattr(old, "typecode", "") == getattr(fresh, "typecode", ""):
-        _write(landing, old, fresh)
-        empty_attributes(landing, old)
+        _write(transaction, old, fresh)
+        empty_attributes(transaction, old)
         _copy_attributes(old, fresh)
         return old
-    if isinstance(old, _CData):
-        landing.undoable(_write_c, old, bytes(old))
+    if isinstance(old, CData):
+        transaction.undoable(_write_c, old, bytes(old))
         _write_c(old, bytes(fresh))
-        empty_attributes(landing, old)
+        empty_attributes(transaction, old)
         _copy_attributes(old, fresh)
         return old
     is_container = isinstance(old, dict | list | set | deque)
     if is_container and not (isinstance(old, deque) and old.maxlen != fresh.maxlen):
-        empty(landing, old)
-        _copy_items(landing, old, fresh)
+        empty(transaction, old)
+        _copy_items(transaction, old, fresh)
         _copy_attributes(old, fresh)
         return old
     if not is_container and is_all_attributes(kind):
-        empty_attributes(landing, old)
+        empty_attributes(transaction, old)
         _copy_attributes(old, fresh)
         return old
-    if _made_alike(landing, old, made_by, args):
+    if _made_alike(transaction, old, made_by, args):
         if attributes_of(old) is not None:
-            empty_attributes(landing, old)
+            empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
         return old
-    return _replace(landing, old, fresh)
+    return _replace(transaction, old, fresh)
 
 
-def _replace(landing: Landing, old: Any, fresh: Any) -> Any:
+def _replace(transaction: LoadTransaction, old: Any, fresh: Any) -> Any:
     if any(old is getattr(sys, name) for name in ("stdout", "stderr", "stdin")):
         return old  # it is everywhere, and this side's own: there it was another one for a while
-    landing.replaced.append((old, fresh))
+    transaction.replaced.append((old, fresh))
     return fresh
 
 
@@ -239,7 +239,7 @@ def is_all_attributes(kind: type) -> bool:
     return not has_members_of_c and holds_slots_only(kind, len(slots_of(kind)))
 
 
-def _made_alike(landing: Landing, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
+def _made_alike(transaction: LoadTransaction, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
     """Whether the old object would be made by the same call, so that only its state, if any, can differ."""
     try:
         reduced = old.__reduce_ex__(4)
@@ -248,7 +248,7 @@ def _made_alike(landing: Landing, old: Any, made_by: object, args: tuple[Any, ..
     if not isinstance(reduced, tuple) or reduced[0] is not made_by or not _same(reduced[1], args):
         return False
     if len(reduced) > 2 and reduced[2] is not None and hasattr(old, "__setstate__"):
-        landing.undoable(old.__setstate__, reduced[2])
+        transaction.undoable(old.__setstate__, reduced[2])
     return True
 
 
@@ -262,7 +262,7 @@ def _same(one: object, other: object) -> bool:
     return isinstance(one, str | bytes | int | float | complex) and one == other
 
 
-def _copy_items(landing: Landing, old: Any, fresh: Any) -> None:
+def _copy_items(transaction: LoadTransaction, old: Any, fresh: Any) -> None:
     if isinstance(old, dict):
         fill_dict(old, list(dict.items(fresh)))
     elif isinstance(old, list):
@@ -272,15 +272,15 @@ def _copy_items(landing: Landing, old: Any, fresh: Any) -> None:
     else:
         _fill_deque(old, list(fresh))
     if isinstance(old, defaultdict):
-        landing.undoable(setattr, old, "default_factory", old.default_factory)
+        transaction.undoable(setattr, old, "default_factory", old.default_factory)
         old.default_factory = fresh.default_factory
 
 
-def _write(landing: Landing, old: Any, fresh: Any) -> None:
+def _write(transaction: LoadTransaction, old: Any, fresh: Any) -> None:
     """Not cleared first: what has its memory exported, to a memory view, cannot be made smaller."""
     kind: Any = array if isinstance(old, array) else bytearray
     before = array(old.typecode, old) if kind is array else bytes(old)
-    landing.undoable(kind.__setitem__, old, slice(None), before)
+    transaction.undoable(kind.__setitem__, old, slice(None), before)
     kind.__setitem__(old, slice(None), fresh)
 
 
@@ -326,13 +326,13 @@ def _fill_deque(value: Any, items: list[Any]) -> None:
     deque.extend(value, items)
 
 
-def set_cell(landing: Landing, cell: CellType, content: tuple[object, ...]) -> None:
+def set_cell(transaction: LoadTransaction, cell: CellType, content: tuple[object, ...]) -> None:
     """Put a value into a closure's variable, or take it away."""
     try:
         before: tuple[object, ...] = (cell.cell_contents,)
     except ValueError:
         before = ()
-    landing.undoable(_set_cell, cell, before)
+    transaction.undoable(_set_cell, cell, before)
     _set_cell(cell, content)
 
 

@@ -7,10 +7,10 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from .capture import Captured
+from .exchange import Exchange, PickleStream, RegionContent
 from .memory import Region
-from .parcel import Memory, Parcel, Stream
-from .survey import Survey, attempt
 from .table import ABSENT, Table
+from .table_diff import TableDiff, attempt
 
 _GONE = object()
 
@@ -36,13 +36,13 @@ def depart(namespace: Mapping[str, Any], captured: Captured, *, is_aside: bool =
     """
     captured.parts = [bytes(part) for part in captured.parts]
     captured.commit()
-    captured.parcel = Parcel.unpack(captured.parts)
+    captured.exchange = Exchange.unpack(captured.parts)
     return Meanwhile(dict(namespace), is_aside)
 
 
 @dataclass(slots=True)
 class Aside:
-    """What of an arriving parcel is not for the notebook: decided by `lay_aside`, filled while the parcel is read."""
+    """What of an arriving exchange is not for the notebook: chosen by `lay_aside`, filled while it is read."""
 
     meanwhile: Meanwhile
     #: The names that led to what both have changed, each with the number of its value.
@@ -64,13 +64,15 @@ class Aside:
                 self.values[name] = objects[oid]
 
 
-def lay_aside(parcel: Parcel, namespace: dict[str, Any], sent: Captured, meanwhile: Meanwhile) -> Aside:
+def lay_aside(exchange: Exchange, namespace: dict[str, Any], sent: Captured, meanwhile: Meanwhile) -> Aside:
     """Detach from the table all objects that both sides have changed, with whatever comes together with them.
 
     They lose their numbers, so that what arrives is made anew, and memory that changed in part is made whole.
     """
     table = sent.table
-    coming = {stream.root: stream for stream in parcel.streams if stream.kind == "unit" and stream.root in table.units}
+    coming = {
+        stream.root: stream for stream in exchange.streams if stream.kind == "unit" and stream.root in table.units
+    }
     apart = set(coming) if meanwhile.is_aside else _changed_here(coming, namespace, table)
     apart = _with_all_they_share(apart, coming, table)
     aside = Aside(meanwhile)
@@ -84,32 +86,32 @@ def lay_aside(parcel: Parcel, namespace: dict[str, Any], sent: Captured, meanwhi
     aside.changed = [
         name for name, value in meanwhile.before.items() if table.oid_of(value) in coming and name not in aside.names
     ]
-    aside.names |= {name: oid for name, oid in parcel.bound.items() if oid in aside.detached}
+    aside.names |= {name: oid for name, oid in exchange.bound.items() if oid in aside.detached}
     for oid in aside.detached:
         value = table.objects.pop(oid, None)
         if value is not None and table.oids.get(id(value)) == oid:
             del table.oids[id(value)]
-    captured = {memory.rid: memory for memory in sent.parcel.memory}
-    parcel.memory = [
+    captured = {memory.rid: memory for memory in sent.exchange.memory}
+    exchange.memory = [
         _whole(memory, table.regions.pop(memory.rid, None), captured.get(memory.rid)) if memory.rid in rids else memory
-        for memory in parcel.memory
+        for memory in exchange.memory
     ]
     return aside
 
 
-def _changed_here(coming: Mapping[int, Stream], namespace: dict[str, Any], table: Table) -> set[int]:
+def _changed_here(coming: Mapping[int, PickleStream], namespace: dict[str, Any], table: Table) -> set[int]:
     """Of the units that come, those that the notebook has changed since."""
 
-    def look(wide: list[Region]) -> Survey:
-        survey = Survey(namespace, table, wide=wide)
-        survey.look_at([table.units[root].root for root in coming], [])
-        return survey
+    def look(wide: list[Region]) -> TableDiff:
+        diff = TableDiff(namespace, table, wide=wide)
+        diff.look_at([table.units[root].root for root in coming], [])
+        return diff
 
-    survey: Survey = attempt(look)
-    return {table.oid_of(unit.root) for unit in survey.changed_units()}
+    diff: TableDiff = attempt(look)
+    return {table.oid_of(unit.root) for unit in diff.changed_units()}
 
 
-def _with_all_they_share(apart: set[int], coming: Mapping[int, Stream], table: Table) -> set[int]:
+def _with_all_they_share(apart: set[int], coming: Mapping[int, PickleStream], table: Table) -> set[int]:
     """Units that have an object or memory in common stay together."""
     oids = {
         root: {oid for oid in _numbers(stream) if oid in table.objects and _may_change(table.objects[oid])}
@@ -133,11 +135,11 @@ def _may_change(value: Any) -> bool:
     return not is_by_content or kind.__dictoffset__ != 0
 
 
-def _numbers(stream: Stream) -> list[int]:
+def _numbers(stream: PickleStream) -> list[int]:
     return array("i", bytes(stream.oids)).tolist()
 
 
-def _whole(change: Memory, known: Region | None, captured: Memory | None) -> Memory:
+def _whole(change: RegionContent, known: Region | None, captured: RegionContent | None) -> RegionContent:
     """All of a region's content, of which only what changed has come."""
     if change.is_whole:
         return change

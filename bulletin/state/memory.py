@@ -41,7 +41,7 @@ class Region:
     """A range of this side's memory.
 
     `agreed` are the digests of its blocks as both sides last had them; None while only this side knows it. A guarded
-    region is never written in place: copy-on-write may show it to others (see `reducers.frames`).
+    region is never written in place: copy-on-write may show it to others (see `reducers.pandas_frames`).
     """
 
     __slots__ = ("_content", "_now", "address", "agreed", "device", "is_guarded", "is_held", "owner", "rid", "size")

@@ -21,7 +21,7 @@ FIXED = frozenset(
 )
 #: What `with gpu:` and `@gpu` send instead of a cell's own text: a call of one name, whose value gets another.
 CALL, OUTCOME = "__bulletin_call__", "__bulletin_outcome__"
-#: What the view of a widget said, for its twin on the pool.
+#: What the view of a widget said, for its counterpart on the pool.
 HEARD = "__bulletin_heard__"
 #: Containers of the history that IPython holds on to: their content may travel out, the objects stay.
 HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})

@@ -11,15 +11,15 @@ from typing import Any
 from bulletin.errors import CannotSend, name_kind
 
 from .capture import Captured, capture
-from .codec import Reader
 from .handles import Handle, parts
-from .landing import Landing
+from .load_transaction import LoadTransaction
 from .memory import Region
 from .modules import Shipment
 from .needs import Needs
-from .report import Stayed, kind_of
-from .survey import is_plain
+from .object_paths import Stayed, kind_of
+from .stream_reader import Reader
 from .table import ABSENT, Table, Unit
+from .table_diff import is_plain
 
 
 class Fate(Enum):
@@ -107,32 +107,34 @@ class _Names:
     """
 
     def __init__(self, captured: Captured, elsewhere: Collection[str]) -> None:
-        parcel, self._survey, self._elsewhere = captured.parcel, captured.survey, elsewhere
+        exchange, self._diff, self._elsewhere = captured.exchange, captured.diff, elsewhere
         self._streams = {
             stream.root: memoryview(stream.data).nbytes + memoryview(stream.oids).nbytes
-            for stream in parcel.streams
+            for stream in exchange.streams
             if stream.kind == "unit"
         }
-        self._memory = {memory.rid: sum(memoryview(data).nbytes for _, data in memory.runs) for memory in parcel.memory}
-        self._bound = parcel.bound
+        self._memory = {
+            memory.rid: sum(memoryview(data).nbytes for _, data in memory.runs) for memory in exchange.memory
+        }
+        self._bound = exchange.bound
         self._first: dict[int, str] = {}  # the name that a value, or a region, was counted for
-        self._definitions = {id(unit.root): unit for unit in self._survey.definitions.values()}
+        self._definitions = {id(unit.root): unit for unit in self._diff.definitions.values()}
         self._weights = {id(unit.root): len(unit.data) + _code_bytes(unit.root) for unit in self._definitions.values()}
         self._shares = self._share_out(
-            sum(memoryview(stream.data).nbytes for stream in parcel.streams if stream.kind == "definitions")
+            sum(memoryview(stream.data).nbytes for stream in exchange.streams if stream.kind == "definitions")
         )
 
     def _share_out(self, written: int) -> dict[int, int]:
         """All changed definitions are one stream: each has its part of that by its own size."""
-        changed = [id(value) for value in self._survey.changed_definitions().values()]
+        changed = [id(value) for value in self._diff.changed_definitions().values()]
         whole = sum(self._weights[key] for key in changed)
         return {key: written * self._weights[key] // whole for key in changed}
 
     def rows(self) -> Iterator[Row]:
         """One for each name that is found, and one for all functions and classes that have none."""
         owned = self._owned()
-        behind = {id(held) for _, held in self._survey.stayed}
-        for name, value in self._survey.names.items():
+        behind = {id(held) for _, held in self._diff.stayed}
+        for name, value in self._diff.names.items():
             is_told = isinstance(value, ModuleType) and value.__name__ in self._elsewhere
             if not is_told and id(value) not in behind:
                 yield self._row(name, value, owned)
@@ -156,11 +158,11 @@ class _Names:
         if is_plain(value):
             size = _atom_bytes(value)
             return Row(name, kind, Fate.SENT, size, size)
-        return self._of_unit(name, self._survey.units[id(value)])
+        return self._of_unit(name, self._diff.units[id(value)])
 
     def _of_handle(self, name: str, handle: Handle) -> Row:
         kind, _, where = parts(handle)
-        if self._survey.table.oid_of(handle) == ABSENT:
+        if self._diff.table.oid_of(handle) == ABSENT:
             return Row(name, kind, Fate.SENT, note=f"It {where}; the cell gets what stands for it.")
         return Row(name, kind, Fate.THERE, note="A cell left it on the pool.")
 
@@ -173,7 +175,7 @@ class _Names:
         if written is None:
             return Row(name, kind, Fate.THERE, size)
         moved, shared = self._moved(name, unit.regions)
-        is_part = self._survey.table.unit_of(unit.root) is not None and moved + written < size
+        is_part = self._diff.table.unit_of(unit.root) is not None and moved + written < size
         note = f"It shares memory with {shared}." if shared else "Only the parts that changed." if is_part else ""
         return Row(name, kind, Fate.SENT, size, written + moved, note)
 
@@ -191,7 +193,7 @@ class _Names:
     def _owned(self) -> dict[str, list[Unit]]:
         """Definitions by the name that leads to them: a class has its methods, and a function those inside it."""
         found: dict[str, list[Unit]] = {}
-        names = {id(value): name for name, value in reversed(self._survey.names.items())}
+        names = {id(value): name for name, value in reversed(self._diff.names.items())}
         heads = {names[key] for key in self._definitions if key in names}
         for key, unit in self._definitions.items():
             head = str(getattr(unit.root, "__qualname__", "")).partition(".")[0]
@@ -243,9 +245,9 @@ def _code_bytes(definition: object) -> int:
 def _sources(captured: Captured) -> Iterator[Row]:
     """The sources of the notebook's own modules that the executor does not have: one row for each package."""
     texts: dict[str, int] = {}
-    for stream in captured.parcel.streams:
+    for stream in captured.exchange.streams:
         if stream.kind == "modules":
-            (shipment,), _ = Reader(stream.data, {}, Landing({}, Table(), "")).read()
+            (shipment,), _ = Reader(stream.data, {}, LoadTransaction({}, Table(), "")).read()
             assert isinstance(shipment, Shipment)
             texts = {digest: len(text.encode("utf-8", "surrogatepass")) for digest, text in shipment.texts.items()}
     packages: dict[str, list[tuple[str, str | None, int]]] = {}

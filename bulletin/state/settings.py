@@ -130,10 +130,10 @@ def _pairs(found: Settings, now: Settings) -> dict[str, tuple[bytes | None, byte
     return {name: (found.get(name), now.get(name)) for name in _KINDS}
 
 
-def shell() -> Any:
-    """IPython's, where it runs."""
-    module: Any = sys.modules.get("IPython.core.interactiveshell")
-    return module.InteractiveShell._instance if module is not None else None
+def shell_of_cells() -> Any:
+    """IPython's shell of this process, which runs its cells; None where there is none."""
+    interactive: Any = sys.modules.get("IPython.core.interactiveshell")
+    return interactive.InteractiveShell._instance if hasattr(interactive, "InteractiveShell") else None
 
 
 # --- Python itself
@@ -306,10 +306,12 @@ def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
 
 def _read_figures(_: Any) -> dict[str, Any]:
     """`%config InlineBackend`: as what figures are sent. IPython keeps it for the first figure if there was none."""
-    if "matplotlib_inline.config" not in sys.modules and not getattr(shell(), "config", {}).get("InlineBackend"):
+    if "matplotlib_inline.config" not in sys.modules and not getattr(shell_of_cells(), "config", {}).get(
+        "InlineBackend"
+    ):
         return {}
     inline = importlib.import_module("matplotlib_inline.config").InlineBackend
-    config = inline.instance(parent=shell())
+    config = inline.instance(parent=shell_of_cells())
     found = {
         "figure_formats": set(config.figure_formats),  # plain containers, where IPython has some that watch
         "print_figure_kwargs": dict(config.print_figure_kwargs),
@@ -319,8 +321,8 @@ def _read_figures(_: Any) -> dict[str, Any]:
 
 
 def _write_figures(_: Any, value: Mapping[str, Any]) -> None:
-    config = importlib.import_module("matplotlib_inline.config").InlineBackend.instance(parent=shell())
-    config.shell = shell()
+    config = importlib.import_module("matplotlib_inline.config").InlineBackend.instance(parent=shell_of_cells())
+    config.shell = shell_of_cells()
     for name, wanted in (value or _FIGURES).items():
         setattr(config, name, wanted)
 

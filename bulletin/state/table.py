@@ -1,7 +1,7 @@
 """The shared object table: what both sides of a session have, each object under one number, and what they agree on.
 
-After a dump the pickler's memo has each object's place in the stream; after the load the unpickler's memo has the twin
-at the same place. So one number, drawn by the sender, names an object on both sides.
+After a dump the pickler's memo has each object's place in the stream; after the load the unpickler's memo has its
+counterpart at the same place. So one number, drawn by the sender, names an object on both sides.
 """
 
 from collections import Counter

@@ -9,8 +9,8 @@ from bulletin.errors import name_kind
 from bulletin.state import Stayed
 from bulletin.state.holdings import Holding, Holdings, Home
 from bulletin.state.names import OUTCOME
-from bulletin.state.report import path_to
-from bulletin.state.stays import reasons
+from bulletin.state.object_paths import path_to
+from bulletin.state.untransferable import reasons
 from bulletin.units import show_size
 from bulletin_magic.commands.push_and_reset import is_or_are, join_names
 from bulletin_magic.connection.deliveries import CellFinished

@@ -164,7 +164,7 @@ class Sweep:
         try:
             needs = state.needs(task.source, namespace)
             captured = state.capture(namespace, needs, table=self._tables[worker])
-            is_first = captured.parcel.base == 0
+            is_first = captured.exchange.base == 0
             meanwhile = state.depart(namespace, captured, is_aside=True)
         finally:
             for name in task.names:

@@ -16,19 +16,19 @@ from bulletin.state.modules import sources
 from tests.state.notebook import run_cell
 
 
-def start_anew(before: tuple[set[str], list[Any], list[str]]) -> modules.Executor:
+def start_anew(before: tuple[set[str], list[Any], list[str]]) -> modules.ExecutorModules:
     """As a fresh process would be."""
     names, finders, path = before
     for name in set(sys.modules) - names:
-        if sources.place_of(name, sources.spec_in(sys.modules[name])) is not None:
+        if sources.location_of(name, sources.spec_in(sys.modules[name])) is not None:
             del sys.modules[name]
     sys.meta_path[:], sys.path[:] = finders, path
     linecache.clearcache()
     sys.modules["__main__"] = types.ModuleType("__main__")
-    return modules.Executor()
+    return modules.ExecutorModules()
 
 
-def run(executor: modules.Executor, shipment: modules.Shipment, values: bytes, source: str) -> dict[str, Any]:
+def run(executor: modules.ExecutorModules, shipment: modules.Shipment, values: bytes, source: str) -> dict[str, Any]:
     """One cell; what it prints, returns or raises is in the answer."""
     printed = io.StringIO()
     error, result = "", None

@@ -17,7 +17,7 @@ import pytest
 
 from bulletin import state
 from bulletin.errors import CannotReturn, CannotSend, StayedBehind
-from bulletin.state import landing
+from bulletin.state import load_transaction
 
 from .notebook import ROOT, Executor, Notebook
 
@@ -359,13 +359,13 @@ def test_a_failure_while_existing_classes_change_is_undone(
 ) -> None:
     captured, parts = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
     before = facts(notebook)
-    made = landing.Landing.later
+    made = load_transaction.LoadTransaction.later
 
-    def then_fail(self: landing.Landing, change: Callable[[], None], undo: Callable[[], None]) -> None:
+    def then_fail(self: load_transaction.LoadTransaction, change: Callable[[], None], undo: Callable[[], None]) -> None:
         made(self, change, undo)
         made(self, lambda: 1 / 0, lambda: None)  # type: ignore[arg-type, return-value]
 
-    monkeypatch.setattr(landing.Landing, "later", then_fail)
+    monkeypatch.setattr(load_transaction.LoadTransaction, "later", then_fail)
     with pytest.raises(CannotReturn):
         state.apply(parts, notebook.ns, sent=captured)
     assert facts(notebook) == before

@@ -58,7 +58,7 @@ class Book:
 
     def __init__(self, folder: Path, executor: Executor) -> None:
         self.folder, self.executor = folder, executor
-        self.modules = modules.Notebook()
+        self.modules = modules.NotebookModules()
         self.ns: dict[str, Any] = types.ModuleType("__main__").__dict__
         self.answer: dict[str, Any] = {}
         self.shipment: modules.Shipment | None = None
@@ -116,7 +116,7 @@ def book(executor: Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     yield Book(folder, executor)
     random.setstate(state)
     for name in set(sys.modules) - before:
-        if sources.place_of(name, sources.spec_in(sys.modules[name])) is not None:
+        if sources.location_of(name, sources.spec_in(sys.modules[name])) is not None:
             del sys.modules[name]
 
 

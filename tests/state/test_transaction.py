@@ -31,15 +31,15 @@ HOMES = tuple(str(Path(bulletin.__file__).with_name(name)) for name in ("state",
 #: These copy bytes, unbind names, and call what comes after that: only a signal can come in between.
 NO_RETURN = frozenset(
     {
-        "_Arrival.write_memory",
-        "Landing.finish",
-        "_Arrival.delete",
+        "ExchangeReader.write_memory",
+        "LoadTransaction.finish",
+        "ExchangeReader.delete",
         "_land",
         "_settle",
-        "Interrupts.__enter__",
-        "Interrupts.__exit__",
+        "InterruptGuard.__enter__",
+        "InterruptGuard.__exit__",
     }
-    | {"Interrupts.hold", "Interrupts.release", "_undisturbed", "silence"}
+    | {"InterruptGuard.hold", "InterruptGuard.release", "undisturbed", "silence"}
 )
 #: Of the steps that are the first, the second or the last to pass a line, each so many-th is tried; with 1, all are.
 EVERY = int(os.environ.get("BULLETIN_FAULTS", "150"))

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from bulletin.state.codec import Encoder, Reader, unit_as_read
-from bulletin.state.landing import Landing
+from bulletin.state.encoder import Encoder
+from bulletin.state.load_transaction import LoadTransaction
 from bulletin.state.memory import Finder
+from bulletin.state.stream_reader import Reader, unit_as_read
 from bulletin.state.table import ABSENT, Table, Unit
 
 from .notebook import Notebook
@@ -18,7 +19,7 @@ def there_and_back(value: object, here: dict[str, Any]) -> tuple[Unit | None, Un
     """What is noted of a value as it is read, and what encoding it there gives."""
     there: dict[str, Any] = {}
     sent = Encoder(here, Finder(())).encode(value)
-    read, made = Reader(sent.data, there, Landing(there, Table(), "")).read()
+    read, made = Reader(sent.data, there, LoadTransaction(there, Table(), "")).read()
     oids = [ABSENT if node is None else 7 for node in sent.nodes]
     return unit_as_read(read, sent.data, made, oids), Encoder(there, Finder(())).encode(read)
 

@@ -12,8 +12,8 @@ lead to (unless their package is small), and globals that are neither atoms nor 
 that a cell starts afresh, not by fork, do not have the modules.
 """
 
-from .executor import Before, Executor
-from .notebook import MAX_SOURCES_BYTES, Notebook
+from .executor import Before, ExecutorModules
+from .notebook import MAX_SOURCES_BYTES, NotebookModules
 from .shipment import Changes, Known, Shipment
 from .sources import imports_of, imports_of_cell, submodules
 
@@ -21,9 +21,9 @@ __all__ = [
     "MAX_SOURCES_BYTES",
     "Before",
     "Changes",
-    "Executor",
+    "ExecutorModules",
     "Known",
-    "Notebook",
+    "NotebookModules",
     "Shipment",
     "apply",
     "changed_since",
@@ -38,7 +38,7 @@ __all__ = [
     "submodules",
 ]
 
-_notebook, _executor = Notebook(), Executor()
+_notebook, _executor = NotebookModules(), ExecutorModules()
 observe, out, keep = _notebook.observe, _notebook.out, _notebook.keep
 follow, apply = _notebook.follow, _notebook.apply
 settle, snapshot, changed_since = _executor.settle, _executor.snapshot, _executor.changed_since

@@ -5,12 +5,15 @@ import hashlib
 import marshal
 from collections.abc import Mapping
 from functools import lru_cache
-from types import EllipsisType, ModuleType, NoneType
+from types import ModuleType, NotImplementedType
 from typing import Any, NamedTuple, TypeAlias
 
-_ATOMS = frozenset({NoneType, bool, int, float, complex, str, bytes, EllipsisType})
+from bulletin.state.atoms import ATOMS
+
+#: Atoms that `marshal` writes by their content.
+_MARSHALLED = frozenset(ATOMS) - {NotImplementedType}
 _REFILLED = frozenset({list, dict, set})
-_PLAIN = _ATOMS | _REFILLED | {tuple, frozenset}
+_PLAIN = _MARSHALLED | _REFILLED | {tuple, frozenset}
 #: Nested deeper, or in itself, a container is not plain.
 _MAX_DEPTH = 40
 #: Names through which a module may bind names that its text does not spell.
@@ -18,7 +21,7 @@ _BINDERS = frozenset({"globals", "vars", "exec", "setattr", "__dict__", "eval"})
 _UNKNOWN = object()
 
 
-class Held(NamedTuple):
+class GlobalValue(NamedTuple):
     """A value of a module, and what tells its content from any other. `value` may have changed since; the token not."""
 
     value: object
@@ -26,10 +29,10 @@ class Held(NamedTuple):
 
 
 #: What a module holds, by name.
-State: TypeAlias = Mapping[str, Held]
+State: TypeAlias = Mapping[str, GlobalValue]
 
 
-class Change(NamedTuple):
+class GlobalChange(NamedTuple):
     """What one module's globals have become.
 
     `rebound` are those names whose value is another object than before; the others had their object changed.
@@ -40,10 +43,10 @@ class Change(NamedTuple):
     deleted: tuple[str, ...]
 
 
-def read(module: ModuleType, before: State | None = None) -> dict[str, Held]:
+def read(module: ModuleType, before: State | None = None) -> dict[str, GlobalValue]:
     """All plain globals of a module. What `before` says of a value that cannot change is not worked out again."""
     before = before or {}
-    found: dict[str, Held] = {}
+    found: dict[str, GlobalValue] = {}
     for name, value in list(namespace(module).items()):
         if type(value) not in _PLAIN or not isinstance(name, str) or (name[:2] == "__" and name[-2:] == "__"):
             continue
@@ -51,11 +54,11 @@ def read(module: ModuleType, before: State | None = None) -> dict[str, Held]:
         if known is not None and known.value is value and _is_immutable(value):
             found[name] = known
         elif (token := token_of(value)) is not None:
-            found[name] = Held(value, token)
+            found[name] = GlobalValue(value, token)
     return found
 
 
-def difference(before: State, now: State, module: ModuleType) -> Change | None:
+def difference(before: State, now: State, module: ModuleType) -> GlobalChange | None:
     """What has changed; None if nothing has. A global that is no longer plain is not spoken of."""
     values = {
         name: held.value for name, held in now.items() if name not in before or before[name].token != held.token
@@ -77,10 +80,10 @@ def difference(before: State, now: State, module: ModuleType) -> Change | None:
         for name, value in values.items()
         if name in before and before[name].value is not _UNKNOWN and before[name].value is not value
     )
-    return Change(values, rebound, deleted)
+    return GlobalChange(values, rebound, deleted)
 
 
-def write(module: ModuleType, change: Change) -> None:
+def write(module: ModuleType, change: GlobalChange) -> None:
     """Make a module's globals so. A list, dict or set that was changed elsewhere stays the same object."""
     home = namespace(module)
     for name, value in change.values.items():
@@ -98,26 +101,26 @@ def write(module: ModuleType, change: Change) -> None:
         home.pop(name, None)
 
 
-def merged(first: Change | None, then: Change) -> Change:
+def merged(first: GlobalChange | None, then: GlobalChange) -> GlobalChange:
     """Two changes as one."""
     if first is None:
         return then
     values = {name: value for name, value in first.values.items() if name not in then.deleted} | dict(then.values)
     deleted = dict.fromkeys((*(name for name in first.deleted if name not in then.values), *then.deleted))
-    return Change(values, first.rebound | then.rebound, tuple(deleted))
+    return GlobalChange(values, first.rebound | then.rebound, tuple(deleted))
 
 
-def after_import(text: str | None, now: State) -> dict[str, Held]:
+def after_import(text: str | None, now: State) -> dict[str, GlobalValue]:
     """What importing a module gives, so that what was changed afterwards shows, in whatever cell it was.
 
     A name that the text binds once, to a literal, had that value. What it computes may be another on another machine
     (a device, a path) and counts as what it is `now`. A name that it does not bind was set from outside.
     """
     literals, is_open = _bindings(text or "")
-    found: dict[str, Held] = {}
+    found: dict[str, GlobalValue] = {}
     for name, token in literals.items():
         if token is not None:
-            found[name] = now[name] if name in now and now[name].token == token else Held(_UNKNOWN, token)
+            found[name] = now[name] if name in now and now[name].token == token else GlobalValue(_UNKNOWN, token)
         elif name in now:
             found[name] = now[name]
     if is_open:
@@ -195,7 +198,7 @@ def token_of(value: object) -> bytes | None:
 
 def _is_plain(value: Any, depth: int) -> bool:
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in _MARSHALLED:
         return True
     if kind not in _PLAIN or depth > _MAX_DEPTH:
         return False
@@ -204,7 +207,7 @@ def _is_plain(value: Any, depth: int) -> bool:
         kinds = set(map(type, part))
         if not kinds <= _PLAIN:
             return False
-        if not kinds <= _ATOMS and not all(_is_plain(item, depth + 1) for item in part):
+        if not kinds <= _MARSHALLED and not all(_is_plain(item, depth + 1) for item in part):
             return False
     return True
 
@@ -213,7 +216,7 @@ def _is_immutable(value: object) -> bool:
     """True for atoms, and for tuples and frozen sets of what is immutable: such a value still has its token."""
     if isinstance(value, tuple | frozenset):
         return all(map(_is_immutable, value))
-    return type(value) in _ATOMS
+    return type(value) in _MARSHALLED
 
 
 def namespace(module: ModuleType) -> dict[str, Any]:

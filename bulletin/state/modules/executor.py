@@ -15,8 +15,8 @@ from typing import Any
 
 from bulletin.cpython.import_system import as_import_machinery
 from bulletin.state.modules import attributes, sources
-from bulletin.state.modules.attributes import Change
-from bulletin.state.modules.shipment import Changes, Entry, Load, Shipment, new_id, unnoticed
+from bulletin.state.modules.attributes import GlobalChange
+from bulletin.state.modules.shipment import Changes, ModuleEntry, ModuleLoad, Shipment, new_id, unnoticed
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class _Run:
     """A module that was run here from a text of the notebook's."""
 
     module: ModuleType
-    load: Load
+    load: ModuleLoad
     digest: str | None
     is_own: bool  # a cell's doing, not the notebook's
     base: attributes.State  # its globals when it had been run
@@ -34,20 +34,20 @@ class _Run:
 class Before:
     """The modules before a cell. Made by `snapshot`, used by `changed_since`."""
 
-    runs: Mapping[str, tuple[Load, attributes.State]]
+    runs: Mapping[str, tuple[ModuleLoad, attributes.State]]
 
 
-class Executor:
+class ExecutorModules:
     """Owns the texts and the import of modules from them. One for a process."""
 
     def __init__(self) -> None:
-        self.entries: Mapping[str, Entry] = {}
+        self.entries: Mapping[str, ModuleEntry] = {}
         self._table = ""
-        self._tables: dict[str, Mapping[str, Entry]] = {}
+        self._tables: dict[str, Mapping[str, ModuleEntry]] = {}
         self._texts: dict[str, str] = {}
         self._runs: dict[str, _Run] = {}
         self._owed: set[str] = set()  # to be run next as the notebook has run them
-        self._pending: dict[str, Change] = {}  # for modules that are not loaded here yet
+        self._pending: dict[str, GlobalChange] = {}  # for modules that are not loaded here yet
         self._finders = _Finder(self), _Compiled(self)
 
     def settle(self, shipment: Shipment) -> list[str]:
@@ -90,7 +90,7 @@ class Executor:
             sys.meta_path.insert(places[0] if places else len(sys.meta_path), first)
             sys.meta_path.append(last)
 
-    def _adopt(self, entries: Mapping[str, Entry]) -> list[str]:
+    def _adopt(self, entries: Mapping[str, ModuleEntry]) -> list[str]:
         before, self.entries = self.entries, entries
         for name, was in before.items():
             if was.loaded is not None and (name not in entries or entries[name].loaded is None):
@@ -107,7 +107,7 @@ class Executor:
             self._run_again(name, entries[name])
         return again
 
-    def _is_behind(self, name: str, entry: Entry) -> bool:
+    def _is_behind(self, name: str, entry: ModuleEntry) -> bool:
         """True for what is loaded here and must be run again."""
         module, run = sys.modules.get(name), self._run_of(name)
         if entry.loaded is None or entry.is_compiled:
@@ -116,10 +116,10 @@ class Executor:
             self._owed.add(name)
             self._runs.pop(name, None)
             # Loaded from a file that both sides see; what is installed here under that name stays.
-            return module is not None and sources.place_of(name, sources.spec_in(module)) is not None
+            return module is not None and sources.location_of(name, sources.spec_in(module)) is not None
         return run.load != entry.loaded
 
-    def _run_again(self, name: str, entry: Entry) -> None:
+    def _run_again(self, name: str, entry: ModuleEntry) -> None:
         module = sys.modules.get(name)
         old = dict(attributes.namespace(module)) if module is not None else {}
         try:
@@ -167,7 +167,9 @@ class Executor:
         if is_owed and entry.loaded is not None:
             load = entry.loaded
         else:
-            load = Load(before.load.module if before is not None and before.module is module else new_id(), new_id())
+            load = ModuleLoad(
+                before.load.module if before is not None and before.module is module else new_id(), new_id()
+            )
         if is_owed and name in self._pending:
             attributes.write(module, self._pending.pop(name))
         self._runs[name] = _Run(module, load, digest, not is_owed, attributes.read(module))
@@ -183,9 +185,9 @@ class Executor:
         """What the cell did to modules of the notebook's."""
         if self._table:
             self._install()  # the cell may have taken the finders out, and the next one need not bring modules
-        loaded: dict[str, tuple[Load, str | None]] = {}
-        reloaded: dict[str, tuple[Load, str | None]] = {}
-        changed: dict[str, Change] = {}
+        loaded: dict[str, tuple[ModuleLoad, str | None]] = {}
+        reloaded: dict[str, tuple[ModuleLoad, str | None]] = {}
+        changed: dict[str, GlobalChange] = {}
         for name in filter(self._runs.__contains__, list(sys.modules) if self._runs else ()):  # as they were loaded
             run = self._run_of(name)
             if run is None:
@@ -207,7 +209,7 @@ class Executor:
 class _Finder(MetaPathFinder):
     """Finds the modules that were sent."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: ExecutorModules) -> None:
         self._executor = executor
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
@@ -229,7 +231,7 @@ class _Finder(MetaPathFinder):
 class _Compiled(MetaPathFinder):
     """Asked last: says of a compiled module why it is not here."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: ExecutorModules) -> None:
         self._executor = executor
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
@@ -243,7 +245,7 @@ class _Compiled(MetaPathFinder):
 class _Loader(ExecutionLoader):
     """Runs the text of one module."""
 
-    def __init__(self, executor: Executor, name: str, path: str, *, is_package: bool) -> None:
+    def __init__(self, executor: ExecutorModules, name: str, path: str, *, is_package: bool) -> None:
         self.name, self.path = name, path
         self._executor = executor
         self._is_package = is_package
@@ -284,7 +286,7 @@ class _Loader(ExecutionLoader):
 class _Namespace(Loader):
     """Makes a package that has no text."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: ExecutorModules) -> None:
         self._executor = executor
 
     def exec_module(self, module: ModuleType) -> None:

@@ -12,17 +12,17 @@ from types import FunctionType, ModuleType
 from bulletin.cpython.import_system import is_being_imported
 from bulletin.errors import ModulesTooLarge
 from bulletin.state.modules import attributes, sources
-from bulletin.state.modules.attributes import Change
+from bulletin.state.modules.attributes import GlobalChange
 from bulletin.state.modules.shipment import (
     Changes,
-    Entry,
     Known,
-    Load,
+    ModuleEntry,
+    ModuleLoad,
     Shipment,
     new_id,
     unnoticed,
 )
-from bulletin.state.modules.sources import Place, Search, Source
+from bulletin.state.modules.sources import Search, Source, SourceLocation
 
 #: Of all sources that a cell needs.
 MAX_SOURCES_BYTES = 20_000_000
@@ -34,9 +34,9 @@ class _Loaded:
 
     spec: ModuleSpec
     module: weakref.ref[ModuleType]
-    place: Place
+    location: SourceLocation
     source: Source | None
-    load: Load
+    load: ModuleLoad
     seen: attributes.State
     is_patched: bool
     definitions: Mapping[str, weakref.ref[FunctionType | type]]
@@ -47,7 +47,7 @@ class _Loaded:
         return attributes.after_import(self.source and self.source.text, self.seen)
 
 
-class Notebook:
+class NotebookModules:
     """Owns what is remembered of the modules of this process. One for a process."""
 
     def __init__(self) -> None:
@@ -81,24 +81,24 @@ class Notebook:
                 self._last = _NOTHING  # to be looked at again
                 continue
             self._looked[name] = spec
-            place = sources.place_of(name, spec)
-            if place is None:
+            location = sources.location_of(name, spec)
+            if location is None:
                 self._loaded.pop(name, None)
             else:
-                self._remember(module, place)
+                self._remember(module, location)
 
-    def _remember(self, module: ModuleType, place: Place) -> None:
-        before = self._loaded.pop(place.name, None)
+    def _remember(self, module: ModuleType, location: SourceLocation) -> None:
+        before = self._loaded.pop(location.name, None)
         is_same = before is not None and before.module() is module
-        source = None if place.file is None or place.is_compiled else sources.source_of(place.file)
+        source = None if location.file is None or location.is_compiled else sources.source_of(location.file)
         spec = sources.spec_in(module)
         assert spec is not None
-        self._loaded[place.name] = _Loaded(
+        self._loaded[location.name] = _Loaded(
             spec=spec,
             module=weakref.ref(module),
-            place=place,
+            location=location,
             source=source,
-            load=Load(before.load.module if is_same and before is not None else new_id(), new_id()),
+            load=ModuleLoad(before.load.module if is_same and before is not None else new_id(), new_id()),
             seen=attributes.read(module),
             is_patched=before is not None and _is_patched(before.definitions, attributes.namespace(module)),
             definitions=_definitions(module),
@@ -153,26 +153,26 @@ class Notebook:
         )
         return shipment, Known(table, entries, known.digests | texts.keys(), states)
 
-    def _entries(self, imports: Iterable[str]) -> tuple[dict[str, Entry], dict[str, str]]:
-        found: dict[str, Entry] = {}
+    def _entries(self, imports: Iterable[str]) -> tuple[dict[str, ModuleEntry], dict[str, str]]:
+        found: dict[str, ModuleEntry] = {}
         texts: dict[str, str] = {}
         sizes: dict[str, int] = {}
-        for place in self._needed(imports):
-            loaded = self._loaded.get(place.name)
-            on_file = None if place.file is None or place.is_compiled else sources.source_of(place.file)
+        for location in self._needed(imports):
+            loaded = self._loaded.get(location.name)
+            on_file = None if location.file is None or location.is_compiled else sources.source_of(location.file)
             source = loaded.source if loaded is not None else on_file
             on_file = on_file or source
             for text in (source, on_file):
                 if text is not None:
                     texts[text.digest] = text.text
-                    sizes[place.name] = max(text.size, sizes.get(place.name, 0))
-            found[place.name] = Entry(
-                place.file,
-                place.folders,
+                    sizes[location.name] = max(text.size, sizes.get(location.name, 0))
+            found[location.name] = ModuleEntry(
+                location.file,
+                location.folders,
                 source and source.digest,
                 on_file and on_file.digest,
                 None if loaded is None else loaded.load,
-                place.is_compiled,
+                location.is_compiled,
                 loaded is not None and loaded.is_patched,
             )
         if sum(sizes.values()) > MAX_SOURCES_BYTES:
@@ -180,51 +180,60 @@ class Notebook:
             raise ModulesTooLarge(sum(sizes.values()), MAX_SOURCES_BYTES, largest, sizes[largest])
         return found, texts
 
-    def _needed(self, imports: Iterable[str]) -> Iterator[Place]:
+    def _needed(self, imports: Iterable[str]) -> Iterator[SourceLocation]:
         """The loaded ones in the order in which they were loaded, then all that are named, then those beside them."""
         search = Search()
         order = sys.modules if self._loaded else ()
-        places = {name: self._loaded[name].place for name in order if name in self._loaded}
-        rest = list(places.values())
+        locations = {name: self._loaded[name].location for name in order if name in self._loaded}
+        rest = list(locations.values())
         asked: set[str] = set()  # most modules of a package import the same ones
         for name in imports:
-            self._add_named(name, asked, search, places, rest)
+            self._add_named(name, asked, search, locations, rest)
         while rest:
-            place = rest.pop(0)
-            for name in self._imports_of(place):
-                self._add_named(name, asked, search, places, rest)
-            parent = places.get(place.name.rpartition(".")[0])
-            if place.folders and place.file is not None and (parent is None or parent.file is None):
-                for other in sources.unnamed_in(place):
-                    self._add(other, places, rest)
-        yield from places.values()
+            location = rest.pop(0)
+            for name in self._imports_of(location):
+                self._add_named(name, asked, search, locations, rest)
+            parent = locations.get(location.name.rpartition(".")[0])
+            if location.folders and location.file is not None and (parent is None or parent.file is None):
+                for other in sources.unnamed_in(location):
+                    self._add(other, locations, rest)
+        yield from locations.values()
 
     def _add_named(
-        self, name: str, asked: set[str], search: Search, places: dict[str, Place], rest: list[Place]
+        self,
+        name: str,
+        asked: set[str],
+        search: Search,
+        locations: dict[str, SourceLocation],
+        rest: list[SourceLocation],
     ) -> None:
         """Add a module and the packages that it is in, unless it was asked for before."""
         if name not in asked:
             asked.add(name)
             for inside in _with_parents([name]):
-                self._add(search.place(inside), places, rest)
+                self._add(search.location(inside), locations, rest)
 
-    def _add(self, place: Place | None, places: dict[str, Place], rest: list[Place]) -> None:
-        if place is not None and place.name not in places:
-            places[place.name] = place
-            rest.append(place)
+    def _add(
+        self, location: SourceLocation | None, locations: dict[str, SourceLocation], rest: list[SourceLocation]
+    ) -> None:
+        if location is not None and location.name not in locations:
+            locations[location.name] = location
+            rest.append(location)
 
-    def _imports_of(self, place: Place) -> tuple[str, ...]:
-        if place.file is None or place.is_compiled:
+    def _imports_of(self, location: SourceLocation) -> tuple[str, ...]:
+        if location.file is None or location.is_compiled:
             return ()
-        loaded = self._loaded.get(place.name)
-        source = loaded.source if loaded is not None else sources.source_of(place.file)
-        package = place.name if place.folders is not None else place.name.rpartition(".")[0]
+        loaded = self._loaded.get(location.name)
+        source = loaded.source if loaded is not None else sources.source_of(location.file)
+        package = location.name if location.folders is not None else location.name.rpartition(".")[0]
         return () if source is None else sources.imports_of(source.text, package)
 
-    def _attributes(self, known: Known) -> tuple[dict[str, tuple[Load, attributes.State]], dict[str, Change]]:
+    def _attributes(
+        self, known: Known
+    ) -> tuple[dict[str, tuple[ModuleLoad, attributes.State]], dict[str, GlobalChange]]:
         """What modules hold, and what of it is new to the executor."""
-        states: dict[str, tuple[Load, attributes.State]] = {}
-        changed: dict[str, Change] = {}
+        states: dict[str, tuple[ModuleLoad, attributes.State]] = {}
+        changed: dict[str, GlobalChange] = {}
         for name, loaded in self._loaded.items():
             module = loaded.module()
             if module is None:
@@ -240,7 +249,7 @@ class Notebook:
 
     def keep(self, changes: Changes) -> Callable[[], None]:
         """A call that takes back what `follow` is about to do. Modules that it imports first stay imported."""
-        kept: list[tuple[str, ModuleType, dict[str, object], _Loaded | None, Load | None]] = []
+        kept: list[tuple[str, ModuleType, dict[str, object], _Loaded | None, ModuleLoad | None]] = []
         for name in {**changes.loaded, **changes.reloaded, **dict.fromkeys(changes.removed)}:
             module, known = sys.modules.get(name), self._loaded.get(name)
             if module is not None:
@@ -300,11 +309,11 @@ class Notebook:
                 loaded.load = load  # the executor has run this very text, so it need not run it again
         return failed
 
-    def _is_other(self, name: str, load: Load) -> bool:
+    def _is_other(self, name: str, load: ModuleLoad) -> bool:
         return name not in self._loaded or self._loaded[name].load.module != load.module
 
     def apply(self, changes: Changes, known: Known) -> Known:
-        """Change globals of modules as the cell did. To be called last: it raises nothing, and nothing undoes it.
+        """GlobalChange globals of modules as the cell did. To be called last: it raises nothing, and nothing undoes it.
 
         Returns
         -------

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bulletin.state import ambient
-from bulletin.state.modules.attributes import Change, State
+from bulletin.state.modules.attributes import GlobalChange, State
 
 #: What a module may change in passing.
 _RUNNING: tuple[str, ...] = ("random", "numpy", "torch", "folder")
 
 
-class Load(NamedTuple):
+class ModuleLoad(NamedTuple):
     """One time that a module was run: in which module object, and which run of it. Equal on both sides."""
 
     module: str
     run: str
 
 
-class Entry(NamedTuple):
+class ModuleEntry(NamedTuple):
     """One module of the user's.
 
     `digest` names the text that the notebook has run, `on_file` what is in the file now: a reload and a second import
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     folders: tuple[str, ...] | None
     digest: str | None
     on_file: str | None
-    loaded: Load | None
+    loaded: ModuleLoad | None
     is_compiled: bool = False
     is_patched: bool = False
 
@@ -48,10 +48,10 @@ class Shipment:
     """
 
     table: str
-    entries: Mapping[str, Entry] | None
+    entries: Mapping[str, ModuleEntry] | None
     texts: Mapping[str, str]
     wanted: tuple[str, ...]
-    attributes: Mapping[str, Change]
+    attributes: Mapping[str, GlobalChange]
 
     def __bool__(self) -> bool:
         return self.entries is not None or bool(self.texts or self.wanted or self.attributes)
@@ -62,9 +62,9 @@ class Known:
     """What an executor has of the notebook's modules. Of a new one: `Known()`."""
 
     table: str = ""
-    entries: Mapping[str, Entry] = field(default_factory=dict)
+    entries: Mapping[str, ModuleEntry] = field(default_factory=dict)
     digests: frozenset[str] = frozenset()
-    attributes: Mapping[str, tuple[Load, State]] = field(default_factory=dict, repr=False)
+    attributes: Mapping[str, tuple[ModuleLoad, State]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Changes:
     with the digest of the text; `removed` are those that it took out of `sys.modules`.
     """
 
-    loaded: Mapping[str, tuple[Load, str | None]]
-    reloaded: Mapping[str, tuple[Load, str | None]]
+    loaded: Mapping[str, tuple[ModuleLoad, str | None]]
+    reloaded: Mapping[str, tuple[ModuleLoad, str | None]]
     removed: tuple[str, ...]
-    attributes: Mapping[str, Change]
+    attributes: Mapping[str, GlobalChange]
 
     def __bool__(self) -> bool:
         return bool(self.loaded or self.reloaded or self.removed or self.attributes)

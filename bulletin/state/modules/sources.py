@@ -48,7 +48,7 @@ _MAX_TEXTS = 3
 _Finder = FileFinder | zipimport.zipimporter
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """Where a module is: its file, or for a package without `__init__.py` none; and a package's folders."""
 
     name: str
@@ -164,15 +164,15 @@ def spec_in(module: object) -> ModuleSpec | None:
     return spec if isinstance(spec, ModuleSpec) else None
 
 
-def place_of(name: str, spec: ModuleSpec | None) -> Place | None:
+def location_of(name: str, spec: ModuleSpec | None) -> SourceLocation | None:
     """Where a user's own module is; None for all others: built in, of the standard library, installed, Bulletin's."""
     if spec is None or spec.name != name or name.partition(".")[0] in _NEVER:
         return None
     folders = _folders_of(spec)
     if spec.has_location and spec.origin is not None:
-        return Place(name, spec.origin, folders) if _is_own(spec.origin) else None
+        return SourceLocation(name, spec.origin, folders) if _is_own(spec.origin) else None
     if spec.origin is None and folders and all(map(_is_own, folders)):
-        return Place(name, None, folders)
+        return SourceLocation(name, None, folders)
     return None
 
 
@@ -213,9 +213,9 @@ class Search:
         self._found: dict[str, ModuleSpec | None] = {}
         self._finders: dict[str, _Finder | None] = {}  # by folder: a finder lists its folder when it is first asked
 
-    def place(self, name: str) -> Place | None:
+    def location(self, name: str) -> SourceLocation | None:
         """Where the user's own module of that name is; None if there is none."""
-        return place_of(name, self._spec(name))
+        return location_of(name, self._spec(name))
 
     def _spec(self, name: str) -> ModuleSpec | None:
         if name not in self._found:
@@ -234,7 +234,7 @@ class Search:
         above = self._spec(parent)
         if above is None or above.submodule_search_locations is None:
             return None
-        if above.has_location and place_of(parent, above) is None:
+        if above.has_location and location_of(parent, above) is None:
             return None  # a package that is installed has no modules of the user's
         return self._find(above.submodule_search_locations, name) or _find_editable(name)
 
@@ -283,14 +283,14 @@ def _find_editable(name: str) -> ModuleSpec | None:
     return None
 
 
-def unnamed_in(place: Place) -> Iterator[Place]:
+def unnamed_in(location: SourceLocation) -> Iterator[SourceLocation]:
     """All modules of a package that have a source, itself apart; none at all where they are too many or too large.
 
     Packages find modules by names that no text spells: plug-ins, lazy look-ups.
     """
-    found: list[Place] = []
+    found: list[SourceLocation] = []
     size = 0
-    open_folders = [(place.name, folder) for folder in place.folders or ()]
+    open_folders = [(location.name, folder) for folder in location.folders or ()]
     while open_folders:
         package, folder = open_folders.pop()
         try:
@@ -303,10 +303,10 @@ def unnamed_in(place: Place) -> Iterator[Place]:
             if not stem.isidentifier():
                 continue
             if entry.name == f"{stem}.py" and stem != "__init__":
-                found.append(Place(name, entry.path, None))
+                found.append(SourceLocation(name, entry.path, None))
                 size += entry.stat().st_size
             elif not dot and os.path.isfile(start := os.path.join(entry.path, "__init__.py")):  # noqa: PTH113, PTH118
-                found.append(Place(name, start, (entry.path,)))
+                found.append(SourceLocation(name, start, (entry.path,)))
                 open_folders.append((name, entry.path))
         if len(found) > _MAX_UNNAMED or size > _MAX_UNNAMED_BYTES:
             return

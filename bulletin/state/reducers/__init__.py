@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from bulletin.state.handles import Handle, reduce_handle
-from bulletin.state.landing import Reduced
+from bulletin.state.load_transaction import Reduced
 
 from . import (
     arrays,
@@ -18,10 +18,10 @@ from . import (
     exceptions,
     figures,
     files,
-    frames,
     functions,
     locks,
     named,
+    pandas_frames,
     standard,
     tensors,
     views,
@@ -31,9 +31,9 @@ from . import (
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
-reduce_lender, by_name = containers.reduce_lender, named.by_name
+reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name
 #: Reducers that let an instance keep the very dict that somebody else holds too.
-LENDERS = frozenset({containers.reduce_own_container, exceptions.reduce_exception})
+DICT_SHARERS = frozenset({containers.reduce_user_container, exceptions.reduce_exception})
 
 EXACT: dict[type, Reducer] = {
     **functions.EXACT,
@@ -79,10 +79,10 @@ def of_family(kind: type) -> Reducer | None:
         return tensors.reduce_module
     if figures.is_registry(kind):
         return figures.reduce_registry
-    if frames.is_block(kind):
-        return frames.reduce_block
-    if frames.is_family(kind):
-        return frames.reduce_frame
+    if pandas_frames.is_block(kind):
+        return pandas_frames.reduce_block
+    if pandas_frames.is_family(kind):
+        return pandas_frames.reduce_frame
     if files.is_stream(kind):
         return files.reduce_stream
     if widgets.is_widget(kind):

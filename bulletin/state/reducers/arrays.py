@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.class_layout import is_python_class
 from bulletin.state.inplace import empty_attributes
-from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 from bulletin.state.memory import Region
 from bulletin.state.silence import silence
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 #: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
 _OWN_BYTES = 16 << 20
@@ -26,22 +26,22 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     if array.dtype.hasobject:
         return _reduce_objects(array) if array.dtype == object else NotImplemented
     if id(array) in encoder.guarded and array.nbytes:
-        return own_array, (HERE, *_guarded(encoder, array), *_dense(array), flags.writeable)
+        return make_array, (RECEIVER, *_guarded(encoder, array), *_dense(array), flags.writeable)
     if array.nbytes == 0:
-        return own_array, (HERE, -1, 0, *layout, flags.writeable)
+        return make_array, (RECEIVER, -1, 0, *layout, flags.writeable)
     if array.base is None:
         start = _address(array)
         region = encoder.finder.find(array, start, array.nbytes)
-        return own_array, (HERE, *encoder.region(region, start, array), *layout, flags.writeable)
+        return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
     start = _address(array)
     if type(owner) is type(array) and (owner.nbytes <= _SMALL_BYTES or owner.nbytes <= _OWNER_FACTOR * array.nbytes):
-        return view_array, (HERE, owner, start - _address(owner), *layout, flags.writeable)
+        return view_array, (RECEIVER, owner, start - _address(owner), *layout, flags.writeable)
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
-        return view_array, (HERE, owner, start - base, *layout, flags.writeable)
+        return view_array, (RECEIVER, owner, start - base, *layout, flags.writeable)
     region = encoder.finder.find(owner, low, high - low)
-    return own_array, (HERE, *encoder.region(region, start, array), *layout, flags.writeable)
+    return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
 
 
 def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
@@ -69,18 +69,20 @@ def _bytes_address(owner: bytearray) -> int:
     return _address(sys.modules["numpy"].frombuffer(owner, "u1")) if owner else 0
 
 
-def own_array(landing: Landing, number: int, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+def make_array(
+    transaction: LoadTransaction, number: int, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool
+) -> Any:
     """An array that looks at a region; one that owns it, if it is the first and not large."""
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if number < 0:
-        if type(old) is numpy.ndarray and _relaid(landing, old, _address(old), dtype, shape, strides):
-            return _marked(landing, old, writeable)
-        return _settle(landing, old, _marked(landing, _empty_like(numpy, dtype, shape, strides), writeable))
-    region = landing.regions[number]
+        if type(old) is numpy.ndarray and _relaid(transaction, old, _address(old), dtype, shape, strides):
+            return _marked(transaction, old, writeable)
+        return _settle(transaction, old, _marked(transaction, _empty_like(numpy, dtype, shape, strides), writeable))
+    region = transaction.regions[number]
     is_here = type(old) is numpy.ndarray and region.address
-    if is_here and _relaid(landing, old, region.address + offset, dtype, shape, strides):
-        return _marked(landing, old, writeable)
+    if is_here and _relaid(transaction, old, region.address + offset, dtype, shape, strides):
+        return _marked(transaction, old, writeable)
     array = None
     if not region.address and offset == 0 and region.size <= _OWN_BYTES:
         array = _empty_like(numpy, dtype, shape, strides)
@@ -90,26 +92,28 @@ def own_array(landing: Landing, number: int, offset: int, dtype: Any, shape: Any
             array = None
     if array is None:
         array = numpy.ndarray(shape, dtype, buffer=bytes_of(numpy, region), offset=offset, strides=strides)
-    return _settle(landing, None if region.is_guarded else old, _marked(landing, array, writeable))
+    return _settle(transaction, None if region.is_guarded else old, _marked(transaction, array, writeable))
 
 
-def view_array(landing: Landing, owner: Any, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool) -> Any:
+def view_array(
+    transaction: LoadTransaction, owner: Any, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool
+) -> Any:
     """A view of an array, or of a bytearray."""
     numpy = sys.modules["numpy"]
-    old = landing.take_twin()
+    old = transaction.take_existing()
     start = (_bytes_address(owner) if isinstance(owner, bytearray) else _address(owner)) + offset
     is_view = type(old) is numpy.ndarray and old.base is not None
-    if is_view and _relaid(landing, old, start, dtype, shape, strides):
-        return _marked(landing, old, writeable)
+    if is_view and _relaid(transaction, old, start, dtype, shape, strides):
+        return _marked(transaction, old, writeable)
     carrier = owner if isinstance(owner, bytearray) else _in_order(owner)
     is_locked = writeable and not isinstance(owner, bytearray) and not owner.flags.writeable
     if is_locked:
-        landing.undoable(_mark, owner, False)
+        transaction.undoable(_mark, owner, False)
         owner.flags.writeable = True
     array = numpy.ndarray(shape, dtype, buffer=carrier, offset=offset, strides=strides)
     if is_locked:
         owner.flags.writeable = False
-    return _settle(landing, old, _marked(landing, array, writeable))
+    return _settle(transaction, old, _marked(transaction, array, writeable))
 
 
 def _in_order(array: Any) -> Any:
@@ -137,14 +141,14 @@ def _is_laid_out(array: Any, start: int, dtype: Any, shape: Any, strides: Any) -
     return bool(_address(array) == start and array.shape == shape and array.strides == strides and array.dtype == dtype)
 
 
-def _relaid(landing: Landing, old: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
+def _relaid(transaction: LoadTransaction, old: Any, start: int, dtype: Any, shape: Any, strides: Any) -> bool:
     """Give an array of the same memory this layout, as `array.shape = ...` does. False where that is not enough."""
     if _is_laid_out(old, start, dtype, shape, strides):
         return True
     if _address(old) != start:
         return False
     before = old.dtype, old.shape, old.strides
-    landing.undoable(_lay_out, old, *before)
+    transaction.undoable(_lay_out, old, *before)
     try:
         _lay_out(old, dtype, shape, strides)
     except (ValueError, AttributeError, TypeError):
@@ -163,9 +167,9 @@ def _lay_out(array: Any, dtype: Any, shape: Any, strides: Any) -> None:
             array.strides = strides
 
 
-def _marked(landing: Landing, array: Any, writeable: bool) -> Any:
+def _marked(transaction: LoadTransaction, array: Any, writeable: bool) -> Any:
     if array.flags.writeable != writeable:
-        landing.undoable(_mark, array, array.flags.writeable)
+        transaction.undoable(_mark, array, array.flags.writeable)
         _mark(array, writeable)
     return array
 
@@ -174,9 +178,9 @@ def _mark(array: Any, writeable: bool) -> None:
     array.flags.writeable = writeable
 
 
-def _settle(landing: Landing, old: Any, array: Any) -> Any:
+def _settle(transaction: LoadTransaction, old: Any, array: Any) -> Any:
     if old is not None:
-        landing.replaced.append((old, array))
+        transaction.replaced.append((old, array))
     return array
 
 
@@ -204,26 +208,26 @@ def _reduce_objects(array: Any) -> Reduced:
     owner = owner_of(array)
     if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
         offset = _address(array) - _address(owner)
-        return view_objects, (HERE, owner, offset, array.shape, array.strides, array.flags.writeable)
+        return view_objects, (RECEIVER, owner, offset, array.shape, array.strides, array.flags.writeable)
     items = list(array.ravel(order="K"))
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     if order == "C" and not array.flags.c_contiguous:
         items = list(array.ravel(order="C"))
-    return make_objects, (HERE, array.shape, order), (items, array.flags.writeable), None, None, fill_objects
+    return make_objects, (RECEIVER, array.shape, order), (items, array.flags.writeable), None, None, fill_objects
 
 
-def make_objects(landing: Landing, shape: Any, order: str) -> Any:
+def make_objects(transaction: LoadTransaction, shape: Any, order: str) -> Any:
     """An array of objects that are not there yet."""
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is numpy.ndarray and old.dtype.hasobject and old.base is None:
         if old.shape != shape and old.size == _size(shape):
-            landing.undoable(_lay_out, old, old.dtype, old.shape, old.strides)
+            transaction.undoable(_lay_out, old, old.dtype, old.shape, old.strides)
             old.shape = shape
         if old.shape == shape:
-            landing.undoable(_put, old, list(old.ravel(order="C")), old.flags.writeable)
+            transaction.undoable(_put, old, list(old.ravel(order="C")), old.flags.writeable)
             return old
-    return _settle(landing, old, numpy.empty(shape, dtype=object, order=order))
+    return _settle(transaction, old, numpy.empty(shape, dtype=object, order=order))
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -251,16 +255,18 @@ def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> Non
     array.flags.writeable = writeable
 
 
-def view_objects(landing: Landing, owner: Any, offset: int, shape: Any, strides: Any, writeable: bool) -> Any:
+def view_objects(
+    transaction: LoadTransaction, owner: Any, offset: int, shape: Any, strides: Any, writeable: bool
+) -> Any:
     """A view of an array of objects."""
     numpy = sys.modules["numpy"]
-    old = landing.take_twin()
+    old = transaction.take_existing()
     start = _address(owner) + offset
     if type(old) is numpy.ndarray and old.base is not None and _is_laid_out(old, start, owner.dtype, shape, strides):
-        return _marked(landing, old, writeable)
+        return _marked(transaction, old, writeable)
     flat = owner.ravel(order="K") if owner.size else owner
     array = numpy.lib.stride_tricks.as_strided(flat[offset // 8 :], shape, strides, writeable=writeable)
-    return _settle(landing, old, array)
+    return _settle(transaction, old, array)
 
 
 def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
@@ -272,16 +278,18 @@ def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
         array.flush()
     mode = "r+" if array.mode == "w+" else array.mode  # w+ would empty it
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    return open_memmap, (HERE, str(array.filename), array.dtype, mode, array.offset, array.shape, order)
+    return open_memmap, (RECEIVER, str(array.filename), array.dtype, mode, array.offset, array.shape, order)
 
 
-def open_memmap(landing: Landing, filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any) -> Any:
+def open_memmap(
+    transaction: LoadTransaction, filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any
+) -> Any:
     """The array in the file. Raises FileNotFoundError where the file is not."""
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is numpy.memmap and str(old.filename) == filename and (old.dtype, old.shape) == (dtype, shape):
         return old
-    return _settle(landing, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
+    return _settle(transaction, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
 
 
 def is_kind(kind: type) -> bool:
@@ -309,24 +317,24 @@ def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
         return NotImplemented
     plain = array.view(numpy.ndarray)
     encoder.alive.append(plain)
-    return see_as, (HERE, plain, type(array), array.dtype), (HERE, dict(array.__dict__)), None, None, fill_kind
+    return see_as, (RECEIVER, plain, type(array), array.dtype), (RECEIVER, dict(array.__dict__)), None, None, fill_kind
 
 
-def see_as(landing: Landing, plain: Any, kind: Any, dtype: Any) -> Any:
+def see_as(transaction: LoadTransaction, plain: Any, kind: Any, dtype: Any) -> Any:
     """The array as that kind."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     array = plain.view(kind)
     if array.dtype != dtype:
         array.dtype = dtype
-    if type(old) is kind and _relaid(landing, old, _address(array), array.dtype, array.shape, array.strides):
+    if type(old) is kind and _relaid(transaction, old, _address(array), array.dtype, array.shape, array.strides):
         return old
-    return _settle(landing, old, array)
+    return _settle(transaction, old, array)
 
 
-def fill_kind(array: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+def fill_kind(array: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
     """Its attributes."""
-    landing, attributes = state
-    empty_attributes(landing, array)
+    transaction, attributes = state
+    empty_attributes(transaction, array)
     array.__dict__.update(attributes)
 
 

@@ -9,14 +9,14 @@ from types import GetSetDescriptorType, MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.class_layout import is_python_class, make_abstract, register_anew, registered_with
-from bulletin.state import identity
-from bulletin.state.landing import HERE, Landing, Reduced, refuse
+from bulletin.state import definition_ids
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 
 from . import foreign
 from .functions import is_importable, is_reference, known, meet
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 #: Types that no module holds under their own name.
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
@@ -45,11 +45,11 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
         return refuse(cls)
     uid = meet(encoder, cls)
     if is_reference(encoder, uid):
-        return known, (HERE, uid)
+        return known, (RECEIVER, uid)
     slots = [name for name, value in vars(cls).items() if _is_slot(cls, value)]
     members = _members(cls)
     args = (
-        HERE,
+        RECEIVER,
         uid,
         type(cls),
         cls.__name__,
@@ -57,7 +57,7 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
         vars(cls).get("__module__"),
         slots if "__slots__" in vars(cls) else None,
     )
-    state = (HERE, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
+    state = (RECEIVER, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
     bare = [(name, _plain(member)) for name, member in members.items()]
     return make_class, (*args, bare, _first_names(cls), cls.__qualname__), state, None, None, fill_class
 
@@ -96,7 +96,7 @@ def _registered(cls: type) -> list[type]:
 
 
 def make_class(
-    landing: Landing,
+    transaction: LoadTransaction,
     uid: str,
     metaclass: Any,
     name: str,
@@ -111,10 +111,10 @@ def make_class(
 
     Nothing of the user's runs: no metaclass's `__new__`, no `__init_subclass__`. What they did is in the attributes.
     """
-    found = identity.find(uid)
+    found = definition_ids.find(uid)
     if isinstance(found, type):
-        if id(found) not in landing.fresh:
-            landing.old.add(id(found))
+        if id(found) not in transaction.fresh:
+            transaction.old.add(id(found))
         return found
     insists = foreign.insists(metaclass)
     body: dict[str, Any] = dict.fromkeys(() if insists else order)  # attributes have places before they have values
@@ -131,8 +131,8 @@ def make_class(
         type.__setattr__(cls, "__qualname__", qualname)
     if isinstance(cls, abc.ABCMeta):
         make_abstract(cls)
-    identity.track(uid, cls)
-    landing.made(cls)
+    definition_ids.track(uid, cls)
+    transaction.made(cls)
     if members:
         _make_members(cls, members)
     return cls
@@ -153,18 +153,18 @@ def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
         type.__setattr__(owner, "__init_subclass__", hook)
 
 
-def fill_class(cls: type, state: tuple[Landing, dict[str, Any], list[dict[str, Any]], list[type]]) -> None:
-    """Give a class its attributes: now if it is new, at the end of the landing if this side had it."""
-    landing, new, members, registered = state
-    if id(cls) not in landing.old:
+def fill_class(cls: type, state: tuple[LoadTransaction, dict[str, Any], list[dict[str, Any]], list[type]]) -> None:
+    """Give a class its attributes: now if it is new, at the end of the transaction if this side had it."""
+    transaction, new, members, registered = state
+    if id(cls) not in transaction.old:
         _set_attributes(cls, new)
         _fill_members(cls, members)
         _set_registered(cls, registered)
         return
     before, registered_before = attributes(cls), _registered(cls)
-    landing.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
+    transaction.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
     if registered != registered_before:
-        landing.later(lambda: _set_registered(cls, registered), lambda: _set_registered(cls, registered_before))
+        transaction.later(lambda: _set_registered(cls, registered), lambda: _set_registered(cls, registered_before))
 
 
 def _set_registered(cls: Any, registered: list[type]) -> None:

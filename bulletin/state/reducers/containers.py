@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 from bulletin.cpython.class_layout import is_python_all_through, is_python_class
 from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.inplace import fill_dict, fill_list, fill_set, reused, slots_held
-from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .functions import is_importable
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 _USUAL_REDUCE = tuple(kind.__reduce__ for kind in (object, set, OrderedDict, defaultdict, Counter))
-_USUAL_STATE = (None, getattr(object, "__getstate__", None))
+#: What a class has for `__getstate__` that says nothing. No set: what pybind11 gives classes has no hash.
+USUAL_STATE = (None, getattr(object, "__getstate__", None))
 _NEW_ARGS = ("__getnewargs__", "__getnewargs_ex__")
 #: Immutable kinds that a class may build upon; what such an instance is, is given to `__new__`.
 _VALUES = (int, float, complex, str, bytes, tuple)
 
 
-def is_own_container(kind: Any) -> bool:
+def is_user_container(kind: Any) -> bool:
     """True for the user's own kinds of list, dict and set, and classes with a `__new__` that nobody must ask.
 
     Those that say themselves how they travel are left to pickle.
@@ -33,7 +34,7 @@ def is_own_container(kind: Any) -> bool:
         and is_python_class(kind)
         and kind.__reduce_ex__ is object.__reduce_ex__
         and kind.__reduce__ in _USUAL_REDUCE
-        and getattr(kind, "__getstate__", None) in _USUAL_STATE
+        and getattr(kind, "__getstate__", None) in USUAL_STATE
         and not any(hasattr(kind, name) for name in ("__setstate__", *_NEW_ARGS))
         and (issubclass(kind, list | dict | set) or is_python_all_through(kind))
     )
@@ -49,7 +50,7 @@ def _is_made_bare(kind: type) -> bool:
     return required > 1 or named > 0 or not is_importable(kind)
 
 
-def is_own_value(kind: Any) -> bool:
+def is_user_value(kind: Any) -> bool:
     """True for the user's own kinds of int, str or tuple whose `__new__` takes something else than what they are."""
     return (
         issubclass(kind, _VALUES)
@@ -91,7 +92,7 @@ def base_new(kind: Any) -> Any:
     return next(new for new in found if isinstance(new, BuiltinFunctionType))
 
 
-def reduce_own_container(encoder: "Encoder", value: Any) -> Reduced:
+def reduce_user_container(encoder: "Encoder", value: Any) -> Reduced:
     """Its items and its attributes. Nothing of the user's is asked: an `append` of theirs would run a second time."""
     items: Any = None
     if isinstance(value, dict):
@@ -100,14 +101,14 @@ def reduce_own_container(encoder: "Encoder", value: Any) -> Reduced:
         base: Any = list if isinstance(value, list) else set
         items = list(base.__iter__(value))
     factory = value.default_factory if isinstance(value, defaultdict) else None
-    attributes = own_dict(value)
-    is_lent = id(value) in encoder.lent or (attributes is not None and type(attributes) is not dict)
-    own = attributes if is_lent or not attributes else dict(attributes)
-    state = (HERE, items, own, is_lent, slots_held(value), factory)
-    return make_instance, (HERE, type(value), is_lent), state, None, None, fill_own_container
+    attributes = instance_dict(value)
+    shares_dict = id(value) in encoder.dict_sharers or (attributes is not None and type(attributes) is not dict)
+    own = attributes if shares_dict or not attributes else dict(attributes)
+    state = (RECEIVER, items, own, shares_dict, slots_held(value), factory)
+    return make_instance, (RECEIVER, type(value), shares_dict), state, None, None, fill_user_container
 
 
-def own_dict(value: Any) -> dict[str, Any] | None:
+def instance_dict(value: Any) -> dict[str, Any] | None:
     """An instance's `__dict__` as it is, which may be of any kind of dict, and be the instance itself."""
     try:
         found: dict[str, Any] = object.__getattribute__(value, "__dict__")
@@ -116,22 +117,22 @@ def own_dict(value: Any) -> dict[str, Any] | None:
     return found
 
 
-def make_instance(landing: Landing, kind: Any, is_lent: bool) -> Any:
+def make_instance(transaction: LoadTransaction, kind: Any, shares_dict: bool) -> Any:
     """The old one, emptied, or a new one; neither `__new__` nor `__init__` of the user's runs."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if old is not None:
-        found = reused(landing, old, kind, has_dict=not is_lent)
+        found = reused(transaction, old, kind, has_dict=not shares_dict)
         if found is not None:
             return found
     made = base_new(kind)(kind)
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
-def fill_own_container(value: Any, state: tuple[Landing, Any, Any, bool, Any, Any]) -> None:
+def fill_user_container(value: Any, state: tuple[LoadTransaction, Any, Any, bool, Any, Any]) -> None:
     """Its items and its attributes."""
-    landing, items, attributes, is_lent, slots, factory = state
+    transaction, items, attributes, shares_dict, slots, factory = state
     if isinstance(value, dict):
         fill_dict(value, items)
     elif isinstance(value, list):
@@ -139,31 +140,31 @@ def fill_own_container(value: Any, state: tuple[Landing, Any, Any, bool, Any, An
     elif isinstance(value, set):
         fill_set(value, items)
     if factory is not None:
-        landing.undoable(setattr, value, "default_factory", value.default_factory)
+        transaction.undoable(setattr, value, "default_factory", value.default_factory)
         value.default_factory = factory
-    if is_lent:
-        fill_lender(value, (landing, attributes, slots))
+    if shares_dict:
+        fill_dict_sharer(value, (transaction, attributes, slots))
         return
     if attributes:
         object.__getattribute__(value, "__dict__").update(attributes)
     _set_slots(value, slots)
 
 
-def reduce_lender(value: Any) -> Reduced:
+def reduce_dict_sharer(value: Any) -> Reduced:
     """An instance of a plain class whose own dict somebody else holds too: the dict itself goes, not what is in it."""
     place = _place_of_dict(value)
     if place is not None:
         return _reduce_sharing(value, *place)
-    state = (HERE, own_dict(value), slots_held(value))
-    return make_instance, (HERE, type(value), True), state, None, None, fill_lender
+    state = (RECEIVER, instance_dict(value), slots_held(value))
+    return make_instance, (RECEIVER, type(value), True), state, None, None, fill_dict_sharer
 
 
-def fill_lender(value: Any, state: tuple[Landing, Any, list[tuple[str, Any]]]) -> None:
+def fill_dict_sharer(value: Any, state: tuple[LoadTransaction, Any, list[tuple[str, Any]]]) -> None:
     """Let this be its own dict."""
-    landing, attributes, slots = state
-    before = own_dict(value)
+    transaction, attributes, slots = state
+    before = instance_dict(value)
     if before is not attributes:
-        landing.undoable(object.__setattr__, value, "__dict__", before)
+        transaction.undoable(object.__setattr__, value, "__dict__", before)
         object.__setattr__(value, "__dict__", attributes)
     _set_slots(value, slots)
 
@@ -175,7 +176,7 @@ def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
 
 def _place_of_dict(value: Any) -> tuple[type, str] | None:
     """The class of a library, and its attribute, that is the instance's own dict: all its instances are as one."""
-    own = own_dict(value)
+    own = instance_dict(value)
     kind: Any = type(value)
     for base, name in _dicts_of(kind):
         if vars(base).get(name) is own:
@@ -196,17 +197,17 @@ def _dicts_of(kind: Any) -> tuple[tuple[type, str], ...]:
 
 def _reduce_sharing(value: Any, owner: type, name: str) -> Reduced:
     """An instance whose class keeps the dict of all: each side's own class has it."""
-    state = (HERE, owner, name, dict(vars(owner)[name]), slots_held(value))
-    return make_instance, (HERE, type(value), True), state, None, None, _fill_sharing
+    state = (RECEIVER, owner, name, dict(vars(owner)[name]), slots_held(value))
+    return make_instance, (RECEIVER, type(value), True), state, None, None, _fill_sharing
 
 
-def _fill_sharing(value: Any, state: tuple[Landing, Any, str, dict[str, Any], list[tuple[str, Any]]]) -> None:
+def _fill_sharing(value: Any, state: tuple[LoadTransaction, Any, str, dict[str, Any], list[tuple[str, Any]]]) -> None:
     """Let the dict of this side's class be as it was there, and the instance's own."""
-    landing, owner, name, items, slots = state
+    transaction, owner, name, items, slots = state
     shared = vars(owner)[name]
-    landing.undoable(fill_dict, shared, list(shared.items()))
+    transaction.undoable(fill_dict, shared, list(shared.items()))
     fill_dict(shared, items)
-    fill_lender(value, (landing, shared, slots))
+    fill_dict_sharer(value, (transaction, shared, slots))
 
 
 def reduce_bare(_: "Encoder", value: Any) -> Reduced:
@@ -214,16 +215,16 @@ def reduce_bare(_: "Encoder", value: Any) -> Reduced:
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or reduced[0] is not new_object or len(reduced[1]) != 1:
         return reduced
-    return (make_instance, (HERE, type(value), False), *reduced[2:])
+    return (make_instance, (RECEIVER, type(value), False), *reduced[2:])
 
 
-def reduce_own_value(_: "Encoder", value: Any) -> Reduced:
+def reduce_user_value(_: "Encoder", value: Any) -> Reduced:
     """What it is, as its base has it, and its attributes."""
     base: Any = next(base for base in _VALUES if isinstance(value, base))
     plain: Any = tuple(tuple.__iter__(value)) if base is tuple else base.__new__(base, value)
     if base is str:
         plain = str.__str__(value)
-    return make_value, (type(value), plain), (own_dict(value), slots_held(value)), None, None, fill_value
+    return make_value, (type(value), plain), (instance_dict(value), slots_held(value)), None, None, fill_value
 
 
 def make_value(kind: Any, plain: Any) -> Any:
@@ -249,7 +250,7 @@ def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
     made = make_by_base, (speaker(kind), kind, *reduced[1])
     if state is not None:
         return (*made, state, *items)
-    return (*made, (own_dict(value), slots_held(value)), *items, fill_value)
+    return (*made, (instance_dict(value), slots_held(value)), *items, fill_value)
 
 
 def make_by_base(base: Any, kind: Any, *args: Any) -> Any:
@@ -285,10 +286,10 @@ def fill_instance(value: Any, state: Any) -> None:
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     """For classes that were written in Python and do not say themselves how they travel."""
-    if is_own_container(kind):
-        return reduce_own_container
-    if is_own_value(kind):
-        return reduce_own_value
+    if is_user_container(kind):
+        return reduce_user_container
+    if is_user_value(kind):
+        return reduce_user_value
     if is_bare(kind):
         return reduce_bare
     if speaker(kind) is not None:

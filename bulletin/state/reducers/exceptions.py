@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from bulletin.state.inplace import empty_attributes
-from bulletin.state.landing import HERE, Landing, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 #: Attributes that live outside `__dict__` and `args`.
 _EXTRA = {
@@ -29,16 +29,16 @@ def reduce_exception(encoder: "Encoder", error: BaseException) -> Reduced:
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
-    is_lent = id(error) in encoder.lent
-    state = (HERE, error.args, error.__dict__ if is_lent else dict(error.__dict__), is_lent, extra, links)
-    return make_exception, (HERE, cls, args), state, None, None, fill_exception
+    shares_dict = id(error) in encoder.dict_sharers
+    state = (RECEIVER, error.args, error.__dict__ if shares_dict else dict(error.__dict__), shares_dict, extra, links)
+    return make_exception, (RECEIVER, cls, args), state, None, None, fill_exception
 
 
-def make_exception(landing: Landing, cls: Any, args: tuple[Any, ...]) -> BaseException:
+def make_exception(transaction: LoadTransaction, cls: Any, args: tuple[Any, ...]) -> BaseException:
     """The old exception, or one as its class would have left it, though only the built-in part of it runs."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is cls:
-        empty_attributes(landing, old)
+        empty_attributes(transaction, old)
         return old  # type: ignore[no-any-return]
     builtin: Any = next(base for base in cls.__mro__ if base.__module__ == "builtins")
     made: BaseException = builtin.__new__(cls, *args)
@@ -49,22 +49,22 @@ def make_exception(landing: Landing, cls: Any, args: tuple[Any, ...]) -> BaseExc
 
 def fill_exception(
     error: BaseException,
-    state: tuple[Landing, tuple[Any, ...], dict[str, Any], bool, list[tuple[str, Any]], tuple[Any, Any, bool]],
+    state: tuple[LoadTransaction, tuple[Any, ...], dict[str, Any], bool, list[tuple[str, Any]], tuple[Any, Any, bool]],
 ) -> None:
     """What is known of it."""
-    landing, args, attributes, is_lent, extra, links = state
+    transaction, args, attributes, shares_dict, extra, links = state
     before = (error.__cause__, error.__context__, error.__suppress_context__)
     if any(one is not other for one, other in zip(before, links, strict=True)):
-        landing.undoable(_link, error, *before)
+        transaction.undoable(_link, error, *before)
         _link(error, *links)
     for name, value in [("args", args), *extra]:
         if getattr(error, name) is not value:
-            landing.undoable(setattr, error, name, getattr(error, name))
+            transaction.undoable(setattr, error, name, getattr(error, name))
             setattr(error, name, value)
-    if is_lent and error.__dict__ is not attributes:
-        landing.undoable(setattr, error, "__dict__", error.__dict__)
+    if shares_dict and error.__dict__ is not attributes:
+        transaction.undoable(setattr, error, "__dict__", error.__dict__)
         error.__dict__ = attributes
-    elif not is_lent:
+    elif not shares_dict:
         error.__dict__.update(attributes)
 
 

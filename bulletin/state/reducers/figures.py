@@ -3,10 +3,10 @@
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import Reduced
+from bulletin.state.load_transaction import Reduced
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def is_registry(kind: type) -> bool:

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import HERE, Landing, Reduced, refuse
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _IN_MEMORY = (io.StringIO, io.BytesIO)
@@ -26,14 +26,14 @@ def reduce_stream(encoder: "Encoder", file: Any) -> Reduced:
     """By name, if it is one of the standard streams."""
     name = next((name for name in _STREAMS if getattr(sys, name) is file), "")
     if name:
-        return standard_stream, (HERE, name)
+        return standard_stream, (RECEIVER, name)
     reducer = family_of_io(type(file)) if type(file).__module__ == "_io" else None
     return NotImplemented if reducer is None else reducer(encoder, file)
 
 
-def standard_stream(landing: Landing, name: str) -> Any:
+def standard_stream(transaction: LoadTransaction, name: str) -> Any:
     """The stream of that name on this side."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if any(getattr(sys, other) is old for other in _STREAMS):
         return old  # on the other side two of the names may mean the same stream
     return getattr(sys, name)

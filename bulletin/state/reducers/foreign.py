@@ -5,13 +5,13 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bulletin.state.landing import Reduced
+from bulletin.cpython.class_layout import CData
+from bulletin.state.load_transaction import Reduced
 
 #: Types of types that nobody has by name, and what has them.
 _METACLASSES: dict[type, type] = {type(kind): kind for kind in (ctypes.Structure, ctypes.Union)}
 #: In the order in which they must be set; the last makes the class what it is, once and for all.
 _LAYOUT = ("_pack_", "_align_", "_anonymous_", "_fields_")
-_CData: Any = ctypes.Structure.__mro__[1]
 _USES_ERRNO, _KEEPS_LOCK = 8, 4
 
 
@@ -29,7 +29,7 @@ def reduce_derived(cls: Any) -> Reduced:
     """
     if cls in _METACLASSES:
         return type, (_METACLASSES[cls],)
-    if not issubclass(cls, _CData):
+    if not issubclass(cls, CData):
         return None
     made_by: Any
     args: tuple[Any, ...]

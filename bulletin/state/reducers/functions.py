@@ -7,12 +7,12 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.referrers import module_of_globals
-from bulletin.state import identity, lookups
+from bulletin.state import definition_ids, lookups
 from bulletin.state.inplace import fill_dict, set_cell
-from bulletin.state.landing import HERE, Landing, NotHere, Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 #: name, qualified name, module, docstring, defaults, keyword defaults, annotations; settable one by one
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
@@ -35,15 +35,15 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
         return NotImplemented
     uid = meet(encoder, function)
     if is_reference(encoder, uid):
-        return known, (HERE, uid)
+        return known, (RECEIVER, uid)
     note_look_ups(encoder, function)
     cells = function.__closure__ or ()
     contents = [(cell, _content(cell)) for cell in cells]
     slots = [getattr(function, slot) for slot in _SLOTS]
-    state = (HERE, function.__code__, slots, dict(function.__dict__), contents)
+    state = (RECEIVER, function.__code__, slots, dict(function.__dict__), contents)
     return (
         make_function,
-        (HERE, uid, function.__code__, _globals_of(encoder, function), cells),
+        (RECEIVER, uid, function.__code__, _globals_of(encoder, function), cells),
         state,
         None,
         None,
@@ -53,7 +53,7 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
 
 def meet(encoder: "Encoder", definition: Any) -> str:
     """Note that a function or class is reached; its own name comes along, for code that looks it up."""
-    uid = identity.uid_of(definition)
+    uid = definition_ids.uid_of(definition)
     encoder.definitions[uid] = definition
     name = getattr(definition, "__name__", None)
     if isinstance(name, str) and encoder.namespace.get(name) is definition:
@@ -66,9 +66,9 @@ def is_reference(encoder: "Encoder", uid: str) -> bool:
     return uid not in encoder.inline
 
 
-def known(_: Landing, uid: str) -> object:
+def known(_: LoadTransaction, uid: str) -> object:
     """The receiving side's own function or class."""
-    found = identity.find(uid)
+    found = definition_ids.find(uid)
     if found is None:
         raise NotHere("it uses a function or class of the notebook that is gone")
     return found
@@ -105,12 +105,14 @@ def _content(cell: CellType) -> tuple[object, ...]:
         return ()
 
 
-def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells: tuple[CellType, ...]) -> object:
+def make_function(
+    transaction: LoadTransaction, uid: str, code: CodeType, spoken: Any, cells: tuple[CellType, ...]
+) -> object:
     """The receiving side's function of that id; a new one, still without its state, where there is none."""
-    found = identity.find(uid)
+    found = definition_ids.find(uid)
     if found is not None:
-        if id(found) not in landing.fresh:
-            landing.old.add(id(found))
+        if id(found) not in transaction.fresh:
+            transaction.old.add(id(found))
         return found
     if isinstance(spoken, str):
         __import__(spoken)
@@ -118,23 +120,23 @@ def make_function(landing: Landing, uid: str, code: CodeType, spoken: Any, cells
     elif isinstance(spoken, ModuleType):
         spoken = vars(spoken)
     function = FunctionType(code, spoken, closure=cells or None)
-    identity.track(uid, function)
-    landing.made(function)
+    definition_ids.track(uid, function)
+    transaction.made(function)
     return function
 
 
 def fill_function(
-    function: FunctionType, state: tuple[Landing, CodeType, list[Any], dict[str, Any], list[Any]]
+    function: FunctionType, state: tuple[LoadTransaction, CodeType, list[Any], dict[str, Any], list[Any]]
 ) -> None:
-    """Give a function its state: now if it is new, at the end of the landing if this side had it."""
-    landing, code, slots, attributes, contents = state
+    """Give a function its state: now if it is new, at the end of the transaction if this side had it."""
+    transaction, code, slots, attributes, contents = state
     for cell, content in contents:
-        set_cell(landing, cell, content)
-    if id(function) not in landing.old:
+        set_cell(transaction, cell, content)
+    if id(function) not in transaction.old:
         _set_state(function, code, slots, attributes)
         return
     before = ([getattr(function, slot) for slot in _SLOTS], dict(function.__dict__), function.__code__)
-    landing.later(
+    transaction.later(
         lambda: _set_state(function, code, slots, attributes),
         lambda: _set_state(function, before[2], before[0], before[1]),
     )
@@ -151,16 +153,16 @@ def _set_state(function: FunctionType, code: CodeType, slots: list[Any], attribu
 
 def reduce_cell(_: "Encoder", cell: CellType) -> Reduced:
     """A closure's variable. The functions that share it write its content, so that it exists before what it holds."""
-    return make_cell, (HERE,), (HERE, _content(cell)), None, None, fill_cell
+    return make_cell, (RECEIVER,), (RECEIVER, _content(cell)), None, None, fill_cell
 
 
-def make_cell(landing: Landing) -> CellType:
+def make_cell(transaction: LoadTransaction) -> CellType:
     """The old cell, or a new one."""
-    cell: CellType | None = landing.take_twin()
+    cell: CellType | None = transaction.take_existing()
     return CellType() if cell is None else cell
 
 
-def fill_cell(cell: CellType, state: tuple[Landing, tuple[object, ...]]) -> None:
+def fill_cell(cell: CellType, state: tuple[LoadTransaction, tuple[object, ...]]) -> None:
     """Put a value into a cell."""
     set_cell(state[0], cell, state[1])
 
@@ -182,40 +184,49 @@ def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
         return NotImplemented
     uid = meet(encoder, cached)
     if is_reference(encoder, uid):
-        return known, (HERE, uid)
+        return known, (RECEIVER, uid)
     behind = cached.__wrapped__
     skeleton: Any = (behind,)
     if type(behind) is FunctionType and not is_importable(behind):
         # The function may know its cache through a closure, so the cache is made around a function that is still empty.
-        inner, cells = identity.uid_of(behind), behind.__closure__ or ()
+        inner, cells = definition_ids.uid_of(behind), behind.__closure__ or ()
         skeleton = (inner, behind.__code__, _globals_of(encoder, behind), cells)
     settings = cached.cache_parameters()
-    state = (HERE, behind, {key: value for key, value in vars(cached).items() if key != "__wrapped__"})
-    return make_cached, (HERE, uid, settings["maxsize"], settings["typed"], skeleton), state, None, None, fill_cached
+    state = (RECEIVER, behind, {key: value for key, value in vars(cached).items() if key != "__wrapped__"})
+    return (
+        make_cached,
+        (RECEIVER, uid, settings["maxsize"], settings["typed"], skeleton),
+        state,
+        None,
+        None,
+        fill_cached,
+    )
 
 
-def make_cached(landing: Landing, uid: str, maxsize: int | None, typed: Any, skeleton: tuple[Any, ...]) -> object:
+def make_cached(
+    transaction: LoadTransaction, uid: str, maxsize: int | None, typed: Any, skeleton: tuple[Any, ...]
+) -> object:
     """The receiving side's own cache of that id, or an empty one."""
-    found = identity.find(uid)
+    found = definition_ids.find(uid)
     if found is not None:
-        landing.old.add(id(found))
+        transaction.old.add(id(found))
         return found
-    behind: Any = make_function(landing, *skeleton) if len(skeleton) > 1 else skeleton[0]
+    behind: Any = make_function(transaction, *skeleton) if len(skeleton) > 1 else skeleton[0]
     cached = functools.lru_cache(maxsize, bool(typed))(behind)
-    identity.track(uid, cached)
-    landing.made(cached)
+    definition_ids.track(uid, cached)
+    transaction.made(cached)
     return cached
 
 
-def fill_cached(cached: Any, state: tuple[Landing, Any, dict[str, Any]]) -> None:
+def fill_cached(cached: Any, state: tuple[LoadTransaction, Any, dict[str, Any]]) -> None:
     """Set what `functools.wraps` and the user have put on the cache."""
-    landing, behind, attributes = state
-    if id(cached) not in landing.old:
+    transaction, behind, attributes = state
+    if id(cached) not in transaction.old:
         vars(cached).update(attributes, __wrapped__=behind)
         return
     before = dict(vars(cached))
     now = {**attributes, "__wrapped__": before.get("__wrapped__", behind)}
-    landing.later(lambda: fill_dict(vars(cached), now), lambda: fill_dict(vars(cached), before))
+    transaction.later(lambda: fill_dict(vars(cached), now), lambda: fill_dict(vars(cached), before))
 
 
 EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
-from bulletin.state.landing import Reduced, Unpicklable
+from bulletin.state.load_transaction import Reduced, Unpicklable
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def reduce_lock(_: "Encoder", lock: Any) -> Reduced:

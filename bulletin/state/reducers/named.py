@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.inplace import fill_dict
-from bulletin.state.landing import HERE, Landing, NotHere, Reduced, Unpicklable, refuse
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced, Unpicklable, refuse
+from bulletin.state.settings import shell_of_cells
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
     """By name, if importing that name gives it; modules of the notebook's folder branch off in `travels_by_name`."""
     if travels_by_name(module):
         encoder.modules[module.__name__] = None
-        return own_module, (HERE, module.__name__)
+        return find_module, (RECEIVER, module.__name__)
     if encoder.is_digest:
         state = {name: value for name, value in vars(module).items() if name != "__builtins__"}
         return ModuleType, (module.__name__,), state
-    args = (HERE, module.__name__, module.__doc__)
+    args = (RECEIVER, module.__name__, module.__doc__)
     return make_module, args, vars(module), None, None, fill_module
 
 
@@ -50,18 +51,18 @@ def import_module(name: str) -> ModuleType:
         raise NotHere(f"it uses the module {name!r}, which cannot be imported there ({error})") from error
 
 
-def own_module(landing: Landing, name: str) -> ModuleType:
+def find_module(transaction: LoadTransaction, name: str) -> ModuleType:
     """As `import_module`, whatever this side had under that name when it came last."""
-    landing.take_twin()
+    transaction.take_existing()
     return import_module(name)
 
 
-def make_module(landing: Landing, name: str, doc: str | None) -> ModuleType:
+def make_module(transaction: LoadTransaction, name: str, doc: str | None) -> ModuleType:
     """A module that no file stands for: the old one, emptied, or a new one."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is not ModuleType:
         return ModuleType(name, doc)
-    landing.undoable(fill_dict, vars(old), list(vars(old).items()))
+    transaction.undoable(fill_dict, vars(old), list(vars(old).items()))
     for key in [key for key in vars(old) if key != "__builtins__"]:
         del vars(old)[key]
     return old
@@ -152,20 +153,20 @@ def reduce_logger(_: "Encoder", logger: logging.Logger) -> Reduced:
     if logging.Logger.manager.loggerDict.get(logger.name) is not logger:
         return NotImplemented
     state = {name: value for name, value in vars(logger).items() if name not in _OF_PROCESS}
-    return own_logger, (HERE, logger.name), (HERE, state, logger.parent), None, None, fill_logger
+    return find_logger, (RECEIVER, logger.name), (RECEIVER, state, logger.parent), None, None, fill_logger
 
 
-def own_logger(landing: Landing, name: str) -> logging.Logger:
+def find_logger(transaction: LoadTransaction, name: str) -> logging.Logger:
     """The logger of that name on this side."""
-    landing.take_twin()
+    transaction.take_existing()
     return logging.getLogger(name)
 
 
-def fill_logger(logger: logging.Logger, state: tuple[Landing, dict[str, Any], object]) -> None:
+def fill_logger(logger: logging.Logger, state: tuple[LoadTransaction, dict[str, Any], object]) -> None:
     """Let it log as the other one does."""
-    landing, attributes, _ = state
+    transaction, attributes, _ = state
     own = {name: value for name, value in vars(logger).items() if name in _OF_PROCESS}
-    landing.undoable(_set_logger, logger, dict(vars(logger)))
+    transaction.undoable(_set_logger, logger, dict(vars(logger)))
     _set_logger(logger, {**own, **attributes})
 
 
@@ -183,19 +184,13 @@ def is_shell(kind: type) -> bool:
 
 def reduce_shell(_: "Encoder", shell: Any) -> Reduced:
     """The shell that runs the cells is each side's own. Threads lead to it too: they know who shows their errors."""
-    return (own_shell, (HERE,)) if shell_of_cells() is shell else refuse(shell)
+    return (find_shell, (RECEIVER,)) if shell_of_cells() is shell else refuse(shell)
 
 
-def own_shell(landing: Landing) -> Any:
+def find_shell(transaction: LoadTransaction) -> Any:
     """The shell of this side."""
-    landing.take_twin()
+    transaction.take_existing()
     return shell_of_cells()
-
-
-def shell_of_cells() -> Any:
-    """IPython's shell of this process; None where there is none."""
-    interactive: Any = sys.modules.get("IPython.core.interactiveshell")
-    return interactive.InteractiveShell._instance if hasattr(interactive, "InteractiveShell") else None
 
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:

@@ -13,14 +13,14 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import HERE, Landing, Reduced, Unpicklable, refuse
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable, refuse
 
-from .containers import reduce_own_container
+from .containers import reduce_user_container
 from .functions import is_importable
 from .named import by_name
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
@@ -54,7 +54,7 @@ def is_made_of_arguments(kind: type) -> bool:
 def reduce_made_of_arguments(_: "Encoder", value: Any) -> Reduced:
     """What makes one alike."""
     kind = type(value)
-    return make_of_arguments, (HERE, kind, _args_of(value))
+    return make_of_arguments, (RECEIVER, kind, _args_of(value))
 
 
 def _args_of(value: Any) -> Any:
@@ -62,14 +62,14 @@ def _args_of(value: Any) -> Any:
     return _ARGS[f"{kind.__module__}.{kind.__qualname__}"](value)
 
 
-def make_of_arguments(landing: Landing, kind: Any, arg: Any) -> Any:
+def make_of_arguments(transaction: LoadTransaction, kind: Any, arg: Any) -> Any:
     """The old one if it is alike, or a new one."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is kind and _args_of(old) == arg:
         return old
     made = kind(arg)
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -79,17 +79,17 @@ _SCANNER_PARTS = ("strict", "object_hook", "object_pairs_hook", "parse_float", "
 
 def reduce_scanner(_: "Encoder", scanner: Any) -> Reduced:
     """The part of a `JSONDecoder` that is in C: how the decoder was set when it was made."""
-    return make_scanner, (HERE, *(getattr(scanner, part) for part in _SCANNER_PARTS))
+    return make_scanner, (RECEIVER, *(getattr(scanner, part) for part in _SCANNER_PARTS))
 
 
-def make_scanner(landing: Landing, *parts: Any) -> Any:
+def make_scanner(transaction: LoadTransaction, *parts: Any) -> Any:
     """The old one, or a new one; nobody can change one."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is _Scanner and all(map(_is_same, (getattr(old, part) for part in _SCANNER_PARTS), parts)):
         return old
     made = _Scanner(SimpleNamespace(**dict(zip(_SCANNER_PARTS, parts, strict=True))))
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -99,7 +99,7 @@ def _is_same(one: object, other: object) -> bool:
 
 def reduce_new_type(encoder: "Encoder", value: Any) -> Reduced:
     """By name, or as a plain instance: its class would look for the name."""
-    return NotImplemented if is_importable(value) else reduce_own_container(encoder, value)
+    return NotImplemented if is_importable(value) else reduce_user_container(encoder, value)
 
 
 def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
@@ -112,18 +112,20 @@ def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
             for option in ("bound", "covariant", "contravariant")
             if hasattr(value, f"__{option}__")
         }
-        return make_type_parameter, (HERE, type(value), value.__name__, value.__module__, options)
+        return make_type_parameter, (RECEIVER, type(value), value.__name__, value.__module__, options)
 
 
-def make_type_parameter(landing: Landing, kind: Any, name: str, module: str, options: dict[str, Any]) -> Any:
+def make_type_parameter(
+    transaction: LoadTransaction, kind: Any, name: str, module: str, options: dict[str, Any]
+) -> Any:
     """The old one, or a new one; nobody can change one."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is kind and old.__name__ == name:
         return old
     made = kind(name, **options)
     made.__module__ = module
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -141,7 +143,7 @@ def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     if is_made_of_arguments(kind):
         return reduce_made_of_arguments
     if issubclass(kind, random.SystemRandom):
-        return reduce_own_container
+        return reduce_user_container
     if issubclass(kind, subprocess.Popen):
         return reduce_popen
     asyncio: Any = sys.modules.get("asyncio")

@@ -9,13 +9,13 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.pickle_memo import new_object
-from bulletin.state.landing import HERE, Landing, Reduced, refuse
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 from bulletin.state.memory import Region
 
 from .arrays import bytes_of
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 #: Tensors that are here in place of one on a device, by id, and the device.
 _homes: dict[int, tuple[Any, str]] = {}
@@ -46,8 +46,8 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
     kind = type(tensor).__name__
     return (
         make_tensor,
-        (HERE, kind, *place, *window, *marks),
-        (HERE, grad, hooks, dict(tensor.__dict__)),
+        (RECEIVER, kind, *place, *window, *marks),
+        (RECEIVER, grad, hooks, dict(tensor.__dict__)),
         None,
         None,
         fill_tensor,
@@ -93,7 +93,7 @@ def _flat(storage: Any) -> Any:
 
 
 def make_tensor(
-    landing: Landing,
+    transaction: LoadTransaction,
     kind: str,
     number: int,
     offset: int,
@@ -108,37 +108,37 @@ def make_tensor(
 ) -> Any:
     """A tensor where it belongs: on the device that it comes from, or on the CPU of a side that has none."""
     torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
-    old = landing.take_twin()
+    old = transaction.take_existing()
     cls = {"Parameter": torch.nn.Parameter, "Buffer": torch.nn.Buffer}.get(kind, torch.Tensor)
     with torch.no_grad():
-        storage, before = _storage(torch, landing, number, home, old)
+        storage, before = _storage(torch, transaction, number, home, old)
         element = torch.empty(0, dtype=getattr(torch, dtype), device=storage.device)
         tensor = element.set_(storage, offset // element.element_size() + start, shape, stride)
         tensor = torch._conj(tensor) if is_conj else tensor
         tensor = torch._neg_view(tensor) if is_neg else tensor
         if type(old) is cls and old.layout == torch.strided:
             if not (before and _is_laid_out(old, tensor)):
-                landing.undoable(_put_back, old, old.data, old.grad)
+                transaction.undoable(_put_back, old, old.data, old.grad)
                 _set_data(old, tensor)
             tensor = old
         elif old is not None:
-            landing.replaced.append((old, tensor))
+            transaction.replaced.append((old, tensor))
     if tensor is not old and cls is not torch.Tensor:
         fresh = cls(tensor) if cls is torch.nn.Buffer else cls(tensor, requires_grad=grads)
-        landing.replaced[-1:] = [(old, fresh)] if old is not None else landing.replaced[-1:]
+        transaction.replaced[-1:] = [(old, fresh)] if old is not None else transaction.replaced[-1:]
         tensor = fresh
     if tensor.is_leaf and tensor.requires_grad != grads:
-        landing.undoable(tensor.requires_grad_, tensor.requires_grad)
+        transaction.undoable(tensor.requires_grad_, tensor.requires_grad)
         tensor.requires_grad_(grads)
     _remember(tensor, home)
     return tensor
 
 
-def _storage(torch: Any, landing: Landing, number: int, home: str, old: Any) -> tuple[Any, bool]:
+def _storage(torch: Any, transaction: LoadTransaction, number: int, home: str, old: Any) -> tuple[Any, bool]:
     """The storage of a region; True where the old tensor looks at it already."""
     if number < 0:
         return torch.empty(0, dtype=torch.uint8).untyped_storage(), False
-    region: Region = landing.regions[number]
+    region: Region = transaction.regions[number]
     if not region.address:
         if home.startswith("cuda") and torch.cuda.is_available():
             index = torch.device(home).index or 0
@@ -185,18 +185,18 @@ def _put_back(tensor: Any, data: Any, grad: Any) -> None:
     tensor.grad = grad
 
 
-def fill_tensor(tensor: Any, state: tuple[Landing, Any, Any, dict[str, Any]]) -> None:
+def fill_tensor(tensor: Any, state: tuple[LoadTransaction, Any, Any, dict[str, Any]]) -> None:
     """Its gradient, and what the user has put on it."""
-    landing, grad, hooks, attributes = state
+    transaction, grad, hooks, attributes = state
     if hooks is not tensor._backward_hooks:
-        landing.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
+        transaction.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
         tensor._backward_hooks = hooks
     if tensor.is_leaf and tensor.requires_grad and tensor.grad is not grad:
-        landing.undoable(_set_grad, tensor, tensor.grad)
+        transaction.undoable(_set_grad, tensor, tensor.grad)
         tensor.grad = grad
     if tensor.__dict__ or attributes:
-        landing.undoable(tensor.__dict__.update, dict(tensor.__dict__))
-        landing.undoable(tensor.__dict__.clear)
+        transaction.undoable(tensor.__dict__.update, dict(tensor.__dict__))
+        transaction.undoable(tensor.__dict__.clear)
         tensor.__dict__.clear()
         tensor.__dict__.update(attributes)
 
@@ -214,10 +214,10 @@ def is_optimizer(kind: type) -> bool:
 
 def reduce_optimizer(_: "Encoder", optimizer: Any) -> Reduced:
     """All its attributes. Its own way leaves out what schedulers and people put on it."""
-    return new_object, (type(optimizer),), (HERE, dict(vars(optimizer))), None, None, fill_optimizer
+    return new_object, (type(optimizer),), (RECEIVER, dict(vars(optimizer))), None, None, fill_optimizer
 
 
-def fill_optimizer(optimizer: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+def fill_optimizer(optimizer: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
     """Its attributes, and what torch does to a class when it first makes one of it."""
     vars(optimizer).update(state[1])
     optimizer._patch_step_function()
@@ -250,10 +250,10 @@ def reduce_script(_: "Encoder", module: Any) -> Reduced:
 
 def reduce_module(_: "Encoder", module: Any) -> Reduced:
     """All its attributes, as of a module whose class says nothing."""
-    return new_object, (type(module),), (HERE, dict(vars(module))), None, None, fill_module
+    return new_object, (type(module),), (RECEIVER, dict(vars(module))), None, None, fill_module
 
 
-def fill_module(module: Any, state: tuple[Landing, dict[str, Any]]) -> None:
+def fill_module(module: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
     """Its attributes."""
     vars(module).update(state[1])
 
@@ -272,10 +272,10 @@ def is_loader(kind: Any) -> bool:
 
 def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
     """All its attributes but the workers that wait for the next round: each side has its own, or starts some."""
-    if id(loader) in encoder.lent:
+    if id(loader) in encoder.dict_sharers:
         return NotImplemented
     state = {**vars(loader), "_iterator": None}
-    return new_object, (type(loader),), (HERE, state), None, None, fill_module
+    return new_object, (type(loader),), (RECEIVER, state), None, None, fill_module
 
 
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
@@ -288,18 +288,18 @@ def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
         return getattr, (torch, "default_generator")
     if type(generator) is not torch.Generator or generator.device.type != "cpu":
         return NotImplemented
-    return make_generator, (HERE, bytes(generator.get_state().tolist()))
+    return make_generator, (RECEIVER, bytes(generator.get_state().tolist()))
 
 
-def make_generator(landing: Landing, state: bytes) -> Any:
+def make_generator(transaction: LoadTransaction, state: bytes) -> Any:
     """The old one in this state, or a new one."""
     torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
-    old = landing.take_twin()
+    old = transaction.take_existing()
     generator = torch.Generator()
     if type(old) is torch.Generator and old.device.type == "cpu":
-        landing.undoable(old.set_state, old.get_state())
+        transaction.undoable(old.set_state, old.get_state())
         generator = old
     elif old is not None:
-        landing.replaced.append((old, generator))
+        transaction.replaced.append((old, generator))
     generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
     return generator

@@ -6,32 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.raw_memory import address_of
 from bulletin.cpython.referrers import behind_proxy, class_of_attributes, dict_of_iterator, id_behind_iterator
-from bulletin.state.landing import HERE, Landing, Reduced, Unpicklable
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def reduce_mapping_proxy(_: "Encoder", proxy: Any) -> Reduced:
     """What is behind it goes itself; behind `vars(cls)` is the class."""
     behind = behind_proxy(proxy)
     owner = class_of_attributes(behind)
-    return make_mapping_proxy, (HERE, behind if owner is None else owner, owner is not None)
+    return make_mapping_proxy, (RECEIVER, behind if owner is None else owner, owner is not None)
 
 
-def make_mapping_proxy(landing: Landing, behind: Any, is_class: bool) -> Any:
+def make_mapping_proxy(transaction: LoadTransaction, behind: Any, is_class: bool) -> Any:
     """The old one if the same is behind it, or a new one."""
     made: Any = vars(behind) if is_class else MappingProxyType(behind)
-    return _old_or(landing, made, behind_proxy)
+    return _old_or(transaction, made, behind_proxy)
 
 
-def _old_or(landing: Landing, made: Any, key: Callable[[Any], Any]) -> Any:
+def _old_or(transaction: LoadTransaction, made: Any, key: Callable[[Any], Any]) -> Any:
     """What was here before, if it looks at the same; else what was made, in its place."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is type(made) and key(old) is key(made):
         return old
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -45,7 +45,7 @@ def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
     """
     if view.obj is None or not (view.c_contiguous or view.ndim == 1):
         raise Unpicklable("cannot pickle a memoryview of such memory")
-    return make_memory_view, (HERE, view.obj, view.readonly, *_layout(view))
+    return make_memory_view, (RECEIVER, view.obj, view.readonly, *_layout(view))
 
 
 def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
@@ -57,7 +57,7 @@ def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
 
 
 def make_memory_view(
-    landing: Landing,
+    transaction: LoadTransaction,
     owner: Any,
     is_readonly: bool,
     start: int,
@@ -67,7 +67,7 @@ def make_memory_view(
     step: int,
 ) -> memoryview:
     """The old one if it looks at the same, or a new one."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     layout = (start, itemsize, form, shape, step)
     if type(old) is memoryview and old.obj is owner and old.readonly == is_readonly and _layout(old) == layout:
         return old
@@ -87,7 +87,7 @@ def make_memory_view(
             made = made.cast(form, shape)  # type: ignore[call-overload]
     made = made.toreadonly() if is_readonly else made
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -108,17 +108,17 @@ def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
     left = iterator.__length_hint__()
     if of is not None and not left < len(of) + 1:
         raise Unpicklable("cannot pickle an iterator of a dict that has changed")
-    return make_dict_iterator, (HERE, of, _KINDS.index(type(iterator)), left)
+    return make_dict_iterator, (RECEIVER, of, _KINDS.index(type(iterator)), left)
 
 
-def make_dict_iterator(landing: Landing, of: Any, way: int, left: int) -> Any:
+def make_dict_iterator(transaction: LoadTransaction, of: Any, way: int, left: int) -> Any:
     """The old one if it is as far, or a new one."""
     made = _WAYS[way]({} if of is None else of)
     while made.__length_hint__() > left:
         next(made)
     if of is None:
         next(made, None)
-    return _old_or(landing, made, lambda iterator: (iterator.__length_hint__(), *id_behind_iterator(iterator)))
+    return _old_or(transaction, made, lambda iterator: (iterator.__length_hint__(), *id_behind_iterator(iterator)))
 
 
 def reduce_set_iterator(_: "Encoder", iterator: Any) -> Reduced:

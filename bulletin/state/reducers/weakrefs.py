@@ -1,38 +1,38 @@
-"""Weak references and the containers made of them: each side's own, to the twins of what they refer to."""
+"""Weak references and the containers made of them: each side's own, to the counterparts of what they refer to."""
 
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from bulletin.state.inplace import attributes_of, empty_attributes
-from bulletin.state.landing import HERE, Landing, Reduced, refuse
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 _Collection: TypeAlias = Any
 _COLLECTIONS = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.WeakSet)
 
 
 def reduce_weakref(_: "Encoder", reference: Any) -> Reduced:
-    """A weak reference to the twin of what it refers to. A callback stays here."""
+    """A weak reference to the counterpart of what it refers to. A callback stays here."""
     target = reference()
-    return (dead_reference, ()) if target is None else (make_weakref, (HERE, target))
+    return (dead_reference, ()) if target is None else (make_weakref, (RECEIVER, target))
 
 
-def make_weakref(landing: Landing, target: Any) -> Any:
-    """The landing keeps the target for as long as its caller keeps the landing: it may have no other owner here."""
-    landing.alive.append(target)
-    old = landing.take_twin()
-    return _kept(landing, old, weakref.ref(target), isinstance(old, weakref.ref) and old() is target)
+def make_weakref(transaction: LoadTransaction, target: Any) -> Any:
+    """The old one, or a new one; the transaction keeps the target alive, which may have no other owner on this side."""
+    transaction.alive.append(target)
+    old = transaction.take_existing()
+    return _kept(transaction, old, weakref.ref(target), isinstance(old, weakref.ref) and old() is target)
 
 
-def _kept(landing: Landing, old: Any, made: Any, is_alike: bool) -> Any:
+def _kept(transaction: LoadTransaction, old: Any, made: Any, is_alike: bool) -> Any:
     """The old one if it is as good, for it may have a callback; else the new one, in its place."""
     if is_alike:
         return old
     if old is not None:
-        landing.replaced.append((old, made))
+        transaction.replaced.append((old, made))
     return made
 
 
@@ -51,15 +51,15 @@ def reduce_proxy(_: "Encoder", proxy: Any) -> Reduced:
         target = proxy.__reduce_ex__.__self__
     except ReferenceError:
         return dead_proxy, ()
-    return make_proxy, (HERE, target)
+    return make_proxy, (RECEIVER, target)
 
 
-def make_proxy(landing: Landing, target: Any) -> Any:
+def make_proxy(transaction: LoadTransaction, target: Any) -> Any:
     """A proxy of the target, which is kept alive as that of a weak reference is."""
-    landing.alive.append(target)
-    old = landing.take_twin()
+    transaction.alive.append(target)
+    old = transaction.take_existing()
     made = weakref.proxy(target)
-    return _kept(landing, old, made, old is made)
+    return _kept(transaction, old, made, old is made)
 
 
 def dead_proxy() -> Any:
@@ -72,16 +72,16 @@ def reduce_weak_method(_: "Encoder", reference: Any) -> Reduced:
     method = reference()
     if method is None:
         return dead_method, ()
-    return make_weak_method, (HERE, method.__self__, method.__func__)
+    return make_weak_method, (RECEIVER, method.__self__, method.__func__)
 
 
-def make_weak_method(landing: Landing, owner: Any, function: Any) -> Any:
+def make_weak_method(transaction: LoadTransaction, owner: Any, function: Any) -> Any:
     """A weak reference to a method of the owner."""
-    landing.alive.append(owner)
-    old = landing.take_twin()
+    transaction.alive.append(owner)
+    old = transaction.take_existing()
     method = old() if isinstance(old, weakref.WeakMethod) else None
     is_alike = method is not None and method.__self__ is owner and method.__func__ is function
-    return _kept(landing, old, weakref.WeakMethod(function.__get__(owner)), is_alike)
+    return _kept(transaction, old, weakref.WeakMethod(function.__get__(owner)), is_alike)
 
 
 def dead_method() -> Any:
@@ -95,7 +95,7 @@ def reduce_collection(_: "Encoder", value: _Collection) -> Reduced:
     items = list(value) if base is weakref.WeakSet else list(base.items(value))
     own = vars(_empty(base))
     attributes = {name: held for name, held in vars(value).items() if name not in own}
-    return make_collection, (HERE, type(value)), (HERE, items, attributes), None, None, fill_collection
+    return make_collection, (RECEIVER, type(value)), (RECEIVER, items, attributes), None, None, fill_collection
 
 
 def _base_of(kind: type) -> Any:
@@ -109,24 +109,24 @@ def _empty(kind: Any) -> _Collection:
     return made
 
 
-def make_collection(landing: Landing, kind: Any) -> _Collection:
+def make_collection(transaction: LoadTransaction, kind: Any) -> _Collection:
     """The old one, or a new one, empty."""
-    old = landing.take_twin()
+    old = transaction.take_existing()
     if type(old) is kind:
         return old
-    return _kept(landing, old, _empty(kind), is_alike=False)
+    return _kept(transaction, old, _empty(kind), is_alike=False)
 
 
-def fill_collection(value: _Collection, state: tuple[Landing, list[Any], dict[str, Any]]) -> None:
+def fill_collection(value: _Collection, state: tuple[LoadTransaction, list[Any], dict[str, Any]]) -> None:
     """Its items and the user's attributes."""
-    landing, items, attributes = state
+    transaction, items, attributes = state
     base = _base_of(type(value))
-    landing.alive.append(items)
+    transaction.alive.append(items)
     before = list(value) if base is weakref.WeakSet else list(base.items(value))
-    landing.undoable(_fill, base, value, before)
+    transaction.undoable(_fill, base, value, before)
     _fill(base, value, items)
     own = {name: held for name, held in (attributes_of(value) or {}).items() if name in vars(_empty(base))}
-    empty_attributes(landing, value)
+    empty_attributes(transaction, value)
     value.__dict__.update({**own, **attributes})
 
 

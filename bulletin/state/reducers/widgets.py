@@ -4,12 +4,11 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import HERE, Landing, Reduced
-
-from . import named
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+from bulletin.state.settings import shell_of_cells
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 
 def is_comm(kind: type) -> bool:
@@ -20,20 +19,20 @@ def is_comm(kind: type) -> bool:
 
 def reduce_comm(_: "Encoder", comm: Any) -> Reduced:
     """By its id. Each side has one of its own, of its own kind, and neither opens it once more."""
-    state = (HERE, comm._msg_callback, comm._close_callback, comm._closed)
-    return own_comm, (HERE, comm.comm_id, comm.target_name), state, None, None, fill_comm
+    state = (RECEIVER, comm._msg_callback, comm._close_callback, comm._closed)
+    return find_comm, (RECEIVER, comm.comm_id, comm.target_name), state, None, None, fill_comm
 
 
-def own_comm(landing: Landing, comm_id: str, target_name: str) -> Any:
+def find_comm(transaction: LoadTransaction, comm_id: str, target_name: str) -> Any:
     """The end on this side."""
     import comm
 
-    landing.take_twin()
+    transaction.take_existing()
     manager = comm.get_comm_manager()
     found = manager.comms.get(comm_id)
     if found is None:
         found = make_comm(manager, comm_id, target_name)
-        landing.undoable(_forget, manager, found)
+        transaction.undoable(_forget, manager, found)
     return found
 
 
@@ -43,7 +42,7 @@ def make_comm(manager: Any, comm_id: str, target_name: str) -> Any:
 
     made: Any = comm.create_comm(comm_id=comm_id, target_name=target_name, primary=False)
     if getattr(made, "kernel", made) is None:  # a kernel's own learn it when they open, and widgets ask for it
-        made.kernel = getattr(named.shell_of_cells(), "kernel", None)
+        made.kernel = getattr(shell_of_cells(), "kernel", None)
     manager.register_comm(made)
     return made
 
@@ -67,10 +66,10 @@ def _forget(manager: Any, comm: Any) -> None:
     manager.comms.pop(comm.comm_id, None)
 
 
-def fill_comm(comm: Any, state: tuple[Landing, Any, Any, bool]) -> None:
+def fill_comm(comm: Any, state: tuple[LoadTransaction, Any, Any, bool]) -> None:
     """Whom it tells what the front end says."""
-    landing, on_message, on_close, is_closed = state
-    landing.undoable(_set_comm, comm, comm._msg_callback, comm._close_callback, comm._closed)
+    transaction, on_message, on_close, is_closed = state
+    transaction.undoable(_set_comm, comm, comm._msg_callback, comm._close_callback, comm._closed)
     _set_comm(comm, on_message, on_close, is_closed)
 
 
@@ -88,7 +87,7 @@ def reduce_widget(_: "Encoder", widget: Any) -> Reduced:
     """Its traits, and the callbacks that the user has set; those of its class each side sets by itself."""
     made_by, args, state, *_rest = widget.__reduce_ex__(5)
     state = {name: value for name, value in state.items() if name not in _SET_BY_CLASS}
-    return made_by, args, (HERE, state, _users_callbacks(widget)), None, None, fill_widget
+    return made_by, args, (RECEIVER, state, _users_callbacks(widget)), None, None, fill_widget
 
 
 _SET_BY_CLASS = frozenset({"_trait_notifiers", "_trait_validators"})
@@ -106,12 +105,12 @@ def _users_callbacks(widget: Any) -> dict[Any, dict[Any, list[Any]]]:
     return found
 
 
-def fill_widget(widget: Any, state: tuple[Landing, dict[str, Any], dict[Any, dict[Any, list[Any]]]]) -> None:
+def fill_widget(widget: Any, state: tuple[LoadTransaction, dict[str, Any], dict[Any, dict[Any, list[Any]]]]) -> None:
     """Its traits without telling anybody, its callbacks, and its place among the widgets of this side."""
     from ipywidgets.widgets import widget as module
 
-    landing, attributes, callbacks = state
-    landing.undoable(_set_attributes, widget, dict(vars(widget)))
+    transaction, attributes, callbacks = state
+    transaction.undoable(_set_attributes, widget, dict(vars(widget)))
     widget.__setstate__({**attributes, "_trait_notifiers": {}, "_trait_validators": {}})
     for name, kinds in callbacks.items():
         for kind, called in kinds.items():

@@ -42,7 +42,7 @@ class Slotted:
 
 
 class Memoizing(pickle.Pickler):
-    """A pickler whose memo has begun before the first object, as the one of `bulletin.state.codec`."""
+    """A pickler whose memo has begun before the first object, as the one of `bulletin.state.encoder`."""
 
     def persistent_id(self, _value: object) -> None:
         return None

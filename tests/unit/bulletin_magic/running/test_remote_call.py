@@ -1,7 +1,7 @@
 """The source of a call of ours: it finds the function where it runs, and leaves no name there."""
 
 from bulletin.state.reducers.widgets import deliver_view_message
-from bulletin.state.stays import reasons
+from bulletin.state.untransferable import reasons
 from bulletin_magic.running.remote_call import source_of_call
 
 

@@ -23,37 +23,37 @@ class NotHere(LookupError):
     """A stream refers to something that this side should have and has not."""
 
 
-class _Here:
-    """Stands, on the sending side, for the receiver's `Landing`."""
+class _Receiver:
+    """Stands, on the sending side, for the receiver's `LoadTransaction`."""
 
 
-HERE = _Here()
+RECEIVER = _Receiver()
 
 
-class Landing:
-    """One arrival of values: owned by `Arrival`, used by the functions that pickle calls to make values.
+class LoadTransaction:
+    """One loading of values: owned by `ExchangeReader`, used by the functions that pickle calls to make values.
 
     Old objects are changed as the streams load, and every change notes how it is undone. Functions, classes and memory
     that this side had are changed at the end, by `commit`: user code may run while values load, and reads them.
     """
 
-    def __init__(self, namespace: Namespace, table: Table, far: str) -> None:
-        """`far` says of a value that did not come what became of it: "stayed in the notebook"."""
-        self.namespace, self.table, self.far = namespace, table, far
+    def __init__(self, namespace: Namespace, table: Table, absence: str) -> None:
+        """`absence` says of a value that did not come what became of it: "stayed in the notebook"."""
+        self.namespace, self.table, self.absence = namespace, table, absence
         self.regions: Sequence[Region] = ()  # of the stream that is being loaded
-        self.twin: Any = None  # what this side has in place of the object that is being made
+        self.existing: Any = None  # what this side has in place of the object that is being made
         self.old: set[int] = set()  # ids of definitions and cells that were here before
-        self.fresh: set[int] = set()  # ids of definitions that this landing made
+        self.fresh: set[int] = set()  # ids of definitions that this transaction made
         self.alive: list[object] = []  # weakly referenced values, and whatever must outlive the loading
         self.replaced: list[tuple[object, object]] = []  # old objects that could not take their new state, and what did
         self._changes: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self._spent: list[Iterator[Any]] = []
         self._undo: list[tuple[Any, ...]] = []
 
-    def take_twin(self) -> Any:
+    def take_existing(self) -> Any:
         """The old object, for a function that knows what to do with it; None where there is none."""
-        twin, self.twin = self.twin, None
-        return twin
+        existing, self.existing = self.existing, None
+        return existing
 
     def made(self, definition: object) -> None:
         """A new function, class or cache: it is filled at once, and kept so that its id stays its own."""
@@ -68,7 +68,7 @@ class Landing:
         """Note a change to be made by `commit`."""
         self._changes.append((change, undo))
 
-    def in_the_end(self, spent: Iterator[Any]) -> None:
+    def exhaust_at_end(self, spent: Iterator[Any]) -> None:
         """An iterator of Python's own that has come to its end there: `finish` brings it to its end."""
         self._spent.append(spent)
 
@@ -79,7 +79,7 @@ class Landing:
             change()
         self._changes.clear()
 
-    def become(self) -> None:
+    def replace_references(self) -> None:
         """Put what replaced an old object wherever the old one is held: in containers, instances and closures.
 
         A frame that runs, and containers of C code, keep the old one.
@@ -91,9 +91,9 @@ class Landing:
         own |= {id(part) for part in (self.alive, self._undo, self.table.objects)}
         for holder in holders_of(*(old for old, _ in replaced.values())):
             if id(holder) not in own:
-                self._exchange(holder, replaced)
+                self._replace_in(holder, replaced)
 
-    def _exchange(self, holder: Any, replaced: dict[int, tuple[object, object]]) -> None:
+    def _replace_in(self, holder: Any, replaced: dict[int, tuple[object, object]]) -> None:
         kind = type(holder)
         if kind is list:
             for place, value in enumerate(holder):
@@ -114,7 +114,7 @@ class Landing:
             except AttributeError:
                 return
             if type(attributes) is dict:
-                self._exchange(attributes, replaced)
+                self._replace_in(attributes, replaced)
 
     def finish(self) -> None:
         """Do what cannot fail and cannot be undone."""

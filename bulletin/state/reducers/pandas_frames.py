@@ -7,12 +7,12 @@ travel with the frames made from it.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from bulletin.state.landing import Reduced
+from bulletin.state.load_transaction import Reduced
 
 from .arrays import owner_of
 
 if TYPE_CHECKING:
-    from bulletin.state.codec import Encoder
+    from bulletin.state.encoder import Encoder
 
 _HOLDERS = ("_ndarray", "_codes", "_data", "_mask")
 

@@ -1,6 +1,6 @@
-"""The one pickler and the fast unpickler. A stream is a pickle of one value, with a preamble for what each side has.
+"""The one pickler. A stream is a pickle of one value, with a preamble for what each side has of its own.
 
-Both sides give the first places of the memo to their own namespace and to the landing, so that functions find their
+Both sides give the first places of the memo to their own namespace and to the transaction, so that functions find their
 globals, and the functions that make values find what the receiver lends them.
 """
 
@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
-from typing import Any, TypeAlias
+from typing import Any
 
 import cloudpickle
 import xxhash
@@ -23,21 +23,21 @@ from bulletin.cpython.class_layout import holds_slots_only, is_python_all_throug
 from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, take_out_unheld
 
 from . import reducers
+from .atoms import ATOMS
 from .handles import Handle
-from .landing import HERE, Landing, Namespace, Reduced, refuse
+from .load_transaction import RECEIVER, Reduced, refuse
 from .memory import Finder, Region
-from .parcel import Buffer
-from .report import Stayed, kind_of, path_to
+from .object_paths import Stayed, kind_of, path_to
+from .reducers import Reducer
+from .reducers.containers import USUAL_STATE
 from .silence import silence
-from .table import ABSENT, Unit
+from .table import Unit
 
-Reducer: TypeAlias = Callable[[Any, Any], Reduced]
-
-#: Puts the namespace, the landing and the built-ins into the first places of the memo.
+#: Puts the namespace, the transaction and the built-ins into the first places of the memo.
 PREAMBLE = pickle_memo.ground_preamble(places=(0, 1, 2))
-_FIRST = 3
-#: Equal wherever they are, or known by their name: never in the table.
-_ATOMS: tuple[type, ...] = (str, bytes, int, float, complex, bool, type(None), type(...), type(NotImplemented))
+#: The place of the first object after the preamble.
+FIRST_PLACE = 3
+#: Known by their name: never in the table.
 _NAMED = (type, FunctionType, CodeType, MethodDescriptorType, GetSetDescriptorType)
 #: As deep as a value may be nested: more than Python's own limit, with a stack of its own.
 _DEEP_LIMIT, _DEEP_STACK_BYTES = 400_000, 1 << 29
@@ -45,7 +45,7 @@ _MANY_STAYED = 16
 
 
 class Encoder(pickle.Pickler):
-    """A pickler that knows the notebook: its namespace is shared ground, its functions and classes keep their identity.
+    """A pickler that knows the notebook: its namespace is never copied, its functions and classes keep their identity.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ class Encoder(pickle.Pickler):
         self.finder = finder
         self.inline: frozenset[str] = frozenset()  # ids of definitions to write in full; others are referred to
         self.is_digest = False  # code as a token: only this side reads the stream
-        self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.frames`
+        self.guarded: set[int] = set()  # arrays that copy-on-write keeps apart; see `reducers.pandas_frames`
         self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
-        self.lent: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
+        self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
-        shared = (namespace, HERE, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
+        shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
         self._ground: dict[int, tuple[int, object]] = {id(part): (place, part) for place, part in enumerate(shared)}
         self._begin("", None)
 
@@ -129,13 +129,13 @@ class Encoder(pickle.Pickler):
         self.clear_memo()
         if self._has_opaque:
             take_out_unheld(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
-        lent = find_dict_sharers(nodes, self._usual, self.lent) if self._usual else set()
+        lent = find_dict_sharers(nodes, self._usual, self.dict_sharers) if self._usual else set()
         if lent:
-            self.lent |= lent
+            self.dict_sharers |= lent
             del data, nodes  # they would count as holders
             return self.encode(root, name, inline=inline, uid=uid, is_ours=is_ours)
         if is_ours:
-            nodes[_FIRST] = None
+            nodes[FIRST_PLACE] = None
         if self.regions:
             held = set(map(id, nodes))
             for region, users in zip(self.regions, self._users, strict=True):
@@ -194,7 +194,7 @@ class Encoder(pickle.Pickler):
             nodes[found[id(root)][0]] = root
         found.clear()
         value = None
-        nodes[:_FIRST] = [None] * _FIRST
+        nodes[:FIRST_PLACE] = [None] * FIRST_PLACE
         owners = {id(region.owner) for region in self.regions if region.rid < 0}
         self._has_opaque = take_out_temporaries(nodes, root, owners)
         return nodes
@@ -216,13 +216,17 @@ class Encoder(pickle.Pickler):
             reducer = self._kinds[kind]
         except KeyError:
             reducer = reducers.of_family(kind)
-            if reducer in reducers.LENDERS or (reducer is None and _is_plain(kind)):
+            if reducer in reducers.DICT_SHARERS or (reducer is None and _is_plain(kind)):
                 self._usual.add(kind)
             elif reducer is None:
                 reducer = _reduce_generic
             self._kinds[kind] = reducer
         if reducer is None:
-            return reducers.reduce_lender(value) if self.lent and id(value) in self.lent else NotImplemented
+            return (
+                reducers.reduce_dict_sharer(value)
+                if self.dict_sharers and id(value) in self.dict_sharers
+                else NotImplemented
+            )
         try:
             found = reducer(self, value)
             if found is NotImplemented:
@@ -240,7 +244,7 @@ class Encoder(pickle.Pickler):
             path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
         stayed = Stayed(self._name, kind_of(value), path, " ".join(str(problem).split()) or kind_of(problem))
         self.stayed.append((stayed, value))
-        return Handle.make, (HERE, stayed.kind, path, False)
+        return Handle.make, (RECEIVER, stayed.kind, path, False)
 
     def _path_to(self, value: object) -> str:
         """How a person writes the way to a value in the root, or in one of the values of a root of ours."""
@@ -265,7 +269,7 @@ class _Place:
         self.stayed = stayed
 
     def __reduce__(self) -> Reduced:
-        return Handle.make, (HERE, self.stayed.kind, self.stayed.path, False)
+        return Handle.make, (RECEIVER, self.stayed.kind, self.stayed.path, False)
 
 
 def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
@@ -285,7 +289,7 @@ def _is_plain(kind: type) -> bool:
     return (
         getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
         and getattr(kind, "__reduce__", None) is object.__reduce__
-        and getattr(kind, "__getstate__", None) in _USUAL_STATE
+        and getattr(kind, "__getstate__", None) in USUAL_STATE
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
         and is_python_all_through(kind)
@@ -307,8 +311,6 @@ def _slot_count(kind: type) -> int:
     return len(names)
 
 
-#: No set: what C++ code gives its classes as methods (pybind11) has no hash.
-_USUAL_STATE = (None, getattr(object, "__getstate__", None))
 #: Whether instances of a type go into the table, as far as it is known.
 _kinds_of_nodes: dict[type, bool] = {}
 
@@ -317,48 +319,7 @@ def _has_identity(kind: type) -> bool:
     """Whether it matters which of several equal objects one is; those that are known by their name come back by it."""
     if kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer"):
         return False  # made anew each time it is asked for
-    return kind not in _ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
+    return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 
 
 _DISPATCH: dict[type, Callable[[Any], Reduced]] = {**cloudpickle.Pickler.dispatch_table, io.TextIOWrapper: refuse}
-
-
-class Reader(pickle.Unpickler):
-    """Loads a stream of which this side has nothing yet."""
-
-    def __init__(self, data: bytes, namespace: Namespace, landing: Landing) -> None:
-        super().__init__(io.BytesIO(data))
-        self._ground = (namespace, landing, vars(builtins))
-
-    def persistent_load(self, pid: Any) -> object:
-        """What this side has in place of the sender's."""
-        return self._ground[pid]
-
-    def read(self) -> tuple[Any, list[object]]:
-        """The value, and the objects of the stream by their place."""
-        value = self.load()
-        return value, pickle_memo.objects_in_order(self)
-
-
-#: What pickle writes without asking anybody, in an order that is the same on both sides.
-_SIMPLE = frozenset({dict, list, tuple, str, bytes})
-
-
-def unit_as_read(root: object, data: Buffer, made: list[object], oids: list[int]) -> Unit | None:
-    """What `Encoder.encode` would give for a value that was read just now; None where only encoding can say it.
-
-    A value gives its own stream again if it is made of plain containers and atoms, and if no two of its parts have
-    become one: Python has each text of one letter once, and the sender may have had two. Anything else is made by a
-    function, which has a place in the stream too, unless it is in pickle's register of short names.
-
-    Parameters
-    ----------
-    root, data, made, oids
-        The value, its stream, and the stream's objects by their place with their numbers.
-    """
-    parts = made[_FIRST:]
-    is_certain = _SIMPLE.issuperset(map(type, parts)) and len(set(map(id, parts))) == len(parts)
-    if not is_certain or pickle_memo.EXTENSIONS:
-        return None
-    nodes = [part if oid != ABSENT else None for part, oid in zip(made, oids, strict=True)]
-    return Unit(root, xxhash.xxh3_128_digest(memoryview(data)[len(PREAMBLE) :]), nodes, [], oids=oids)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from .memory import Region
-from .report import Stayed
-from .survey import Survey, attempt
+from .object_paths import Stayed
 from .table import Table
+from .table_diff import TableDiff, attempt
 
 
 def reasons(values: Mapping[str, object], *_: object) -> list[Stayed]:
@@ -21,7 +21,7 @@ def reasons(values: Mapping[str, object], *_: object) -> list[Stayed]:
 
 
 def _look(namespace: dict[str, object], wide: list[Region]) -> list[Stayed]:
-    survey = Survey(namespace, Table(), wide=wide)
-    survey.add(namespace)
-    survey.run(follow=False)
-    return [stayed for stayed, _ in survey.stayed]
+    diff = TableDiff(namespace, Table(), wide=wide)
+    diff.add(namespace)
+    diff.run(follow=False)
+    return [stayed for stayed, _ in diff.stayed]

@@ -11,17 +11,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from . import identity, names
-from .codec import Encoder
+from . import definition_ids, names
+from .atoms import ATOMS
+from .encoder import Encoder
+from .exchange import Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .memory import Finder, Region, Widen, changed_runs
-from .parcel import Memory, Parcel, Stream
+from .object_paths import Stayed, kind_of
 from .reducers.functions import is_importable
 from .reducers.named import travels_by_name
-from .report import Stayed, kind_of
 from .table import ABSENT, Table, Unit
-
-_ATOMS: tuple[type, ...] = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 
 
 def is_plain(value: object) -> bool:
@@ -35,10 +34,10 @@ def is_plain(value: object) -> bool:
         return travels_by_name(module)
     if kind is tuple:  # the empty one is everywhere the same, and pickle gives it no place
         return not value
-    return kind in _ATOMS or issubclass(kind, FunctionType | type)
+    return kind in ATOMS or issubclass(kind, FunctionType | type)
 
 
-class Survey:
+class TableDiff:
     """Names, and units for what they hold. `run` once, then `pack`, and `commit` when the other side has it."""
 
     def __init__(self, namespace: dict[str, Any], table: Table, *, wide: Iterable[Region] = ()) -> None:
@@ -62,7 +61,13 @@ class Survey:
         self._pending: dict[int, int] = {}
         self._alive: list[Unit] = []  # the ids of whose nodes are in `_pending`
         self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
-        self._is_open = self._is_narrow = False
+        self._is_open = False  # all names of the namespace have been added
+        self._is_narrow = False  # nothing but what `look_at` was given counts
+        #: Of the last `pack`: what was new or changed, the regions that go, and extra values that could not.
+        self._changed: list[Unit] = []
+        self._changed_definitions: dict[str, object] = {}
+        self._sent: dict[int, Region] = {}
+        self.refused: list[str] = []
 
     def add(self, found: Iterable[str]) -> None:
         """These names, with what they hold."""
@@ -78,7 +83,7 @@ class Survey:
         Raises
         ------
         Widen
-            If another survey is needed that knows of a larger region.
+            If another diff is needed that knows of a larger region.
         """
         while self._queue or self._later:
             if not self._queue:
@@ -121,13 +126,13 @@ class Survey:
         for root in roots:
             self._see("a value", root, follow=False)
         for definition in definitions:
-            self._see_definition(identity.uid_of(definition), definition, follow=False)
+            self._see_definition(definition_ids.uid_of(definition), definition, follow=False)
 
     def _see_plain(self, value: Any, *, follow: bool) -> None:
         if isinstance(value, ModuleType):
             self.modules[value.__name__] = None
         elif isinstance(value, FunctionType | type) and not is_importable(value):
-            self._see_definition(identity.uid_of(value), value, follow=follow)
+            self._see_definition(definition_ids.uid_of(value), value, follow=follow)
 
     def _see(self, name: str, value: object, *, follow: bool) -> None:
         try:
@@ -201,45 +206,47 @@ class Survey:
         modules: object = None,
         extra: Mapping[str, object] | None = None,
         orphans: list[object] | None = None,
-    ) -> Parcel:
+    ) -> Exchange:
         """Everything that the other side does not have, and these names.
 
         `modules` is what is said of the notebook's own modules; `extra` are values beside the names; `orphans` are
         objects that no name leads to any more.
         """
-        parcel = Parcel(self.table.version, 0, 0)
+        exchange = Exchange(self.table.version, 0, 0)
         sent: dict[int, Region] = {}
         changed = self._changed_definitions = self.changed_definitions()
         if changed:
             unit = self.encoder.encode(list(changed.values()), "a definition", inline=frozenset(changed), is_ours=True)
-            self._write(parcel, "definitions", unit, sent)
+            self._write(exchange, "definitions", unit, sent)
         units = self._changed = self.changed_units()
         for unit in units:
             self._number(unit)
         plain = {name: value for name in bound if self._is_plain(value := self.names[name])}
         if plain:
-            self._write(parcel, "plain", self.encoder.encode(plain, "a name", is_ours=True), sent, is_new=False)
+            self._write(exchange, "plain", self.encoder.encode(plain, "a name", is_ours=True), sent, is_new=False)
         for unit in units:
-            self._write(parcel, "unit", unit, sent)
+            self._write(exchange, "unit", unit, sent)
         if orphans:
-            unit = self._with_definitions(parcel, lambda: self.encoder.encode(orphans, "a value", is_ours=True), sent)
-            self._write(parcel, "orphans", unit, sent, is_new=False)
-        self.refused: list[str] = []
+            unit = self._with_definitions(exchange, lambda: self.encoder.encode(orphans, "a value", is_ours=True), sent)
+            self._write(exchange, "orphans", unit, sent, is_new=False)
+        self.refused.clear()
         for key, value in (extra or {}).items():
-            self._write_extra(parcel, key, value, sent)
+            self._write_extra(exchange, key, value, sent)
         if modules is not None:
-            self._write(parcel, "modules", self.encoder.encode([modules], "a module", is_ours=True), sent, is_new=False)
-            parcel.streams.insert(0, parcel.streams.pop())
+            self._write(
+                exchange, "modules", self.encoder.encode([modules], "a module", is_ours=True), sent, is_new=False
+            )
+            exchange.streams.insert(0, exchange.streams.pop())
         for region in sent.values():
-            parcel.memory.append(self._content(region))
-        parcel.bound = {
+            exchange.memory.append(self._content(region))
+        exchange.bound = {
             name: self._oid_of(self.names[name])
             for name in bound
             if name not in plain and self._oid_of(self.names[name]) != ABSENT
         }
-        parcel.next_oid, parcel.next_rid = self._next_oid, self._next_rid
+        exchange.next_oid, exchange.next_rid = self._next_oid, self._next_rid
         self._sent = sent
-        return parcel
+        return exchange
 
     def unused_regions(self, dropped: Collection[int]) -> list[int]:
         """Known memory that no unit uses once the other side has this, and has forgotten these roots."""
@@ -250,10 +257,10 @@ class Survey:
         used = {region.rid for unit in found for region in unit.regions}
         return [rid for rid in table.regions if rid not in used]
 
-    def _write_extra(self, parcel: Parcel, key: str, value: object, sent: dict[int, Region]) -> None:
+    def _write_extra(self, exchange: Exchange, key: str, value: object, sent: dict[int, Region]) -> None:
         is_behind = type(value) is Handle or any(held is value for _, held in self.stayed)
         if not is_behind and not is_plain(value) and self._is_inside(value) and self._oid_of(value) != ABSENT:
-            parcel.known[key] = self._oid_of(value)  # a model that a cell shows in the end need not come for that
+            exchange.known[key] = self._oid_of(value)  # a model that a cell shows in the end need not come for that
             return
         try:
             unit = self.encoder.encode({key: value}, key, is_ours=True)
@@ -266,11 +273,13 @@ class Survey:
             self.refused.append(key)
             return
         self.files.update(self.encoder.files)
-        unit = self._with_definitions(parcel, lambda: self.encoder.encode({key: value}, key, is_ours=True), sent, unit)
-        self._write(parcel, "extra", unit, sent, is_new=False)
+        unit = self._with_definitions(
+            exchange, lambda: self.encoder.encode({key: value}, key, is_ours=True), sent, unit
+        )
+        self._write(exchange, "extra", unit, sent, is_new=False)
 
     def _with_definitions(
-        self, parcel: Parcel, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None
+        self, exchange: Exchange, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None
     ) -> Unit:
         """The unit that `encode` gives, or gave last, behind the functions and classes that were met in it alone."""
         unit = unit or encode()
@@ -281,7 +290,7 @@ class Survey:
             self._see_definition(uid, held, follow=False)
         new = self._changed_definitions = self.changed_definitions()
         whole = self.encoder.encode(list(new.values()), "a definition", inline=frozenset(new), is_ours=True)
-        self._write(parcel, "definitions", whole, sent)
+        self._write(exchange, "definitions", whole, sent)
         return encode()
 
     def _number(self, unit: Unit) -> None:
@@ -314,7 +323,9 @@ class Survey:
     def _oids_of(self, unit: Unit) -> list[int]:
         return [ABSENT if node is None else self._oid_of(node) for node in unit.nodes]
 
-    def _write(self, parcel: Parcel, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True) -> None:
+    def _write(
+        self, exchange: Exchange, kind: str, unit: Unit, sent: dict[int, Region], *, is_new: bool = True
+    ) -> None:
         if is_new and not unit.oids:
             self._number(unit)
         oids = unit.oids or self._oids_of(unit)
@@ -325,19 +336,21 @@ class Survey:
                 rid = region.rid = -2 - len(sent)
             sent[id(region)] = region
             rids.append(rid)
-        parcel.streams.append(Stream(kind, unit.data, array("i", oids).tobytes(), rids, self._oid_of(unit.root)))
+        exchange.streams.append(
+            PickleStream(kind, unit.data, array("i", oids).tobytes(), rids, self._oid_of(unit.root))
+        )
 
-    def _content(self, region: Region) -> Memory:
+    def _content(self, region: Region) -> RegionContent:
         known = self.table.regions.get(region.rid)
         now = region.digests()
         if known is region and region.agreed is not None and len(region.agreed) == len(now):
             runs = changed_runs(region.agreed, now, region.size)
             whole = region.read() if runs else memoryview(b"")
             pieces = [(start, whole[start:end]) for start, end in runs]
-            return Memory(region.rid, region.size, False, region.is_guarded, pieces, now)
-        return Memory(region.rid, region.size, True, region.is_guarded, [(0, region.read())], now)
+            return RegionContent(region.rid, region.size, False, region.is_guarded, pieces, now)
+        return RegionContent(region.rid, region.size, True, region.is_guarded, [(0, region.read())], now)
 
-    def commit(self, parcel: Parcel) -> None:
+    def commit(self, exchange: Exchange) -> None:
         """The other side has it: from now on the table says so."""
         table = self.table
         definitions = [self.definitions[uid] for uid in self._changed_definitions]
@@ -350,8 +363,8 @@ class Survey:
                 region.agreed = region.digests()
                 table.regions[region.rid] = region
         table.settle(self._changed, definitions)
-        table.drop(parcel.dropped, parcel.dropped_regions)
-        table.next_oid, table.next_rid = parcel.next_oid, parcel.next_rid
+        table.drop(exchange.dropped, exchange.dropped_regions)
+        table.next_oid, table.next_rid = exchange.next_oid, exchange.next_rid
         table.version += 1
 
 

@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any, Self
 
 
-class Interrupts:
+class InterruptGuard:
     """Holds SIGINT while it is entered, but for the time between `release` and `hold`.
 
     There the first one raises what it always raises, and later ones wait: what undoes things is not interrupted. What

@@ -19,7 +19,7 @@ class Damaged(Exception):
 
 
 @dataclass(slots=True)
-class Stream:
+class PickleStream:
     """A pickle and what its places mean.
 
     `kind` is "modules", "definitions", "plain", "unit", "orphans" or "extra".
@@ -35,7 +35,7 @@ class Stream:
 
 
 @dataclass(slots=True)
-class Memory:
+class RegionContent:
     """A region's content, or the runs of it that changed, as (first byte, bytes); and the digests of all its blocks."""
 
     rid: int
@@ -47,7 +47,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Parcel:
+class Exchange:
     """What goes over in one exchange. `base` is the version of the table that it builds upon; 0 is an empty one."""
 
     base: int
@@ -56,8 +56,8 @@ class Parcel:
     #: The roots of units, and the regions, that both sides forget. The notebook alone decides.
     dropped: list[int] = field(default_factory=list)
     dropped_regions: list[int] = field(default_factory=list)
-    streams: list[Stream] = field(default_factory=list)
-    memory: list[Memory] = field(default_factory=list)
+    streams: list[PickleStream] = field(default_factory=list)
+    memory: list[RegionContent] = field(default_factory=list)
     #: Names of values in the table.
     bound: dict[str, int] = field(default_factory=dict)
     #: Values beside the names that are in the table.
@@ -87,8 +87,8 @@ class Parcel:
         return [xxhash.xxh3_128_digest(body) + body, *apart]
 
     @classmethod
-    def unpack(cls, parts: Sequence[Buffer]) -> "Parcel":
-        """The parcel again.
+    def unpack(cls, parts: Sequence[Buffer]) -> "Exchange":
+        """The exchange again.
 
         Raises
         ------
@@ -113,9 +113,9 @@ class Parcel:
             next_rid,
             dropped,
             dropped_regions,
-            [Stream(kind, piece(data), piece(oids), rids, root) for kind, data, oids, rids, root in streams],
+            [PickleStream(kind, piece(data), piece(oids), rids, root) for kind, data, oids, rids, root in streams],
             [
-                Memory(rid, size, is_whole, is_guarded, [(start, piece(data)) for start, data in runs], digests)
+                RegionContent(rid, size, is_whole, is_guarded, [(start, piece(data)) for start, data in runs], digests)
                 for rid, size, is_whole, is_guarded, runs, digests in memory
             ],
             bound,

@@ -1,0 +1,262 @@
+"""How an exchange is read into a namespace and a table, so that all of it can be taken back."""
+
+import gc
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from . import modules, names
+from .decoder import Decoder
+from .exchange import Damaged, Exchange, PickleStream, RegionContent
+from .inplace import fill_dict, fill_list
+from .load_transaction import LoadTransaction
+from .meanwhile import Aside
+from .memory import Region
+from .object_paths import kind_of
+from .silence import silence
+from .stream_reader import Reader, unit_as_read
+from .table import Table, Unit
+from .table_diff import TableDiff, attempt
+
+_ABSENT = object()
+
+
+class ExchangeReader:
+    """Reads an exchange into a namespace and a table, and can take it back from the namespace and all objects.
+
+    `read` and `commit` can be undone; `write_memory` and `delete` cannot fail; `update_table` is about the table alone.
+
+    Names are bound as they come: code of the user's may run while later values load, and look them up.
+    """
+
+    def __init__(self, namespace: dict[str, Any], table: Table, absence: str) -> None:
+        self.namespace, self.table = namespace, table
+        self.transaction = LoadTransaction(namespace, table, absence)
+        self._before: dict[str, object] = {}
+        self._regions: dict[int, Region] = {}
+        self._patches: list[tuple[Region, RegionContent]] = []
+        self._writes: list[tuple[memoryview, memoryview]] = []
+        self._memory: dict[int, RegionContent] = {}
+        self._roots: list[object] = []
+        self._as_read: dict[int, Unit] = {}  # by the id of the root, what is known of it without looking
+        self._definitions: list[object] = []
+        self._made: list[object] = []
+        self.exchange: Exchange | None = None
+        self.told: modules.Shipment | modules.Changes | None = None
+        self.at = ""  # the name whose value is being read
+        self.bound: dict[str, None] = {}
+        self.extra: dict[str, Any] = {}
+        self.gone: list[str] = []  # names to unbind in the end
+        self.aside: Aside | None = None
+        self.laid_aside: dict[str, Any] = {}
+        self.changed: tuple[str, ...] = ()
+
+    def is_aside(self, name: str) -> bool:
+        """Whether the name is the notebook's own by now."""
+        return self.aside is not None and self.aside.takes(name, self.namespace)
+
+    def read(self, exchange: Exchange) -> None:
+        """Load everything. Known memory is written by `write_memory` only."""
+        self.exchange = exchange
+        self._memory = {memory.rid: memory for memory in exchange.memory}
+        waiting: dict[int, list[str]] = {}
+        for name, oid in exchange.bound.items():
+            waiting.setdefault(oid, []).append(name)
+        coming = {stream.root for stream in exchange.streams}
+        parts = [(waiting[oid], oid) for oid in waiting.keys() - coming]  # values in the table, or parts of what comes
+        for bound, oid in parts:
+            if oid in self.table.objects:
+                self._bind_all(bound, self.table.objects[oid])
+        for stream in exchange.streams:
+            bound = waiting.get(stream.root, [])
+            self.at = bound[0] if bound else ""
+            self._take(stream, self._load(stream), bound)
+        for bound, oid in parts:
+            self._bind_all(bound, self.table.objects[oid])
+        self.extra.update((key, self.table.objects[oid]) for key, oid in exchange.known.items())
+        self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
+        if self.aside is not None:
+            self.aside.collect(self.table.objects)
+            self.laid_aside, self.changed = self.aside.values, tuple(self.aside.changed)
+        self.at = ""
+
+    def _take(self, stream: PickleStream, value: Any, bound: list[str]) -> None:
+        match stream.kind:
+            case "modules":
+                self.told = value[0]
+                self._follow(self.told)
+            case "definitions":
+                self._definitions += value
+            case "plain":
+                for name, held in value.items():
+                    self._bind(name, held)
+            case "unit":
+                self._roots.append(value)
+                self._bind_all(bound, value)
+            case "extra":
+                self.extra.update(value)
+
+    def _follow(self, told: modules.Shipment | modules.Changes) -> None:
+        if isinstance(told, modules.Shipment):
+            modules.settle(told)
+        else:
+            self.transaction.undoable(modules.keep(told))
+            modules.follow(told)
+
+    def _load(self, stream: PickleStream) -> Any:
+        oids = array("i", bytes(stream.oids)).tolist()
+        self.transaction.regions = [self._region(rid) for rid in stream.rids]
+        reader: Reader | Decoder
+        if self.table.objects.keys().isdisjoint(oids):
+            reader = Reader(stream.data, self.namespace, self.transaction)
+        else:
+            existing = list(map(self.table.objects.get, oids))
+            reader = Decoder(bytes(stream.data), self.namespace, self.transaction, existing)
+        value, made = reader.read()
+        self.table.learn(oids, made)
+        unit = unit_as_read(value, stream.data, made, oids) if isinstance(reader, Reader) else None
+        if unit is None:
+            self._as_read.clear()  # code of the user's may have run, and changed what came before
+        elif stream.kind == "unit":
+            self._as_read[id(value)] = unit
+        self._made.append(made)  # ids of objects that this side replaced stay their own until the end
+        return value
+
+    def _region(self, rid: int) -> Region:
+        """The region of that number: the known one, or one that is arriving."""
+        found = self._regions.get(rid)
+        if found is not None:
+            return found
+        memory, known = self._memory[rid], self.table.regions.get(rid)
+        if known is not None and known.size == memory.size and not memory.is_whole:
+            if not known.is_guarded or not memory.runs:
+                self._patches.append((known, memory))
+                self._regions[rid] = known
+                return known
+            content = bytearray(known.read())
+            for start, data in memory.runs:
+                content[start : start + memoryview(data).nbytes] = data
+        elif not memory.is_whole:
+            raise Damaged(f"only a part of the memory {rid} came, and the rest is not here")
+        else:
+            content = memory.runs[0][1]
+        found = Region.arriving(content, rid=rid, is_guarded=memory.is_guarded)
+        found.agreed = memory.digests
+        self._regions[rid] = found
+        return found
+
+    def _bind_all(self, bound: list[str], value: Any) -> None:
+        for name in bound:
+            self._bind(name, value)
+
+    def _bind(self, name: str, value: Any) -> None:
+        """IPython holds on to the containers of its history, so those are filled and not replaced."""
+        own = self.namespace.get(name)
+        if self.aside is not None and name not in self.bound and self.is_aside(name):  # a second time, we bound it
+            self.aside.values[name] = value
+            return
+        if name in names.HISTORY and isinstance(own, dict) and isinstance(value, dict):
+            self.transaction.undoable(fill_dict, own, list(dict.items(own)))
+            own.update(value)
+        elif name in names.HISTORY and isinstance(own, list) and isinstance(value, list):
+            self.transaction.undoable(fill_list, own, list(own))
+            own[:] = value
+        else:
+            self._remember(name)
+            self.namespace[name] = value
+        self.bound[name] = None
+
+    def _remember(self, name: str) -> None:
+        self._before.setdefault(name, self.namespace.get(name, _ABSENT))
+
+    def commit(self) -> None:
+        """Change definitions and what replaced old objects, and look whether all known memory can be written."""
+        self.transaction.commit()
+        self.transaction.replace_references()
+        for region, memory in self._patches:
+            if not region.is_there():
+                raise Damaged("the memory of an array was moved or resized while the cell ran")
+            for start, data in memory.runs:
+                self._prepare(region, start, memoryview(data).cast("B"))
+
+    def _prepare(self, region: Region, start: int, data: memoryview) -> None:
+        if region.device is not None:  # may fail half-way, so it is written now
+            before = bytes(region.read()[start : start + data.nbytes])
+            self.transaction.undoable(region.write, start, before)
+            region.write(start, data)
+            return
+        place = region.read()[start : start + data.nbytes]
+        if place.nbytes != data.nbytes:
+            raise Damaged("there is more of an array's memory than the array has")
+        self._writes.append((place, data))
+
+    def write_memory(self) -> None:
+        """Copy the bytes that have changed. This cannot fail, and there is no way back from it."""
+        self.transaction.finish()
+        for place, data in self._writes:
+            place[:] = data
+        for region, memory in self._patches:
+            region.agreed = memory.digests
+
+    def delete(self) -> None:
+        """Unbind the names that are gone. There is no way back: a name that is bound again would come last."""
+        for name in self.gone:
+            self.namespace.pop(name, None)
+
+    def undo(self) -> list[Exception]:
+        """Bind the names to what they were, and put every object back into its old state; what failed in doing so."""
+        failed = self.transaction.undo()
+        for name, value in self._before.items():
+            if value is _ABSENT:
+                self.namespace.pop(name, None)
+            else:
+                self.namespace[name] = value
+        return failed
+
+    def update_table(self) -> None:
+        """Note in the table what this side has now of all that came."""
+        exchange, table = self.exchange, self.table
+        assert exchange is not None
+        for region in self._regions.values():
+            if region.rid >= 0 and region.address:
+                table.regions[region.rid] = region
+        roots = [root for root in self._roots if id(root) not in self._as_read]
+        if roots or self._definitions:
+            diff: TableDiff = attempt(lambda wide: self._diff(roots, wide))
+            table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())
+        else:
+            table.settle(self._as_read.values(), ())
+        table.drop(exchange.dropped, exchange.dropped_regions)
+        table.next_oid, table.next_rid = exchange.next_oid, exchange.next_rid
+        table.version += 1
+
+    def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
+        diff = TableDiff(self.namespace, self.table, wide=wide)
+        diff.look_at(roots, self._definitions)
+        return diff
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What loading needs of this process for a while, put back where no interrupt can prevent it."""
+    torch: Any = sys.modules.get("torch")
+    has_grads = getattr(torch, "is_grad_enabled", bool)()
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()  # nothing that is loaded is garbage, and looking for some takes longer than loading
+        with silence():
+            yield
+    finally:
+        if was_enabled:
+            gc.enable()
+        if hasattr(torch, "set_grad_enabled"):
+            torch.set_grad_enabled(has_grads)  # a `no_grad` that was interrupted on its way out
+
+
+def describe_problem(problem: BaseException, failed: Sequence[Exception] = ()) -> str:
+    """What went wrong, and what then went wrong in undoing it."""
+    text = " ".join(str(problem).split()) or kind_of(problem)
+    said = text if isinstance(problem, Damaged | LookupError) else f"{type(problem).__name__}: {text}"
+    return f"{said} (and something did not take its old state back: {describe_problem(failed[0])})" if failed else said

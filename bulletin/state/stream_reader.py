@@ -1,0 +1,56 @@
+"""The fast way to read a stream of which this side has nothing yet, and what can be said of its value at once."""
+
+import builtins
+import io
+import pickle
+from typing import Any
+
+import xxhash
+
+from bulletin.cpython import pickle_memo
+
+from .encoder import FIRST_PLACE, PREAMBLE
+from .exchange import Buffer
+from .load_transaction import LoadTransaction, Namespace
+from .table import ABSENT, Unit
+
+
+class Reader(pickle.Unpickler):
+    """Loads a stream of which this side has nothing yet."""
+
+    def __init__(self, data: bytes, namespace: Namespace, transaction: LoadTransaction) -> None:
+        super().__init__(io.BytesIO(data))
+        self._ground = (namespace, transaction, vars(builtins))
+
+    def persistent_load(self, pid: Any) -> object:
+        """What this side has in place of the sender's."""
+        return self._ground[pid]
+
+    def read(self) -> tuple[Any, list[object]]:
+        """The value, and the objects of the stream by their place."""
+        value = self.load()
+        return value, pickle_memo.objects_in_order(self)
+
+
+#: What pickle writes without asking anybody, in an order that is the same on both sides.
+_SIMPLE = frozenset({dict, list, tuple, str, bytes})
+
+
+def unit_as_read(root: object, data: Buffer, made: list[object], oids: list[int]) -> Unit | None:
+    """What `Encoder.encode` would give for a value that was read just now; None where only encoding can say it.
+
+    A value gives its own stream again if it is made of plain containers and atoms, and if no two of its parts have
+    become one: Python has each text of one letter once, and the sender may have had two. Anything else is made by a
+    function, which has a place in the stream too, unless it is in pickle's register of short names.
+
+    Parameters
+    ----------
+    root, data, made, oids
+        The value, its stream, and the stream's objects by their place with their numbers.
+    """
+    parts = made[FIRST_PLACE:]
+    is_certain = _SIMPLE.issuperset(map(type, parts)) and len(set(map(id, parts))) == len(parts)
+    if not is_certain or pickle_memo.EXTENSIONS:
+        return None
+    nodes = [part if oid != ABSENT else None for part, oid in zip(made, oids, strict=True)]
+    return Unit(root, xxhash.xxh3_128_digest(memoryview(data)[len(PREAMBLE) :]), nodes, [], oids=oids)
