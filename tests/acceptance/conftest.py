@@ -1,4 +1,4 @@
-"""One hub for all acceptance tests, and a browser for each test that wants one."""
+"""One hub for all acceptance tests, gone with the last of them, and a browser for each test that wants one."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ _FLAGS = [
 PATIENCE_MS = 120_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """A running hub with a pool of one CPU slot: ada, bob and newcomer may use it. Nothing of it is left afterwards."""
     hub = Hub(tmp_path_factory.mktemp("hub"))

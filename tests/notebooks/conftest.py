@@ -16,7 +16,7 @@ _SETTLED = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREAD
 _SETTLED |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def settled() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _SETTLED.items():
@@ -25,7 +25,7 @@ def settled() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def slot(settled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
     """A pool of one CPU slot."""
     process = PoolProcess(tmp_path_factory.mktemp("pool") / "p", "--slots", "1")
@@ -33,7 +33,7 @@ def slot(settled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Po
     process.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def play_here(
     settled: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Material], Future[Played]]]:

@@ -38,7 +38,7 @@ PLAIN = ("torch/fine_tuning", "torch/image_classifier")
 CASES = [(name, "pool") for name in sorted(ASKED)] + [(name, "on") for name in PLAIN]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def places(settled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PoolProcess]:
     """A pool of two CPU slots."""
     process = PoolProcess(tmp_path_factory.mktemp("examples") / "p", "--slots", "2")
@@ -46,7 +46,7 @@ def places(settled: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     process.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ran(places: PoolProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """Run an example, once: on the pool, with every cell there, or with Bulletin switched off, beside the others."""
     begun: dict[tuple[str, How], Future[Executed]] = {}

@@ -1,4 +1,4 @@
-"""Fixtures: one executor for all tests, a fresh notebook for each."""
+"""Fixtures: one executor for all tests of this folder, a fresh notebook for each."""
 
 import random
 import sys
@@ -10,7 +10,7 @@ import pytest
 from .notebook import Executor, Notebook
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def executor() -> Iterator[Executor]:
     child = Executor()
     yield child
