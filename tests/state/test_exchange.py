@@ -603,7 +603,8 @@ def test_instances_that_are_as_one_by_the_dict_of_their_librarys_class_stay_so(
     one = "{} = argparse.Namespace(); {}.__dict__ = argparse.Namespace.shared"
     notebook.gpu("import argparse\nargparse.Namespace.shared = {}")
     notebook.local(f"{one.format('x', 'x')}; x.a = 1")
-    notebook.gpu(f"kept = x\n{one.format('y', 'y')}; y.b = x.a + 1; r = y.a")
+    applied = notebook.gpu(f"kept = x\n{one.format('y', 'y')}; y.b = x.a + 1; r = y.a")
+    assert "error" not in applied.extra, applied.extra["error"]
     assert (notebook["r"], notebook["x"].b, shared) == (1, 2, {"a": 1, "b": 2})
     assert all(vars(notebook[name]) is shared for name in ("x", "y"))
 
