@@ -49,7 +49,7 @@ def needs(source: str, namespace: Mapping[str, object]) -> Needs:
 @lru_cache(maxsize=256)
 def _analyse(source: str) -> Needs:
     """The part that depends on the source alone; `reads` may not exist."""
-    found = _Names()
+    found = _CellNames()
     try:
         found.read_cell(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -64,7 +64,7 @@ def _analyse(source: str) -> Needs:
     )
 
 
-class _Names:
+class _CellNames:
     """Collects the names of a cell, statement by statement."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class _Names:
             self.writes.update(dict.fromkeys(word for word in line.split() if word.isidentifier()))
             self.read_cell(body)
             return
-        inner = _Names()
+        inner = _CellNames()
         inner.read_cell(_OPTIONS.sub("", line, count=1))
         if method == "run_cell_magic":
             inner.read_cell(body)

@@ -89,7 +89,7 @@ def rehearse(namespace: dict[str, Any], needs: Needs, *, table: Table) -> Plan:
 def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
     """The plan of what was captured, without the names that were refused."""
     sources = list(_sources(captured))
-    rows = [*_Names(captured, {row.name for row in sources}).rows(), *sources]
+    rows = [*_NameRows(captured, {row.name for row in sources}).rows(), *sources]
     told = {error.path for error in refused}
     rows += [Row(error.path, _last_word(error.kind), Fate.REFUSED) for error in refused]
     for stayed in captured.stayed:
@@ -100,7 +100,7 @@ def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
     return Plan(tuple(rows), total, total - sum(row.sent_bytes for row in rows), tuple(refused))
 
 
-class _Names:
+class _NameRows:
     """Counts what belongs to which name: streams by their root, and each region for the first that looks at it.
 
     `elsewhere` are modules that have a row already.
