@@ -174,7 +174,7 @@ class Finder:
             self._exact[region.address, region.size] = region
             insort(self._sorted, (region.address, region.size))
 
-    def find(self, owner: object, address: int, size: int, device: Device | None = None) -> Region:
+    def find_or_add(self, owner: object, address: int, size: int, device: Device | None = None) -> Region:
         """The region around a range.
 
         Raises
@@ -193,7 +193,7 @@ class Finder:
             del self._exact[found.address, found.size]
             self._sorted.remove((found.address, found.size))
 
-    def find_guarded(self, array: object, dense: object, address: int, size: int) -> Region:
+    def find_or_add_guarded(self, array: object, dense: object, address: int, size: int) -> Region:
         """A region for one array alone, whatever else looks at this memory. `dense` is the array, or a copy of it."""
         found = self._guards.get(id(array))
         if found is None:

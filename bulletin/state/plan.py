@@ -89,7 +89,7 @@ def rehearse(namespace: dict[str, Any], needs: Needs, *, table: Table) -> Plan:
 def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
     """The plan of what was captured, without the names that were refused."""
     sources = list(_sources(captured))
-    rows = [*_NameRows(captured, {row.name for row in sources}).rows(), *sources]
+    rows = [*_NameRows(captured, {row.name for row in sources}).count_names(), *sources]
     told = {error.path for error in refused}
     rows += [Row(error.path, _last_word(error.kind), Fate.REFUSED) for error in refused]
     for stayed in captured.stayed:
@@ -130,21 +130,21 @@ class _NameRows:
         whole = sum(self._weights[key] for key in changed)
         return {key: written * self._weights[key] // whole for key in changed}
 
-    def rows(self) -> Iterator[Row]:
+    def count_names(self) -> Iterator[Row]:
         """One for each name that is found, and one for all functions and classes that have none."""
         owned = self._owned()
         behind = {id(held) for _, held in self._diff.stayed}
         for name, value in self._diff.names.items():
             is_told = isinstance(value, ModuleType) and value.__name__ in self._elsewhere
             if not is_told and id(value) not in behind:
-                yield self._row(name, value, owned)
+                yield self._count_name(name, value, owned)
         nameless = owned.get("", [])
         if nameless:
             fate, size, sent = self._add_up("", nameless)
             many = "1 definition" if len(nameless) == 1 else f"{len(nameless)} definitions"
             yield Row("other functions and classes", many, fate, size, sent)
 
-    def _row(self, name: str, value: object, owned: Mapping[str, list[Unit]]) -> Row:
+    def _count_name(self, name: str, value: object, owned: Mapping[str, list[Unit]]) -> Row:
         kind = word_for(value)
         if isinstance(value, Handle):
             return self._of_handle(name, value)
@@ -158,7 +158,7 @@ class _NameRows:
         if is_plain(value):
             size = _atom_bytes(value)
             return Row(name, kind, Fate.SENT, size, size)
-        return self._of_unit(name, self._diff.units[id(value)])
+        return self._count_unit(name, self._diff.units[id(value)])
 
     def _of_handle(self, name: str, handle: Handle) -> Row:
         kind, _, where = parts(handle)
@@ -166,7 +166,7 @@ class _NameRows:
             return Row(name, kind, Fate.SENT, note=f"It {where}; the cell gets what stands for it.")
         return Row(name, kind, Fate.THERE, note="A cell left it on the pool.")
 
-    def _of_unit(self, name: str, unit: Unit) -> Row:
+    def _count_unit(self, name: str, unit: Unit) -> Row:
         kind, size = word_for(unit.root), _size(unit)
         written = self._streams.get(self._bound.get(name, ABSENT))
         first = self._first.setdefault(id(unit.root), name)
@@ -174,12 +174,12 @@ class _NameRows:
             return Row(name, kind, _fate(is_sent=written is not None), size, note=f"The same one as {first}.")
         if written is None:
             return Row(name, kind, Fate.THERE, size)
-        moved, shared = self._moved(name, unit.regions)
+        moved, shared = self._count_memory(name, unit.regions)
         is_part = self._diff.table.unit_of(unit.root) is not None and moved + written < size
         note = f"It shares memory with {shared}." if shared else "Only the parts that changed." if is_part else ""
         return Row(name, kind, Fate.SENT, size, written + moved, note)
 
-    def _moved(self, name: str, regions: list[Region]) -> tuple[int, str]:
+    def _count_memory(self, name: str, regions: list[Region]) -> tuple[int, str]:
         """The bytes of memory that are counted here, and the name where the first of the others was."""
         moved, shared = 0, ""
         for region in regions:
@@ -212,7 +212,7 @@ class _NameRows:
             else:
                 size += share
                 is_sent = True
-                sent += share + self._moved(name, unit.regions)[0]
+                sent += share + self._count_memory(name, unit.regions)[0]
         return _fate(is_sent=is_sent), size, sent
 
 

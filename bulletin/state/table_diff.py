@@ -56,8 +56,8 @@ class TableDiff:
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
         #: Ids of what the units hold, but for those that were not asked yet.
-        self._inside: set[int] = set()
-        self._not_asked: list[Unit] = []
+        self._cache_inside: set[int] = set()
+        self._cache_pending: list[Unit] = []
         self._pending: dict[int, int] = {}
         self._alive: list[Unit] = []  # the ids of whose nodes are in `_pending`
         self._next_oid, self._next_rid = max(table.next_oid, 1), table.next_rid
@@ -107,10 +107,10 @@ class TableDiff:
 
     def _is_inside(self, value: object) -> bool:
         """Whether a unit holds it: a name of such an object needs no unit of its own."""
-        for unit in self._not_asked:
-            self._inside.update(map(id, unit.nodes))
-        self._not_asked.clear()
-        return id(value) in self._inside
+        for unit in self._cache_pending:
+            self._cache_inside.update(map(id, unit.nodes))
+        self._cache_pending.clear()
+        return id(value) in self._cache_inside
 
     def look_again(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
         """Look at what was agreed before, whether or not a name leads to it now."""
@@ -142,7 +142,7 @@ class TableDiff:
         except Exception as problem:  # noqa: BLE001  whatever a value's own code raises means that it cannot travel
             unit = self.encoder.encode_handle(value, _left(name, value, problem))
         self.units[id(value)] = unit
-        self._not_asked.append(unit)
+        self._cache_pending.append(unit)
         self._after(follow=follow)
 
     def _see_definition(self, uid: str, value: Any, *, follow: bool) -> None:

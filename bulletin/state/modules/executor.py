@@ -97,7 +97,7 @@ class ExecutorModules:
                 self._drop(name)
             if name not in entries or entries[name].loaded != was.loaded:
                 self._pending.pop(name, None)
-        again = [name for name, entry in entries.items() if self._is_behind(name, entry)]
+        again = [name for name, entry in entries.items() if self._note_if_behind(name, entry)]
         for name in again:
             loaded = entries[name].loaded
             self._owed.add(name)
@@ -107,8 +107,8 @@ class ExecutorModules:
             self._run_again(name, entries[name])
         return again
 
-    def _is_behind(self, name: str, entry: ModuleEntry) -> bool:
-        """True for what is loaded here and must be run again."""
+    def _note_if_behind(self, name: str, entry: ModuleEntry) -> bool:
+        """Tell whether what is loaded here must be run again; where its text was not run here, note that it is owed."""
         module, run = sys.modules.get(name), self._run_of(name)
         if entry.loaded is None or entry.is_compiled:
             return False

@@ -31,7 +31,7 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
         return make_array, (RECEIVER, -1, 0, *layout, flags.writeable)
     if array.base is None:
         start = _address(array)
-        region = encoder.finder.find(array, start, array.nbytes)
+        region = encoder.finder.find_or_add(array, start, array.nbytes)
         return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
     start = _address(array)
@@ -40,7 +40,7 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
         return view_array, (RECEIVER, owner, start - base, *layout, flags.writeable)
-    region = encoder.finder.find(owner, low, high - low)
+    region = encoder.finder.find_or_add(owner, low, high - low)
     return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
 
 
@@ -49,7 +49,7 @@ def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
     dense = array
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         dense = array.copy(order="K")
-    region = encoder.finder.find_guarded(array, dense, _address(dense), array.nbytes)
+    region = encoder.finder.find_or_add_guarded(array, dense, _address(dense), array.nbytes)
     return encoder.region(region, region.address, dense)
 
 

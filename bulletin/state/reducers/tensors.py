@@ -37,7 +37,7 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
     place: tuple[int, int] = (-1, 0)
     if storage.nbytes():
         start = storage.data_ptr()
-        place = encoder.region(encoder.finder.find(storage, start, storage.nbytes(), device), start, tensor)
+        place = encoder.region(encoder.finder.find_or_add(storage, start, storage.nbytes(), device), start, tensor)
     window = (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
     is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
     marks = (tensor.is_conj(), tensor.is_neg(), is_leaf_with_grad, home_of(tensor))
