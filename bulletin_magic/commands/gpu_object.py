@@ -46,7 +46,7 @@ class NotebookOffload:
     def __init__(self, shell: InteractiveShell, runner: OffloadRunner) -> None:
         self._shell, self._runner = shell, runner
         self._has_told_ran_locally = False
-        self._pool_may_exist = False  #: a pool that could be there stays so: it is looked for until then
+        self._cached_pool_may_exist = False  #: a pool that could be there stays so: it is looked for until then
         self._pid = os.getpid()
 
     def install(self) -> None:
@@ -67,8 +67,8 @@ class NotebookOffload:
     @property
     def is_able(self) -> bool:
         """Whether there may be a pool, and this process is the notebook's own."""
-        self._pool_may_exist = self._pool_may_exist or pool_may_exist(os.environ)
-        return self._pool_may_exist and os.getpid() == self._pid
+        self._cached_pool_may_exist = self._cached_pool_may_exist or pool_may_exist(os.environ)
+        return self._cached_pool_may_exist and os.getpid() == self._pid
 
     def check(self, options: Mapping[str, object]) -> None:
         """Raise BadOption if these are not options of %%gpu."""
