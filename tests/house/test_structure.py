@@ -1,0 +1,74 @@
+"""A file is one idea, and modules do not import each other in circles."""
+
+import ast
+
+import grimp
+import networkx as nx
+import pytest
+
+from tests.house.packages import PACKAGES, ROOT, files, lines, median_lines
+
+LONGEST = 400
+MEDIAN = 130
+#: Where circles are still open: folders that are to be redesigned, with the number of modules in their circles.
+OPEN_CIRCLES = {"bulletin.state": 18, "gpu_worker.scheduler": 2}
+
+
+def test_no_file_is_too_long_to_be_one_idea() -> None:
+    assert {str(path): lines(path) for path in files() if lines(path) > LONGEST} == {}
+
+
+def test_most_files_are_short() -> None:
+    assert median_lines() <= MEDIAN
+
+
+@pytest.fixture(scope="module")
+def circles() -> list[list[str]]:
+    """The circles of imports between modules; imports for type checkers and inside functions count."""
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    imports = nx.DiGraph()
+    for module in graph.modules:
+        imports.add_edges_from((module, imported) for imported in graph.find_modules_directly_imported_by(module))
+    return [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1]
+
+
+def test_no_modules_import_each_other_but_in_the_folders_that_are_open(circles: list[list[str]]) -> None:
+    open_folders = tuple(OPEN_CIRCLES)
+    assert [circle for circle in circles if not all(module.startswith(open_folders) for module in circle)] == []
+
+
+@pytest.mark.parametrize("folder", OPEN_CIRCLES)
+def test_open_circles_do_not_grow(circles: list[list[str]], folder: str) -> None:
+    assert sum(len(circle) for circle in circles if circle[0].startswith(folder)) <= OPEN_CIRCLES[folder]
+
+
+def test_no_test_module_imports_another() -> None:
+    found = []
+    notebooks = ROOT / "tests" / "notebooks" / "material"  # cells, not modules
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.is_relative_to(notebooks):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            if module and module.startswith("tests.") and module.rpartition(".")[2].startswith("test_"):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno} imports {module}")
+    assert found == [], "what tests share stands in a module of its own beside them"
+
+
+def test_unit_tests_mirror_the_packages() -> None:
+    unit = ROOT / "tests" / "unit"
+    folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
+    assert sorted(str(folder) for folder in folders if not (ROOT / folder).is_dir()) == []
+
+
+def test_a_package_that_offers_names_lists_them() -> None:
+    found = []
+    for path in files():
+        if path.name != "__init__.py":
+            continue
+        tree = ast.parse((ROOT / path).read_text())
+        offers = any(isinstance(node, ast.ImportFrom) for node in tree.body)
+        lists = any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__" for node in tree.body)
+        if offers and not lists:
+            found.append(str(path))
+    assert found == [], "name in __all__ what the package offers"
