@@ -147,7 +147,7 @@ class Encoder(pickle.Pickler):
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
         """A handle in the place of a value that no stream can hold."""
-        place = _Place(stayed)
+        place = _HandleInStream(stayed)
         unit = self.encode(place, stayed.name)
         self.stayed.append((stayed, root))
         nodes = [root if node is place else node for node in unit.nodes]
@@ -262,7 +262,7 @@ class Encoder(pickle.Pickler):
         return next((name for name, held in list(self.namespace.items()) if held is definition), str(own))
 
 
-class _Place:
+class _HandleInStream:
     """What is written where a value was to be."""
 
     def __init__(self, stayed: Stayed) -> None:

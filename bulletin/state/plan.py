@@ -95,7 +95,7 @@ def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
     for stayed in captured.stayed:
         if stayed.path not in told:
             told.add(stayed.path)
-            rows.append(_stays(stayed))
+            rows.append(_untransferable_row(stayed))
     total = sum(memoryview(part).nbytes for part in captured.parts)
     return Plan(tuple(rows), total, total - sum(row.sent_bytes for row in rows), tuple(refused))
 
@@ -264,7 +264,7 @@ def _sources(captured: Captured) -> Iterator[Row]:
             yield Row(package, "your package", Fate.SENT, size, size, f"The sources of {len(found)} modules.")
 
 
-def _stays(stayed: Stayed) -> Row:
+def _untransferable_row(stayed: Stayed) -> Row:
     what = name_kind(stayed.kind)
     note = f"{what[0].upper()}{what[1:]} cannot travel. The cell gets a placeholder, which says so when it is used."
     return Row(stayed.path, _last_word(stayed.kind), Fate.STAYS, note=note)

@@ -37,7 +37,7 @@ _settled: dict[str, tuple[bytes | None, bytes | None]] = {}
 _OF_THIS_SIDE = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 
 
-class _Kind(NamedTuple):
+class _SettingKind(NamedTuple):
     module: str
     read: Callable[[Any], Any]
     write: Callable[[Any, Any], None]
@@ -367,21 +367,21 @@ def _count_hooks(hooks: Any, value: int) -> None:
 
 
 _KINDS = {
-    "warnings": _Kind("warnings", _read_filters, _write_filters),
-    "logging": _Kind("logging", _read_logging, _write_logging),
-    "path": _Kind("sys", _read_path, _write_path),
-    "recursion": _Kind("sys", lambda _: sys.getrecursionlimit(), lambda _, limit: sys.setrecursionlimit(limit)),
-    "zone": _Kind("time", lambda _: (time.tzname, time.timezone), lambda *_: time.tzset()),
-    "decimal": _Kind("decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))),
-    "printing": _Kind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
-    "errors": _Kind("numpy", lambda numpy: numpy.geterr(), _write_errors),
-    "torch": _Kind(
+    "warnings": _SettingKind("warnings", _read_filters, _write_filters),
+    "logging": _SettingKind("logging", _read_logging, _write_logging),
+    "path": _SettingKind("sys", _read_path, _write_path),
+    "recursion": _SettingKind("sys", lambda _: sys.getrecursionlimit(), lambda _, limit: sys.setrecursionlimit(limit)),
+    "zone": _SettingKind("time", lambda _: (time.tzname, time.timezone), lambda *_: time.tzset()),
+    "decimal": _SettingKind("decimal", _read_decimal, lambda _, parts: decimal.setcontext(decimal.Context(*parts))),
+    "printing": _SettingKind("numpy", lambda numpy: numpy.get_printoptions(), _write_printing),
+    "errors": _SettingKind("numpy", lambda numpy: numpy.geterr(), _write_errors),
+    "torch": _SettingKind(
         "torch._tensor_str",
         lambda _: _read_torch(sys.modules["torch"]),
         lambda _, value: _write_torch(sys.modules["torch"], value),
     ),
-    "hooks": _Kind("torch.utils.hooks", lambda hooks: hooks.RemovableHandle.next_id, _count_hooks),
-    "options": _Kind("pandas", _read_options, _write_options, default={}),
-    "style": _Kind("matplotlib", _read_style, _write_style, default={}),
-    "figures": _Kind("IPython.core.interactiveshell", _read_figures, _write_figures, default={}),
+    "hooks": _SettingKind("torch.utils.hooks", lambda hooks: hooks.RemovableHandle.next_id, _count_hooks),
+    "options": _SettingKind("pandas", _read_options, _write_options, default={}),
+    "style": _SettingKind("matplotlib", _read_style, _write_style, default={}),
+    "figures": _SettingKind("IPython.core.interactiveshell", _read_figures, _write_figures, default={}),
 }

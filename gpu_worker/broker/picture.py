@@ -36,7 +36,7 @@ async def draw(
     rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
     at_ms = now_ms()
 
-    def shown(user: UserName) -> UserName:
+    def visible_user(user: UserName) -> UserName:
         return user if viewer.is_admin or user == viewer.user else SOMEONE
 
     state = shell.scheduler.state
@@ -53,7 +53,7 @@ async def draw(
                     name=slot.name,
                     memory_bytes=slot.memory_bytes,
                     state=_STATES.get(lease.phase, "leaving") if lease is not None else "free",
-                    user=shown(lease.user) if lease is not None else None,
+                    user=visible_user(lease.user) if lease is not None else None,
                 )
             )
     waiting = []
@@ -63,7 +63,7 @@ async def draw(
             waiting.append(
                 wire.WaitingPicture(
                     position=standing.position,
-                    user=shown(pending.person.user),
+                    user=visible_user(pending.person.user),
                     qos=pending.message.qos,
                     gpus=pending.message.gpus,
                     reason=standing.reason,

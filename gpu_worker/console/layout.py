@@ -61,7 +61,7 @@ def line(text: str) -> RenderableType:
     return Text(printable(text), no_wrap=True, overflow="ignore")
 
 
-def facts(named: Sequence[tuple[str, str]]) -> RenderableType:
+def name_value_lines(named: Sequence[tuple[str, str]]) -> RenderableType:
     """Make lines of a name and what belongs to it."""
     return ReportTable((), named)
 

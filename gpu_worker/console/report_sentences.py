@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from bulletin.units import show_duration, show_size
 from bulletin.wire import console, messages as wire
-from gpu_worker.console.layout import Blocks, facts, line, paragraph
+from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.report_tables import (
     cell_table,
     node_table,
@@ -120,7 +120,7 @@ def _about_waiting(answer: console.AboutWaiting) -> Blocks:
     return [
         paragraph(f"{short_id(row.lease)} of {row.user} waits: {row.reason}."),
         line(""),
-        facts(known),
+        name_value_lines(known),
         *_payers(answer.projects, word),
         line(""),
         line("nodes"),
@@ -148,7 +148,7 @@ def _about_running(answer: console.AboutRunning) -> Blocks:
     blocks: Blocks = [
         paragraph(f"{short_id(row.lease)} of {row.user} {first}."),
         line(""),
-        facts(known),
+        name_value_lines(known),
         *_payers(answer.projects, answer.slot_word),
     ]
     return [*blocks, line(""), line("cells before"), cell_table(answer.cells)] if answer.cells else blocks
@@ -167,7 +167,7 @@ def _about_ended(answer: console.AboutEnded) -> Blocks:
     return [
         paragraph(first),
         line(""),
-        facts(known),
+        name_value_lines(known),
         line(""),
         line("runs, the last one first"),
         cell_table(answer.cells),

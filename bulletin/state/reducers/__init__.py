@@ -29,6 +29,8 @@ from . import (
     widgets,
 )
 
+__all__ = ["DICT_SHARERS", "EXACT", "Reducer", "by_name", "of_family", "reduce_dict_sharer"]
+
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
 reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name

@@ -71,7 +71,7 @@ def is_bare(kind: Any) -> bool:
     )
 
 
-def speaker(kind: Any) -> Any:
+def class_that_reduces(kind: Any) -> Any:
     """The class that says how the user's own kind of a library's values travels: by a call of its class.
 
     None where that call means the same for both, and where the user has said it.
@@ -247,7 +247,7 @@ def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
     if not isinstance(reduced, tuple) or reduced[0] is not kind:
         return reduced
     state, *items = (*reduced[2:], None, None, None)[:3]
-    made = make_by_base, (speaker(kind), kind, *reduced[1])
+    made = make_by_base, (class_that_reduces(kind), kind, *reduced[1])
     if state is not None:
         return (*made, state, *items)
     return (*made, (instance_dict(value), slots_held(value)), *items, fill_value)
@@ -292,6 +292,6 @@ def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
         return reduce_user_value
     if is_bare(kind):
         return reduce_bare
-    if speaker(kind) is not None:
+    if class_that_reduces(kind) is not None:
         return reduce_by_base
     return reduce_delegating if is_delegating(kind) else None
