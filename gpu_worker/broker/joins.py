@@ -55,7 +55,7 @@ class Joins:
         self._searches: dict[str, _Search] = {}
         self._handovers: dict[str, _Handover] = {}
 
-    async def find(self, asker: Asker) -> None:
+    async def start_search(self, asker: Asker) -> None:
         """Ask every node for this user's cells."""
         nodes = {agent: node.node for agent, node in self._shell.nodes.items()}
         search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])

@@ -73,7 +73,7 @@ class Kernels:
             case wire.Submit() | wire.Join() if self._identity.believed(kernel.token, self._now_ms()) is None:
                 self._run_aside(self._identify(kernel, message))
             case wire.Find():
-                await self.joins.find(_asker(kernel))
+                await self.joins.start_search(_asker(kernel))
             case wire.Join():
                 await self.joins.join(_asker(kernel), message)
             case wire.Submit():

@@ -23,14 +23,14 @@ OPEN = {"gpu_worker/scheduler": 6}
 
 
 def questions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """All functions whose names read like questions, each with its file."""
+    """All functions whose names read like questions, each with its file. `find_or_add` says what it does."""
     for path in files():
         for node in ast.walk(ast.parse((ROOT / path).read_text())):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             name = node.name.lstrip("_")
             is_property = any(ast.unparse(decorator) in PROPERTIES for decorator in node.decorator_list)
-            if is_property or name in NAMES or name.startswith(PREFIXES):
+            if is_property or name in NAMES or (name.startswith(PREFIXES) and "_or_" not in name):
                 yield str(path), node
 
 

@@ -211,7 +211,9 @@ class Search:
 
     def __init__(self) -> None:
         self._found: dict[str, ModuleSpec | None] = {}
-        self._finders: dict[str, _Finder | None] = {}  # by folder: a finder lists its folder when it is first asked
+        self._cached_finders: dict[
+            str, _Finder | None
+        ] = {}  # by folder: a finder lists its folder when it is first asked
 
     def location(self, name: str) -> SourceLocation | None:
         """Where the user's own module of that name is; None if there is none."""
@@ -244,9 +246,9 @@ class Search:
         for folder in folders:
             if not isinstance(folder, str):
                 continue
-            if folder not in self._finders:
-                self._finders[folder] = _finder_in(folder)
-            finder = self._finders[folder]
+            if folder not in self._cached_finders:
+                self._cached_finders[folder] = _finder_in(folder)
+            finder = self._cached_finders[folder]
             spec = None if finder is None else finder.find_spec(name)
             if spec is None:
                 continue

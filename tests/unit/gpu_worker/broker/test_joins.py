@@ -79,7 +79,7 @@ def test_every_node_is_asked_for_this_user_and_the_answer_is_one_oldest_first() 
     pool = Pool()
 
     async def story(joins: Joins) -> None:
-        await joins.find(ADA)
+        await joins.start_search(ADA)
         assert [(agent, ask.user) for agent, ask in pool.to_agents] == [("a1", "ada"), ("a2", "ada")]
         query = pool.to_agents[0][1].query
         await joins.take_listed(AgentId("a2"), wire.Listed(query=query, cells=(note("young", 1),)))
@@ -95,7 +95,7 @@ def test_a_node_that_does_not_answer_is_named_and_not_waited_for() -> None:
     pool = Pool()
 
     async def story(joins: Joins) -> None:
-        await joins.find(ADA)
+        await joins.start_search(ADA)
         await joins.take_listed(AgentId("a1"), wire.Listed(query=pool.to_agents[0][1].query, cells=()))
         pool.now_ms = 1_999
         await joins.tidy()
