@@ -55,7 +55,7 @@ class LocalBackgroundCell:
         return True
 
     def result(self, timeout_s: float | None = None) -> object:  # noqa: ARG002 - as of one that runs on the pool
-        """The value of the cell's last line; or raise what the cell raised."""
+        """Return the value of the cell's last line, or raise what the cell raised; there is nothing to wait for."""
         if self._error is not None:
             raise self._error
         return self._value

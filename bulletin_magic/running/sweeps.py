@@ -35,7 +35,7 @@ class SweepTask:
     """One element: the source that is run for it, with names that stand for it alone."""
 
     def __init__(self, source: str, names: Mapping[str, object], result: str | None) -> None:
-        """`result` is the name of its value; None is the value of the last line."""
+        """Take the name of the variable that holds the result; None stands for the value of the last line."""
         self.source, self.names, self.result = source, names, result
         self.tries = 0
 

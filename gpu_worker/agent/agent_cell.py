@@ -68,7 +68,7 @@ class AgentCell:
         return "running" if self.results is None else "finished"
 
     def ask(self, question: wire.Asked) -> wire.Asked:
-        """Number a question, and keep it until it is answered."""
+        """Give a question the cell's next number, and keep it until it is answered."""
         self._questions += 1
         self.question = structs.replace(question, number=self._questions)
         return self.question
@@ -107,7 +107,7 @@ class AgentCell:
 
 
 def _first_line(source: str) -> str:
-    """What a person knows a cell by: its first line that is neither a comment nor a magic."""
+    """Find the line by which a person knows a cell: the first that is neither a comment nor a magic, cut to length."""
     lines = (line.strip() for line in source.splitlines())
     code = [line for line in lines if line and not line.startswith(("#", "%"))]
     return (code[0] if code else "")[:_LINE_LENGTH]

@@ -38,7 +38,7 @@ class CellResults:
         ask: Ask,
         draw_round: Callable[[], int],
     ) -> None:
-        """`ended` and its blobs are the head of the first round; `draw_round` numbers the later ones."""
+        """Take the head of the first round (`ended` and its blobs), and what numbers the later ones (`draw_round`)."""
         self.ended, self._blobs = ended, blobs
         self._folder, self._tell, self._ask, self._draw_round = folder, tell, ask, draw_round
         self._total_bytes = 0 if ended.parcel.inline else sum(ended.parcel.sizes)
@@ -88,7 +88,7 @@ class CellResults:
             self._request_round(has_rings=False)
 
     def take_in(self) -> None:
-        """From now on, write chunks into a file. Raises OSError where the disk has no room for them."""
+        """Begin to write chunks into a file. Raises OSError where the disk has no room for them."""
         if self.is_safe:
             return
         try:
@@ -165,7 +165,7 @@ class CellResults:
         self._file = None
 
     def close(self) -> None:
-        """Forget them."""
+        """Forget the results, and give their file back."""
         self.round = -1
         # Pieces that are under way keep the file's memory mapped.
         self._blobs, self._sender, self._stored = (), None, None

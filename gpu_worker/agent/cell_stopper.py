@@ -24,7 +24,7 @@ class CellStopper:
         log: FilteringBoundLogger,
         end_executor: Callable[[EndReason], None],
     ) -> None:
-        """`end_executor` begins to end it, for this reason, and returns at once."""
+        """Take `end_executor`, which begins to end the executor for a reason, and returns at once."""
         self._executor, self._settings, self._log, self._end_executor = executor, settings, log, end_executor
 
     def stop(self, cell: AgentCell, *, hard: bool) -> None:
@@ -61,7 +61,10 @@ class CellStopper:
         self._call_later(cell, grace_ms / 1000, self._escalate, cell, end)
 
     def _interrupt_again(self, cell: AgentCell, after_s: float) -> None:
-        """An executor that has not taken the cell in yet does not hear it: until a cell is there, it means nothing."""
+        """Interrupt again and again, at growing intervals, until code of the cell has noticed.
+
+        An executor that has not taken the cell in yet ignores an interrupt, so one alone may be lost.
+        """
         if cell.is_closed or cell.has_noticed or self._executor.process is None:
             return
         self._executor.interrupt()

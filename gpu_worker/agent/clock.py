@@ -4,5 +4,5 @@ import time
 
 
 def now_ms() -> int:
-    """Milliseconds by a clock that does not run backwards."""
+    """Read a clock that does not run backwards, in milliseconds; only differences mean something."""
     return time.monotonic_ns() // 1_000_000

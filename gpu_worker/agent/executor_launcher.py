@@ -105,7 +105,10 @@ class ExecutorLauncher:
                         session.shutdown.record_exit(message.status)
 
     def _lose_executors(self, environment: str) -> None:
-        """A zygote is gone, and its executors with it: nobody will tell their status."""
+        """End the sessions of an environment whose zygote is gone.
+
+        Its executors are gone with it, and nobody will tell their status: each counts as killed by SIGKILL.
+        """
         for session in self._sessions.running.values():
             is_its = (session.prepare.environment or _DEFAULT_ENVIRONMENT) == environment
             if is_its and session.executor.process is not None and not session.executor.gone.is_set():

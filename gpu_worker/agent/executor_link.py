@@ -21,7 +21,7 @@ class ExecutorLink:
     """There from the start of the session; its `process` is not there before the zygote has forked it."""
 
     def __init__(self, on_flood: Callable[[], None]) -> None:
-        """`on_flood` is called when more waits to be read by the executor than a kernel may send at once."""
+        """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once."""
         self._on_flood = on_flood
         self.process: ExecutorProcess | None = None
         #: The process is gone.

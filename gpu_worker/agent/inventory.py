@@ -78,7 +78,10 @@ class Inventory:
         return SlotOffer(slot=slot, kind=kind, name=name, memory_bytes=int(memory.total), milli=milli)
 
     def _part_milli(self, slice_bytes: int, gpu: object) -> int:
-        """What a slice costs: its part of the GPU's memory, in thousandths; a whole GPU where nobody tells."""
+        """Compute what a slice costs: its part of the GPU's memory, in thousandths.
+
+        It is 1000, a whole GPU, where the memory of the GPU cannot be read.
+        """
         nvml = self._nvml
         assert nvml is not None
         try:
@@ -88,7 +91,10 @@ class Inventory:
         return min(1000, max(1, 1000 * slice_bytes // max(1, whole_bytes)))
 
     def _slices(self, gpu: object) -> list[object] | None:
-        """The slices of a GPU that is cut into some, perhaps into none yet: CUDA cannot use it whole. Else None."""
+        """List the MIG slices of a GPU; None where MIG is off, and CUDA uses it whole.
+
+        The list is empty where MIG is on and no slice has been made yet: no session can use such a GPU.
+        """
         nvml = self._nvml
         assert nvml is not None
         try:
@@ -105,7 +111,7 @@ class Inventory:
         return found
 
     def visible(self, slots: tuple[SlotId, ...]) -> str:
-        """The value of CUDA_VISIBLE_DEVICES for a lease: its GPUs by UUID, or nothing."""
+        """Return the value of CUDA_VISIBLE_DEVICES for these slots: GPUs and slices by UUID; empty for CPU slots."""
         return ",".join(slot for slot in slots if slot in self._handles)
 
     async def watch(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:

@@ -31,7 +31,7 @@ class LeaseCommands:
         to_kernel: ToKernel,
         fork: Callable[[Session], Awaitable[None]],
     ) -> None:
-        """`fork` asks for a session's executor; whatever it raises ends that session alone."""
+        """Take `fork`, which asks for a session's executor; whatever it raises ends that session alone."""
         self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
         self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
         self._tasks: asyncio.TaskGroup | None = None
@@ -83,7 +83,10 @@ class LeaseCommands:
             session.shutdown.begin(EndReason.EVICTED)
 
     async def _pause(self, session: Session) -> None:
-        """A session whose cell runs cannot be moved with its state yet; one that is hot simply goes."""
+        """Decline where a cell runs, since no session can be moved with its state yet; else let the session go.
+
+        One that is still busy with its last cell's results goes as soon as it can be evicted.
+        """
         if session.cells.running is not None:
             await self._broker.tell(wire.PauseDeclined(lease=session.prepare.lease))
         elif not session.is_evictable:

@@ -99,7 +99,7 @@ class Agent:
         )
 
     async def _tick(self) -> None:
-        """Do, once a second, what is due because time has passed."""
+        """Do once a second what is due because time has passed."""
         while True:
             malformed = self._broker.malformed + self._kernels.malformed
             counters = {"malformed": malformed, "failed handshakes": self._kernels.failed_handshakes}

@@ -49,7 +49,7 @@ class OutputBuffer:
     """One cell's outputs, from the first that is kept; or those of cells that have ended."""
 
     def __init__(self, cell: CellId | None, folder: Path, limit_bytes: int) -> None:
-        """`cell` is None for outputs of cells that have ended, of whichever. The file, if need be, is in `folder`."""
+        """Keep the outputs of a cell, or of all that have ended if it is None; what is long goes to `folder`."""
         self.cell = cell
         self._folder, self._limit_bytes = folder, max(limit_bytes, _IN_MEMORY_BYTES)
         self._outputs: deque[_BufferedOutput] = deque()
@@ -75,7 +75,7 @@ class OutputBuffer:
         return self._first + len(self._outputs) - 1
 
     def append(self, output: Output, blobs: Sequence[Blob]) -> Output:
-        """Number an output and keep it, with all of its blobs: its content, and a comm's binary buffers.
+        """Give an output its number and keep it, with all of its blobs: its content, and a comm's binary buffers.
 
         Raises
         ------
@@ -125,13 +125,13 @@ class OutputBuffer:
             self._unseen_bytes -= self._unseen.popleft().cost_bytes
 
     def mark_seen(self, number: int) -> None:
-        """The kernel has the outputs up to this one: they no longer take room."""
+        """Take note that the kernel has the outputs up to this one: they stay kept, and no longer count as unseen."""
         while self._unseen and self._unseen[0].number <= number:
             self._unseen_bytes -= self._unseen.popleft().cost_bytes
         self._update_room()
 
     def after(self, seen: int) -> Iterator[tuple[Output, Sequence[Blob]]]:
-        """What a kernel that has `seen` outputs has missed; first, one that stands for all that are gone."""
+        """Yield the outputs after number `seen`; first, where some were dropped, one that stands for all of those."""
         if seen + 1 < self._first:
             yield self._gap(seen)
         for number in range(max(seen + 1, self._first), self.last + 1):

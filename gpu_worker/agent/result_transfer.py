@@ -31,12 +31,12 @@ class ResultTransfer:
         on_complete: Callable[[AgentCell], Awaitable[None]],
         on_settled: Callable[[], None],
     ) -> None:
-        """`on_complete`: all results of a cell have left the executor. `on_settled`: it need not hold them any more."""
+        """Call `on_complete` when a cell's results are out of the executor, `on_settled` when none need stay in it."""
         self._executor, self._kernel, self._settings, self._log = executor, kernel, settings, log
         self._on_complete, self._on_settled = on_complete, on_settled
 
     def is_settled(self, cell: AgentCell) -> bool:
-        """Whether nothing of the cell is in the executor that its kernel, or where that is gone another, may need."""
+        """Tell whether the executor no longer has anything of the cell that its kernel, or the next one, may need."""
         has_safe_full = cell.full_results is not None and cell.full_results.is_safe
         if cell.lost is not None:
             return True

@@ -70,7 +70,7 @@ class Session:
         self._is_over = False
 
     def held_lease(self) -> wire.HeldLease:
-        """The lease as a broker that has forgotten it must learn it."""
+        """Describe the lease to a broker that was restarted and must learn it anew."""
         return session_reports.held_lease(self.prepare, self.cells.running, self._started_ms)
 
     async def tell_cell_began(self, cell: AgentCell) -> None:
@@ -122,7 +122,7 @@ class Session:
             await self.kernel.tell(message, blobs)
 
     async def _end_cell(self, cell: AgentCell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
-        """The cell's code is over: its results come."""
+        """Sum up what a cell used whose code is over, stop its timers, and begin to pass its results on."""
         self._results.check(message)  # before any of it is believed: a cell can forge it
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         outcome = CellOutcome.WALLTIME if cell.is_overdue else CellOutcome(message.outcome)
@@ -132,7 +132,7 @@ class Session:
         await self._results.begin(cell, cell.ended, blobs)
 
     async def _close_cell(self, cell: AgentCell, outcome: CellOutcome | None = None) -> None:
-        """The cell is over in every respect: count it once, and let the session be hot.
+        """Close a cell that is over in every respect: report its usage once, and let the session be hot.
 
         `outcome` is given where its results will never come.
         """
@@ -204,7 +204,7 @@ class Session:
                 pass  # the agent's own business; it has happened
 
     def _leave(self, *, keeps_cell: bool) -> None:
-        """The kernel has no use for the session; its cell may go on for another kernel."""
+        """End the session that its kernel gives back, or with `keeps_cell` let its cell go on for another kernel."""
         cell = self.cells.latest
         if not keeps_cell or cell is None:
             self.shutdown.begin(EndReason.LEFT)
@@ -272,7 +272,7 @@ class Session:
     # --- another kernel
 
     def cell_note(self) -> wire.CellNote | None:
-        """What it has for its user, if anything."""
+        """Describe the session's latest cell to its user; None without one, or while part of its state is to come."""
         cell = self.cells.latest
         if cell is None or cell.missing_bytes:
             return None
@@ -324,7 +324,10 @@ class Session:
         self.shutdown.begin(EndReason.FLOOD)
 
     async def _reap(self) -> str:
-        """The executor is gone or as good: see to it, say why, and wait until its slots are empty."""
+        """Make sure that the executor is gone, tell the kernel why, and wait until its slots are empty.
+
+        Return the sentence that says why.
+        """
         self._is_over = True
         await self.executor.reap()
         sentence = self.shutdown.describe(self.prepare.walltime_ms)
@@ -346,7 +349,7 @@ class Session:
         await self.kernel.tell(cell.lost)
 
     async def _tell_over(self) -> None:
-        """The kernel has all of its cells: there will be no more of them here."""
+        """Tell the kernel that the session is over, unless it ended the session itself or the broker tells it."""
         # Of the one reason it knows; of the other the broker tells.
         if self.shutdown.reason not in (EndReason.LEFT, EndReason.CANCELLED):
             sentence = self.shutdown.describe(self.prepare.walltime_ms)

@@ -24,15 +24,15 @@ class SessionCells:
         return not self._known
 
     def is_known(self, name: CellId) -> bool:
-        """Whether a cell of this name has run here: each is counted once, so each must be new."""
+        """Tell whether a cell of this name has run here: each is counted once, so each must be new."""
         return name in self._known
 
     def find(self, name: CellId) -> AgentCell | None:
-        """The cell of that name that runs, or ran last."""
+        """Find the cell of that name, if it runs or ran last."""
         return next((cell for cell in (self.running, self.last) if cell is not None and cell.id == name), None)
 
     def find_running(self, name: CellId) -> AgentCell | None:
-        """The cell that runs, if it has this name."""
+        """Return the cell that runs, if it has this name."""
         return self.running if self.running is not None and self.running.id == name else None
 
     def start(self, cell: AgentCell) -> None:

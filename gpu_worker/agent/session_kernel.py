@@ -55,5 +55,5 @@ class SessionKernel:
         return not self.has_left and now_ms() - self.heard_ms < min(_GONE_MS, self._away_ms)
 
     def is_silent_for(self, times_away: int) -> bool:
-        """Whether nothing was heard of it for so many times `away_ms`; of one that has left, nothing will be."""
+        """Tell whether nothing was heard of it for so many times `away_ms`, or it has left: nothing will be."""
         return self.has_left or now_ms() - self.heard_ms >= times_away * self._away_ms

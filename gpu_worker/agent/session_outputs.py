@@ -21,7 +21,10 @@ class SessionOutputs:
         self._late_seen = 0
 
     def keep(self, cell: AgentCell | None, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
-        """Number an output of the cell, or of one that has ended, and keep it if the disk is not full."""
+        """Give an output its number, and keep it; where the disk is full, log that it cannot be kept.
+
+        `cell` is the one that the output belongs to, None for an output of a cell that has ended.
+        """
         buffer = cell.outputs if cell is not None else self._late
         try:
             return buffer.append(output, blobs)
@@ -53,7 +56,7 @@ class SessionOutputs:
         self._late.mark_seen(number)
 
     def missed_late(self) -> Iterator[tuple[wire.Output, Sequence[Blob]]]:
-        """The outputs of ended cells that the kernel has not seen."""
+        """Yield the outputs of ended cells that the kernel has not seen."""
         return self._late.after(self._late_seen)
 
     def close(self) -> None:

@@ -27,24 +27,24 @@ class SessionRegistry:
         self._by_route: dict[bytes, Session] = {}
 
     def of_user(self, user: UserName) -> list[Session]:
-        """All sessions of a user, those first that have ended."""
+        """List all sessions of a user, those first that have ended."""
         return [session for session in self._all() if session.prepare.user == user]
 
     def _all(self) -> list[Session]:
         return [*(finished.session for finished in self._finished.values()), *self.running.values()]
 
     def by_route(self, route: bytes) -> Session | None:
-        """The session whose kernel uses this connection."""
+        """Find the session whose kernel uses this connection."""
         return self._by_route.get(route)
 
     def by_ticket(self, lease: LeaseId, ticket: str) -> Session | None:
-        """The session of a lease, if this is its ticket."""
+        """Find the session of a lease, also one that is over, if this is its ticket."""
         finished = self._finished.get(lease)
         session = finished.session if finished is not None else self.running.get(lease)
         return session if session is not None and _has_ticket(session, ticket) else None
 
     def find_rings(self, ticket: str) -> tuple[int, ...] | None:
-        """The rings of the session that this is the ticket of."""
+        """Find the descriptors of the shared-memory rings of the session that has this ticket."""
         for session in self.running.values():
             if _has_ticket(session, ticket):
                 return session.executor.rings

@@ -8,7 +8,10 @@ from gpu_worker.agent.clock import now_ms
 
 
 def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -> wire.HeldLease:
-    """The lease as a broker that has forgotten it must learn it; the session is there since `started_ms`."""
+    """Describe a lease to a broker that was restarted and must learn it anew.
+
+    `cell` is the one that runs now, and `started_ms` is when the session began, by the agent's clock.
+    """
     return wire.HeldLease(
         lease=prepare.lease,
         session=prepare.session,
@@ -27,14 +30,17 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
 
 
 def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
-    """That a cell runs."""
+    """Make the message that a cell runs, with how long it has."""
     return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=now_ms() - cell.started_ms)
 
 
 def cell_usage(
     prepare: wire.Prepare, cell: AgentCell, outcome: CellOutcome, ended: wire.Ended | None
 ) -> wire.CellUsage:
-    """What the cell has used until now; `ended` is what the executor says of it, which is believed within limits."""
+    """Sum up what the cell has used until now.
+
+    `ended` is what the executor says of it. User code can forge that: its running time is at most the time held.
+    """
     held_ms = now_ms() - cell.started_ms
     return wire.CellUsage(
         outcome=outcome,
@@ -49,7 +55,7 @@ def cell_usage(
 
 
 def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> wire.CellDone:
-    """That a cell is over, and what it has used."""
+    """Make the message that a cell is over, with what it has used and who pays."""
     return wire.CellDone(
         lease=prepare.lease,
         session=prepare.session,
@@ -64,7 +70,7 @@ def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> 
 
 
 def cell_note(prepare: wire.Prepare, cell: AgentCell, *, is_attended: bool) -> wire.CellNote:
-    """The cell as its user finds it in another notebook. The agent fills its own name in."""
+    """Describe the cell as its user finds it in another notebook; the agent fills in its own id and its node."""
     return wire.CellNote(
         cell=cell.id,
         agent=AgentId(""),

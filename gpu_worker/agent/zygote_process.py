@@ -44,7 +44,7 @@ class ZygoteProcess:
         on_message: Callable[[wire.FromZygote], None],
         on_exit: Callable[[], None],
     ) -> None:
-        """`python` is the environment's interpreter, `agent` the agent's id, `preload` the modules to import ahead.
+        """Take the environment's interpreter (`python`), the agent's id, and the modules to import ahead (`preload`).
 
         `on_message` gets what the zygote says; `on_exit` is called when it has died, and all its executors with it.
         """

@@ -25,7 +25,7 @@ class CreditBook:
     """Follows one scheduler. What it returns is to be written; it is never said again."""
 
     def __init__(self, state: State, run: str, past: Iterable[PastCredits], now_ms: int) -> None:
-        """`run` names this broker's life, and `past` is what the ledger has, as the scheduler was told it."""
+        """Take the name of this broker's life (`run`), and what the ledger has as the scheduler knows it (`past`)."""
         self._state, self._run, self._period = state, run, now_ms // PERIOD_MS
         self._written: dict[_Whose, Credits] = {(one.project, one.own_users): one.credits for one in past}
         self._accounts = state.accounts

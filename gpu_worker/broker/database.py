@@ -86,7 +86,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
-        """One transaction: it has happened when the block has ended, or nothing of it, where the block raised.
+        """Open a transaction: it has happened when the block has ended, or nothing of it, where the block raised.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One moment of the database, for as long as the block takes; raises `LedgerAway` as `writing` does."""
+        """Show one moment of the database for as long as the block takes; raises `LedgerAway` as `writing` does."""
         options: dict[str, Any] = {_READS: True}
         if self._engine.dialect.name == "postgresql":
             options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -131,13 +131,13 @@ def _parse(url: str) -> URL:
 
 
 def _without_secrets(url: URL) -> str:
-    """The URL as it may be shown: drivers take passwords among their options, too."""
+    """Return the URL as it may be shown: without passwords, also those that drivers take among their options."""
     hidden = {name: "***" for name in url.query if "pass" in name.lower()}
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def _is_away(error: DBAPIError) -> bool:
-    """Whether PostgreSQL may answer the same otherwise soon: it was lost, not reached, or not ready."""
+    """Tell whether PostgreSQL may soon answer the same otherwise: it was lost, not reached, or not ready."""
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return state in _PASSING or state.startswith("08")
@@ -145,12 +145,12 @@ def _is_away(error: DBAPIError) -> bool:
 
 
 def _is_turned_down(error: DBAPIError) -> bool:
-    """Whether a connection was refused for what it said of itself. libpq knows this only as words."""
+    """Tell whether a connection was refused for what it said of itself. libpq knows this only as words."""
     return any(words in str(error.orig) for words in _TURNED_DOWN)
 
 
 def _words(error: DBAPIError) -> str:
-    """What the driver says, on one line. Neither a statement nor its values; no driver repeats a password."""
+    """Return what the driver says, on one line: no statement, no values; and no driver repeats a password."""
     return " ".join(str(error.orig).split()).rstrip(".")
 
 
@@ -184,7 +184,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Who will write takes the lock first: a reader that turns writer meets an error instead of a wait."""
+    """Take the lock before the first statement of a writer: a reader that turns writer meets an error, not a wait."""
     reads = connection.get_execution_options().get(_READS, False)
     connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 

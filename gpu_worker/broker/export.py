@@ -38,7 +38,7 @@ def credit_rows(entries: Iterable[CreditRecord]) -> Iterator[dict[str, Any]]:
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: TextIO) -> None:
-    """A head and one line for each row (RFC 4180). Nothing is an empty field; numbers are as they are.
+    """Write a head and one line for each row (RFC 4180). None becomes an empty field; numbers stay as they are.
 
     A text that a spreadsheet would run as a formula gets an apostrophe before it, which spreadsheets take as "text".
     """
@@ -49,7 +49,7 @@ def write_csv(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: Text
 
 
 def write_json(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: TextIO) -> None:
-    """One list of objects, an object a line."""
+    """Write one list of objects, an object a line."""
     before = "[\n"
     for row in rows:
         to.write(before + json.dumps({name: _plain(name, row[name]) for name in fields}))
@@ -70,7 +70,10 @@ def table(rows: Iterable[Usage], by: str, period: str | None) -> Iterator[str]:
 
 
 def credit_table(rows: Iterable[PastCredits]) -> Iterator[str]:
-    """What projects earned and spent as lines for a terminal, in hours; in `balance`, less what did not count."""
+    """Show what projects earned and spent as lines for a terminal, in hours.
+
+    The balance is not just their difference: what went above the most, or as far below none, is not in it.
+    """
     yield f"{'project':40}" + "".join(f"  {name + ', h':>13}" for name in ("earned", "spent", "not counted", "balance"))
     for row in rows:
         name = _printable(row.project) + (" (own users)" if row.own_users else "")
@@ -80,7 +83,7 @@ def credit_table(rows: Iterable[PastCredits]) -> Iterator[str]:
 
 
 def _printable(text: str) -> str:
-    """A name that cannot move the cursor of who reads it."""
+    """Replace each character that is not printable by U+FFFD: a name must not move the cursor of a terminal."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 

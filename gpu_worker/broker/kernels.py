@@ -42,7 +42,7 @@ class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
     def __init__(self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Draw, answer: Answer) -> None:
-        """`draw` and `answer` serve those who only look, and people at a command line."""
+        """Take `draw`, which serves those who only look, and `answer`, which serves people at a command line."""
         self._send, self._identity, self._now_ms = send, identity, now_ms
         self._draw_picture, self._answer_console = draw, answer
         self._known: dict[bytes, ConnectedKernel] = {}

@@ -117,7 +117,7 @@ class Ledger:
             yield {str(name): value for name, value in row.items()}
 
     def about(self, name: str, user: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """The rows of cells with this id, or of the lease with it; else those whose id begins so. The last one first.
+        """Find the rows of a cell or a lease with this id; else of those whose id begins so. The last one comes first.
 
         `user` leaves out other people's.
         """
@@ -165,12 +165,15 @@ class Ledger:
             yield from usage.ask(connection, by, period, since_ms, until_ms, parents)
 
     def past_use(self, since_ms: int) -> list[HourUse]:
-        """What cells used that ended since then, by the hour, the first hour first. What was refunded is not in it."""
+        """List by the hour, the first hour first, what cells used that ended since then, less what was refunded."""
         with self._database.reading() as connection:
             return list(usage.by_hour(connection, since_ms))
 
     def charged(self, since_ms: int, until_ms: int) -> dict[tuple[ProjectId, str], int]:
-        """What cells used from then until then, by project and kind: `usage.charged` says in what unit. Not refunds."""
+        """Sum what cells used between two times and were not refunded, by project and kind of slot.
+
+        In thousandths of a slot times milliseconds.
+        """
         with self._database.reading() as connection:
             return {(project, kind): amount for project, kind, amount in usage.charged(connection, since_ms, until_ms)}
 
@@ -224,12 +227,15 @@ class Ledger:
             return rows.attempts(connection, [cell]).get((rows.clean(cell), first_name(lease))) is not None
 
     def balances(self, until_ms: int | None = None) -> dict[ProjectId, int]:
-        """The credits of each project that ever had any, in GPU-milliseconds, from what came before `until_ms`."""
+        """Return the credits of each project that ever had any, in GPU-milliseconds, as they were before `until_ms`."""
         past = self.past_credits(until_ms=until_ms)
         return {one.project: one.credits.balance for one in past if not one.own_users}
 
     def past_credits(self, since_ms: int | None = None, until_ms: int | None = None) -> list[PastCredits]:
-        """What each project, and its own users among those inside it, earned and spent from then until before."""
+        """Sum what each project earned and spent from `since_ms` until before `until_ms`.
+
+        The project's own users, among the projects inside it, have a row of their own.
+        """
         entry = credit_entries.c
         by = (entry.project, entry.own_users, entry.cause)
         query = select(*by, func.sum(entry.gpu_ms)).group_by(*by).order_by(*by)

@@ -73,7 +73,7 @@ class Metering:
     def __init__(
         self, state: State, open_leases: Iterable[OpenLease], given_up: Iterable[OpenLease], now_ms: int
     ) -> None:
-        """`open_leases` and `given_up` are what the ledger knows of the time before this broker."""
+        """Take what the ledger knows of the time before this broker: `open_leases` and `given_up`."""
         self._state, self._coverage = state, Coverage()
         self._given_up = {first_name(one.lease.lease): one for one in given_up}
         self._held_ms: dict[LeaseId, int] = {}

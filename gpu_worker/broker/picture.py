@@ -32,7 +32,7 @@ async def draw(
     started_ms: int,
     counters: dict[str, int],
 ) -> wire.Picture:
-    """Slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
+    """Draw slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
     rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
     at_ms = now_ms()
 
@@ -98,7 +98,7 @@ async def draw(
 
 
 def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.ProjectPicture | None:
-    """How the viewer's own project stands; None for one that nobody has configured or used."""
+    """Show how the viewer's own project stands; None for one that nobody has configured or used."""
     account = shell.scheduler.state.accounts.by_id.get(viewer.project)
     if account is None:
         return None
@@ -112,7 +112,7 @@ def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.Project
 
 
 def _recent_cells(ledger: Ledger, viewer: Person) -> list[CellRecord]:
-    """Blocks while the ledger reads."""
+    """Read the cells that ended last; blocks while the ledger reads."""
     try:
         return ledger.cells(user=None if viewer.is_admin else viewer.user, limit=_RECENT)
     except LedgerAway:

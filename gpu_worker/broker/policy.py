@@ -31,7 +31,7 @@ class Policy:
     """Reads the quota file of a pool. Without one, every group is a project with an equal share."""
 
     def __init__(self, settings: PoolSettings, before: Quotas | None = None) -> None:
-        """`before` were in force before this broker: what has changed since then is a change."""
+        """Take the quotas that were in force before this broker (`before`): the first reading is compared with them."""
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
         self._quotas = before if before is not None and self._file is not None else Quotas()
         self._seen: tuple[int, ...] | None = None
@@ -80,7 +80,10 @@ class Policy:
 
 
 def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
-    """Each change for the ledger, and the quotas as they are then; `number` counts the times that they changed."""
+    """Make the ledger's records of each change, and of the quotas that are in force with them.
+
+    `number` counts the times that the quotas changed: the records are named by it.
+    """
     changes: list[Record] = [
         ConfigChange(
             change=f"quotas-{number:09}-{place:06}",
@@ -110,7 +113,10 @@ def in_force(ledger: Ledger) -> tuple[Quotas | None, int]:
 
 
 def _look(file: Path) -> tuple[int, ...]:
-    """What is other when the file is: empty where it cannot be seen."""
+    """Take the file's modification time, size, inode and owner: if none of them has changed, nor has the file.
+
+    Empty where the file cannot be seen: reading it then says why.
+    """
     try:
         found = file.stat()
     except OSError:  # reading it says why

@@ -164,12 +164,15 @@ _AGAIN = "~"
 
 
 def name_again(lease: LeaseId, what: str) -> LeaseId:
-    """A name for a lease that the ledger has, or may have, as one that ended: it goes on as another one."""
+    """Make another name for a lease that has ended in the ledger, or may have, and that still goes on.
+
+    `what` tells it from the lease's earlier names.
+    """
     return LeaseId(f"{first_name(lease)}{_AGAIN}{what}"[:256])
 
 
 def first_name(lease: LeaseId) -> LeaseId:
-    """The name under which broker and agent know a lease."""
+    """Return the name under which broker and agent know a lease, whichever name it has in the ledger."""
     return LeaseId(lease.partition(_AGAIN)[0])
 
 

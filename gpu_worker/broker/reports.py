@@ -24,7 +24,7 @@ _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
 
 
 def in_line(state: State) -> list[Request]:
-    """All that wait, those whose place is known first and in its order, then by who asked first."""
+    """List the requests that wait: first those whose place in line is known, in its order, then by who asked first."""
     places = {request: place for lane in LANES for request, place in explain.standings(state, lane).items()}
     return sorted(state.pending.values(), key=lambda one: (places.get(one.id, len(places)), one.entry.key[-1]))
 
@@ -94,7 +94,7 @@ def project(account: Account, now_ms: int) -> console.ProjectRow:
 
 
 def tree(state: State) -> Iterator[Account]:
-    """All projects, each behind what it is in; siblings by their names."""
+    """Walk through all projects, each behind the one that it is in; siblings by their names."""
     waiting = sorted(state.accounts.top.values(), key=lambda one: one.project.id, reverse=True)
     while waiting:
         account = waiting.pop()
@@ -103,7 +103,7 @@ def tree(state: State) -> Iterator[Account]:
 
 
 def nodes(state: State, request: Request) -> Iterator[console.NodeRow]:
-    """The nodes that have slots of the kind that the request would use."""
+    """Make a row of each node that has slots of the lane that the request is in: GPUs or CPU slots."""
     for node in state.nodes.values():
         if node.lanes[request.lane].capacity:
             yield _node(node, request)

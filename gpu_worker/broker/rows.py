@@ -95,7 +95,10 @@ WRITERS: dict[type[Record], Callable[[Connection, list[Any]], Sequence[Record]]]
 
 
 def count_runs(connection: Connection, records: Sequence[Record]) -> list[Record]:
-    """Number the attempts that the ledger is to count: one for each lease that the cell ran in."""
+    """Fill in the attempt of each cell that has none yet: a cell has one for each lease that it ran in.
+
+    The other records come back as they are, in the same order.
+    """
     uncounted = [record.cell for record in records if isinstance(record, CellRecord) and not record.attempt]
     known = attempts(connection, uncounted)
     last: dict[str, int] = {}
@@ -114,7 +117,7 @@ def count_runs(connection: Connection, records: Sequence[Record]) -> list[Record
 
 
 def attempts(connection: Connection, names: Sequence[CellId]) -> dict[tuple[str, str], int]:
-    """The runs of these cells that are there: by the cell and the lease's first name, which attempt it was."""
+    """Look up the runs of these cells in the ledger: by cell and the lease's first name, which attempt each was."""
     if not names:
         return {}
     wanted = sorted({clean(cell) for cell in names})

@@ -57,7 +57,7 @@ def ask(
     until_ms: int | None = None,
     parents: Mapping[ProjectId, ProjectId | None] | None = None,
 ) -> Iterator[Usage]:
-    """Sums by user, project or QoS; those with the most GPU time first, period by period.
+    """Sum usage by user, project or QoS; period by period, and those with the most GPU time first.
 
     Time that slots were held counts when it passed: a cell that runs over midnight is in both days, with what it held
     in each. What a cell has only once (that it ended, how long its code ran, what was refunded) counts where it ended.
@@ -105,7 +105,10 @@ class HourUse(msgspec.Struct, frozen=True):
 
 
 def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
-    """The use of each hour, of cells that ended from `since_ms` on, by time."""
+    """Sum what cells that ended from `since_ms` on used, less refunds, by the hour in which they ended, in its order.
+
+    In thousandths of a slot times milliseconds, stamped with the end of the hour.
+    """
     hour = (cells.c.ended_at_ms // HOUR_MS).label("hour")
     used = func.sum((cells.c.held_ms - cells.c.refunded_ms) * _milli_of_cell()).label("amount")
     of = (cells.c.project, cells.c.user, cells.c.qos, cells.c.kind)
@@ -115,7 +118,7 @@ def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
 
 
 def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tuple[ProjectId, str, int]]:
-    """What cells used of a stretch of time and were not refunded, by project and kind.
+    """Sum what cells used of a stretch of time and were not refunded, by project and kind of slot.
 
     In thousandths of a slot times milliseconds. Of a cell that is refunded in part, each moment is in the same part.
     """
@@ -131,7 +134,7 @@ def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tu
 
 
 def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_ms: int | None) -> Select[Any]:
-    """The query, of what is from `since_ms` until before `until_ms`."""
+    """Narrow the query to rows from `since_ms` until before `until_ms`; None leaves that end open."""
     if since_ms is not None:
         query = query.where(column >= since_ms)
     if until_ms is not None:
@@ -140,7 +143,10 @@ def within(query: Select[Any], column: Column[Any], since_ms: int | None, until_
 
 
 def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
-    """What was held of a stretch, cut at its ends."""
+    """Select the slot time that leases held in a stretch of time: in quota, borrowed and hot.
+
+    What began before the stretch, or ended after it, counts with what is inside.
+    """
     spans = lease_spans.c
     slot_ms = _length(from_ms, until_ms) * _milli_of_span()
     parts: list[tuple[str, ColumnElement[bool]]] = [
@@ -154,7 +160,7 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
 
 
 def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
-    """How much of a span is in a stretch that has a part of it."""
+    """Compute how many milliseconds of a span are in a stretch that overlaps it."""
     spans = lease_spans.c
     start = case((spans.started_at_ms < from_ms, from_ms), else_=spans.started_at_ms)
     end = case((spans.ended_at_ms > until_ms, until_ms), else_=spans.ended_at_ms)
@@ -162,7 +168,7 @@ def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
 
 
 def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
-    """What ended in a stretch."""
+    """Select how many cells ended in a stretch of time, how long their code ran, and what of them was refunded."""
     sums = [
         func.count().label("cells"),
         func.sum(cells.c.ran_ms).label("ran_ms"),
@@ -173,12 +179,15 @@ def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
 
 
 def _milli_of_span() -> ColumnElement[int]:
-    """Thousandths of a slot; in the rows of an older Bulletin all are whole."""
+    """Compute how many thousandths of a slot a span held; in the rows of an older Bulletin all slots are whole."""
     return func.coalesce(lease_spans.c.milli, lease_spans.c.slots * GPU_MILLI)
 
 
 def _milli_of_cell() -> ColumnElement[int]:
-    """The same of a cell. Its whole slots are its slot time, without remainder; one held for no time counts nothing."""
+    """Compute how many thousandths of a slot a cell held; one that held them for no time counts as none.
+
+    Rows of an older Bulletin have only slot time, of whole slots: divided by the time held, it leaves no remainder.
+    """
     slots = cells.c.slot_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
     return func.coalesce(cells.c.milli, slots * GPU_MILLI, 0)
 
@@ -186,7 +195,7 @@ def _milli_of_cell() -> ColumnElement[int]:
 def _stretches(
     connection: Connection, period: Period | None, since_ms: int | None, until_ms: int | None
 ) -> Iterator[tuple[int, int]]:
-    """From when until when, where there may be something."""
+    """Yield the begin and end of each period, cut at `since_ms` and `until_ms`, from the first row to the last."""
     spans, ends = lease_spans.c, cells.c.ended_at_ms
     firsts = (func.min(spans.started_at_ms), func.min(ends), func.max(spans.ended_at_ms), func.max(ends))
     found = [connection.scalar(select(value)) for value in firsts]
@@ -211,7 +220,7 @@ def _stretches(
 
 
 def paths(of: str, parents: Mapping[ProjectId, ProjectId | None] | None) -> Iterator[str]:
-    """A project and all that it is in, once each; without `parents`, itself alone."""
+    """Yield a project and all that it is in, from the inside out and once each; without `parents`, itself alone."""
     seen: set[str] = set()
     at: str | None = of
     while at is not None and at not in seen:

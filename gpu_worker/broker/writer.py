@@ -73,7 +73,7 @@ class Writer:
         return found
 
     async def _write_in_time(self, batch: Sequence[_QueuedWrite]) -> None:
-        """Write, as soon as the ledger answers. Should this broker end before, the agents still have their cells."""
+        """Write as soon as the ledger answers. Should this broker end before, the agents still have their cells."""
         while True:
             try:
                 written = await asyncio.to_thread(self._write, batch)

@@ -56,7 +56,9 @@ class PoolPart:
 
 
 def _environ(part: str) -> dict[str, str]:
-    """The environment of a part. Only the broker talks to the hub and to the database: no other has their secrets.
+    """Make the environment of a part of the pool.
+
+    Only the broker talks to the hub and to the database, so no other part has their secrets.
 
     A hub's own environment is its operator's: what looks like a secret there is no user's business. A pool of one's
     own has its user's environment, and cells see it as local cells do.

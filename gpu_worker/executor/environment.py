@@ -24,7 +24,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def without_secrets(environ: Mapping[str, str], keep: Sequence[str] = ()) -> dict[str, str]:
-    """The environment as a user's code may see it."""
+    """Return the environment as a user's code may see it: without what the hub and Bulletin set, but for `keep`."""
     exceptions = (MARK, *keep)
     return {name: value for name, value in environ.items() if name in exceptions or not name.startswith(_SECRET)}
 
@@ -43,7 +43,7 @@ def choose_plots() -> None:
 
 
 def is_cuda_untouched() -> bool:
-    """Whether nobody in this process has called cuInit: only then may it fork users of CUDA."""
+    """Tell whether nobody in this process has called cuInit: only then may it fork users of CUDA."""
     with Path("/proc/self/maps").open() as maps:
         library = next((line.split()[-1] for line in maps if "libcuda.so" in line), None)
     if library is None:

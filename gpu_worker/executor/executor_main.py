@@ -254,7 +254,10 @@ class Executor:
         return baseline
 
     def _find_background_names(self, source: str) -> dict[str, object]:
-        """What threads and tasks of earlier cells may look up, and this one does not name: it stays as it is."""
+        """Find the variables that threads and tasks of earlier cells may look up and this cell's source does not name.
+
+        They stay as they are. Empty where no such thread or task runs.
+        """
         if not self._owners.has_threads and not any(not task.done() for task in asyncio.all_tasks(self._loop)):
             return {}
         namespace, spelled = self._shell.user_ns, set(_WORD.findall(source))

@@ -117,7 +117,7 @@ class Interrupts:
                 raise KeyboardInterrupt
 
     def _is_awaiting(self) -> bool:
-        """Whether the cell waits in an `await`: no task of the loop runs Python code now."""
+        """Tell whether the cell waits in an `await`: no task of the loop runs Python code now."""
         return self._task is not None and asyncio.current_task(self._loop) is None
 
     def _cancel(self) -> None:

@@ -18,7 +18,10 @@ def encode_json(content: object) -> bytes:
 
 
 def _to_plain(value: object) -> object:
-    """What stands in JSON for a value that it does not know."""
+    """Convert a value that JSON does not know to one that it does.
+
+    Bytes become base64, dates ISO 8601, other numbers int or float, what can be iterated a list, and the rest its repr.
+    """
     match value:
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(value).decode("ascii")

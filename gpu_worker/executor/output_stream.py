@@ -11,7 +11,7 @@ STREAM_NAMES = {1: "stdout", 2: "stderr"}
 
 
 class OutputStream(io.TextIOBase):
-    """One of the two. What is written goes to the relay."""
+    """`sys.stdout` or `sys.stderr` of the cells. What is written goes to the relay."""
 
     def __init__(self, relay: Relay, descriptor: int) -> None:
         self._relay, self._descriptor = relay, descriptor
@@ -54,15 +54,15 @@ class OutputStream(io.TextIOBase):
         self._relay.flush()
 
     def writable(self) -> bool:
-        """Whether it takes text: always."""
+        """Return True: it always takes text."""
         return True
 
     def isatty(self) -> bool:
-        """Whether it is a terminal: no, as in a notebook."""
+        """Return False: it is no terminal, as in a notebook."""
         return False
 
     def fileno(self) -> int:
-        """The descriptor that programs started by the cell write to."""
+        """Return the descriptor that programs started by the cell write to."""
         return self._descriptor
 
     def close(self) -> None:

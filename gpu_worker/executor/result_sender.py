@@ -35,7 +35,7 @@ class ResultSender:
         self._sender_cell = CellId("")
 
     def of(self, cell: CellId) -> FinishedCell | None:
-        """The results of this cell, if they are those of the last."""
+        """Return the results of this cell, if it is the last one that ended; earlier ones are not kept."""
         finished = self._finished
         return finished if finished is not None and finished.ended.cell == cell else None
 

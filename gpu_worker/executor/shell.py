@@ -123,7 +123,10 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         self._cell_result = self._shown_error = None
 
     def get_parent(self) -> dict[str, Any]:
-        """The request that the output belongs to, as far as it is known here: widgets that catch output ask for it."""
+        """Return the request that the output belongs to, of which only the id is known here.
+
+        Widgets that catch output ask for it.
+        """
         return {"header": {"msg_id": self.request, "msg_type": "execute_request"}} if self.request else {}
 
     async def run(self, source: str, *, silent: bool) -> Any:
@@ -146,14 +149,17 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
         return result
 
     def should_run_async(self, raw_cell: str, *, transformed_cell: str | None = None, **keys: Any) -> bool:
-        """Whether the cell awaits something. IPython compiles it to find out, twice, and most have no such word."""
+        """Tell whether the cell awaits something.
+
+        IPython compiles a cell twice to find out; one without the words `await` and `async` is not compiled at all.
+        """
         python = transformed_cell if transformed_cell is not None else raw_cell
         if "await" not in python and "async" not in python:
             return False
         return bool(super().should_run_async(raw_cell, transformed_cell=transformed_cell, **keys))
 
     def error_text(self, error: BaseException) -> ErrorText:
-        """The cell's error, with the traceback as IPython has shown it."""
+        """Describe the cell's error, with the traceback as IPython has shown it, or without one where it has not."""
         if self._shown_error is not None and self._shown_error[0] is error:
             lines = self._shown_error[1]
         else:
@@ -206,7 +212,7 @@ class ZMQInteractiveShell(_Untyped):  # type: ignore[misc]
             super().show_usage_error(exc)
 
     def _ends_cell(self, error: BaseException) -> bool:
-        """Whether the cell ends with it: `%tb` and the like show others."""
+        """Tell whether the cell ends with this error: `%tb` and the like show others."""
         result = self._cell_result
         return result is None or error is result.error_in_exec or error is result.error_before_exec
 

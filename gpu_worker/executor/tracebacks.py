@@ -13,7 +13,7 @@ _module_of: dict[str, str] = inspect.modulesbyfile
 
 
 def error_message(error: BaseException) -> str:
-    """The message of an error, whatever its `__str__` does."""
+    """Return the message of an error, and a sentence in its place where its `__str__` raises."""
     try:
         return str(error)
     except Exception as error_of_str:  # noqa: BLE001  the user's __str__

@@ -25,7 +25,7 @@ class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str | None
 
     def __str__(self) -> str:
-        """A sentence for the log, without a full stop."""
+        """Describe the change in a sentence for the log, without a full stop."""
         thing = f"{self.what} {self.name!r}"
         if self.field:
             return f"{self.field} of {thing}: {self.before} -> {self.after}"

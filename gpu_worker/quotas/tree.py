@@ -53,7 +53,7 @@ class NotReadable(Exception):
 
 
 def show_node(node: TreeNode) -> str:
-    """A value as a sentence may quote it: short, and printable whatever is in it."""
+    """Show a value as a sentence may quote it: short, and printable whatever is in it."""
     match node:
         case UnsupportedValue(what):
             return what
@@ -70,12 +70,12 @@ def show_node(node: TreeNode) -> str:
 
 
 def show_path(path: KeyPath) -> str:
-    """A name with the tables that it is in: "projects.physics.limit"."""
+    """Show a name with the tables that it is in: "projects.physics.limit"."""
     return ".".join(part if _BARE.fullmatch(part) else show_text(part) for part in path)
 
 
 def show_text(text: str) -> str:
-    """A text in quotes: short, and printable whatever is in it."""
+    """Put a text in quotes: short, and printable whatever is in it."""
     return repr(_cut(text))
 
 

@@ -192,7 +192,7 @@ def _in_term(project: Project) -> Project:
 
 
 def jain(amounts: Sequence[float]) -> float:
-    """Jain's index of fairness: 1 where all have the same, 1/n where one of n has everything; of none, 1.
+    """Compute Jain's index of fairness: 1 where all have the same, 1/n where one of n has everything; of none, 1.
 
     (Σx)² / (n·Σx²): Jain, Chiu and Hawe, DEC-TR-301, 1984.
     """
@@ -201,7 +201,7 @@ def jain(amounts: Sequence[float]) -> float:
 
 
 def _progress(played: Iterable[PlayedCell], of: Callable[[PlayedCell], str]) -> list[float]:
-    """For each user or project: of the time from its cells' submission to their end, the part in which they ran."""
+    """Compute for each user or project in what part of the time from its cells' submission to their end they ran."""
     ran: dict[str, int] = {}
     passed: dict[str, int] = {}
     for one in played:
@@ -217,7 +217,7 @@ def _waits(played: Sequence[PlayedCell]) -> WaitStatistics:
     waits = sorted(one.wait_ms for one in played if one.wait_ms is not None)
 
     def quantile(percent: int) -> int:
-        """The nearest rank: the smallest wait that so many percent of all do not exceed."""
+        """Find the smallest wait that so many percent of all do not exceed (nearest rank); 0 without any."""
         rank = math.ceil(len(waits) * percent / 100)
         return waits[rank - 1] if waits else 0
 

@@ -276,7 +276,10 @@ class SimulatedPool:
         self._start(kernel, kernel.under_way, lease, 0)
 
     def _start(self, kernel: SimulatedKernel, played: PlayedCell, lease: LeaseId, after_ms: int) -> None:
-        """The agent takes the cell, and tells the broker; the user's code runs a moment later."""
+        """Let the agent take the cell and tell the scheduler, and plan the cell's end.
+
+        The user's code begins to run `after_ms` later, and runs for its walltime at most.
+        """
         played.started_ms = self.now_ms + after_ms
         run_ms = kernel.notebook.cells[kernel.next].run_ms
         walltime_ms = self.nodes.leases[lease].walltime_ms
@@ -312,7 +315,7 @@ class SimulatedPool:
         self.tell(ev.LeaseEnded(lease))
 
     def _again(self, kernel: SimulatedKernel, played: PlayedCell) -> None:
-        """A cell that was reclaimed runs again from its beginning."""
+        """Ask again for a cell that was reclaimed: it runs from its beginning."""
         played.started_ms = None
         played.reclaims += 1
         self._ask(kernel, played)
@@ -322,7 +325,7 @@ class SimulatedPool:
         self._over(kernel, "refused")
 
     def _over(self, kernel: SimulatedKernel, end: CellOutcome) -> None:
-        """The cell under way is over, and its user thinks about the next one."""
+        """Record how the cell under way ended; its user then thinks before submitting the next one."""
         assert kernel.under_way is not None, "a cell ends once"
         kernel.under_way.ended_ms, kernel.under_way.end = self.now_ms, end
         kernel.under_way = None

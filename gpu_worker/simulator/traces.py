@@ -164,7 +164,7 @@ def reserved_gpus(notebooks: Sequence[TraceNotebook]) -> ReservedGpus:
 
 
 def _most_at_once(notebooks: Sequence[TraceNotebook]) -> int:
-    """The GPUs of all open notebooks together, at the worst moment; who closes makes room for who opens then."""
+    """Count the GPUs of all open notebooks at the worst moment; who closes makes room for who opens then."""
     changes = [(notebook.opened_ms, notebook.gpus) for notebook in notebooks]
     changes += [(notebook.closed_ms, -notebook.gpus) for notebook in notebooks]
     most = open_now = 0
