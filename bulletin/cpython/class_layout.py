@@ -17,19 +17,19 @@ CData: Any = ctypes.Structure.__mro__[1]
 
 
 def is_python_class(kind: type) -> bool:
-    """Whether a `class` statement made this class (or C code that makes classes in the same way)."""
+    """Tell whether a `class` statement made this class, or C code that makes classes in the same way."""
     return bool(kind.__flags__ & _HEAP_TYPE)
 
 
 def is_python_all_through(kind: type) -> bool:
-    """Whether a `class` statement made it, and all its bases but `object`."""
+    """Tell whether a `class` statement made the class and all its bases but `object`."""
     return all(base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__)
 
 
 def holds_slots_only(kind: type, slot_count: int) -> bool:
-    """Whether instances are no larger than so many slots, a dict and weak references make them.
+    """Tell whether instances are no larger than that many slots, a `__dict__` and weak references make them.
 
-    One of C code that is larger holds something that nobody here can see.
+    An instance that is larger holds something of C code, which nobody here can see.
     """
     references = slot_count + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
     return kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * references
@@ -41,13 +41,13 @@ def make_abstract(cls: abc.ABCMeta) -> None:
 
 
 def registered_with(cls: abc.ABCMeta) -> list[type]:
-    """The classes that were registered with an abstract base class and still live, in no order."""
+    """List the classes that were registered with an abstract base class and still live, in no order."""
     registry = [reference() for reference in _abc._get_dump(cls)[0]]
     return [other for other in registry if other is not None]
 
 
 def register_anew(cls: abc.ABCMeta, registered: Iterable[type]) -> None:
-    """Let exactly these be registered with an abstract base class."""
+    """Replace the classes that are registered with an abstract base class by these, and clear its caches."""
     _abc._reset_registry(cls)
     _abc._reset_caches(cls)
     for other in registered:

@@ -12,7 +12,10 @@ EXTENSIONS: Mapping[int, tuple[str, str]] = copyreg._inverted_registry  # type: 
 
 
 def ground_preamble(places: Iterable[int]) -> bytes:
-    """The opcodes with which a stream begins: put what `persistent_load` gives for these into the memo, in order."""
+    """Build the opcodes with which a stream begins.
+
+    They put what `persistent_load` gives for each of these places into the memo, in this order.
+    """
     opcodes = b"".join(
         pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in places
     )
@@ -20,22 +23,22 @@ def ground_preamble(places: Iterable[int]) -> bytes:
 
 
 def read_memo(pickler: pickle.Pickler) -> dict[int, tuple[int, object]]:
-    """A copy of what a pickler has written: id -> (place in the memo, object)."""
+    """Copy a pickler's memo: the id of each object that it has written -> (place in the memo, object)."""
     found: dict[int, tuple[int, object]] = pickler.memo.copy()
     return found
 
 
 def set_memo(pickler: pickle.Pickler, memo: dict[int, tuple[int, object]]) -> None:
-    """Let a pickler take these as written already, in these places; it copies them."""
+    """Let a pickler take these objects as written already, in these places; it copies the mapping."""
     pickler.memo = memo
 
 
 def objects_in_order(unpickler: pickle.Unpickler) -> list[object]:
-    """What an unpickler has put into its memo, by place. The C unpickler's copy of it is in that order."""
+    """List what an unpickler has put into its memo, by place: the C unpickler's copy of it is in that order."""
     return list(unpickler.memo.copy().values())
 
 
 def module_holding(value: object, name: str) -> str:
-    """The module that pickle would say holds a value under that name."""
+    """Return the name of the module that pickle would say holds a value under that name."""
     found: str = pickle.whichmodule(value, name)  # type: ignore[attr-defined]
     return found

@@ -13,7 +13,10 @@ _view.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)  # type: igno
 
 
 def view_of(address: int, size: int) -> memoryview:
-    """A writable view of so many bytes. Nothing keeps the memory alive: its owner must outlive the view."""
+    """Make a writable view of so many bytes at an address.
+
+    Nothing keeps the memory alive: its owner must outlive the view.
+    """
     return _view(address, size, _WRITABLE)
 
 
@@ -31,7 +34,10 @@ _release_buffer.restype = None
 
 
 def address_of(view: Any) -> int:
-    """Where the memory of an object with the buffer interface begins. Raises BufferError where it gives none."""
+    """Return where the memory of an object with the buffer interface begins.
+
+    Raises BufferError where the object gives none.
+    """
     buffer = _Buffer()
     _get_buffer(view, ctypes.byref(buffer), _FULL_READ_ONLY)
     start = int(buffer.start or 0)

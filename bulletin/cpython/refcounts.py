@@ -10,7 +10,7 @@ from typing import Any
 
 
 def _count_in_a_loop() -> int:
-    """The count, in a loop like those below, of an object that only the list of nodes holds."""
+    """Measure the reference count that a loop like those below sees of an object in the list of nodes alone."""
     nodes = [object()]
     count_of = sys.getrefcount
     for place in range(1):
@@ -27,7 +27,7 @@ HELD_BY_INSTANCE = HELD_BY_STREAM - 1
 
 
 def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[int]) -> bool:
-    """Set to None what nobody but the stream holds, and then what only that has held.
+    """Set to None the nodes that nobody but the stream holds, and then those that only these have held.
 
     Called while the memo of the pickler is full.
 
@@ -64,7 +64,10 @@ def _take_out_temporary(nodes: list[object], root: object, owners: AbstractSet[i
 
 
 def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: AbstractSet[int]) -> bool:
-    """Set to None what only temporary containers hold; uses up `temporary`. True if some of them were of C code."""
+    """Set to None the nodes that only temporary containers hold; uses up `temporary`.
+
+    Returns True if some of the containers were of C code, which does not show what it holds.
+    """
     has_opaque = False
     places: dict[int, int] = {}
     inside: dict[int, int] = {}
@@ -96,7 +99,10 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: 
 
 
 def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int]) -> None:
-    """Set to None what nothing but `nodes` holds, once the memo is cleared; then what only that has held."""
+    """Set to None the nodes that nothing but `nodes` holds, and then those that only these have held.
+
+    Called once the memo of the pickler is cleared.
+    """
     count_of = sys.getrefcount
     has_found = True
     while has_found:
@@ -110,7 +116,7 @@ def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int])
 
 
 def find_dict_sharers(nodes: list[object], kinds: AbstractSet[type], known: AbstractSet[int]) -> set[int]:
-    """The ids of instances whose own dict somebody else holds too, as `vars(x)`; none of those in `known`.
+    """Find the ids of instances whose own dict somebody else holds too, as `vars(x)`; none of those in `known`.
 
     Sets to None the nodes that are the own dict of the instance before them: it is found through its instance. Called
     once the memo of the pickler is cleared.

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def holders_of(*values: object) -> list[Any]:
-    """Containers, instances and closures that hold one of these. An instance may stand for its own dict.
+    """List the containers, instances and closures that hold one of these. An instance may stand for its own dict.
 
     A frame that runs, and most containers of C code, are not among them.
     """
@@ -15,12 +15,12 @@ def holders_of(*values: object) -> list[Any]:
 
 
 def behind_proxy(proxy: MappingProxyType[Any, Any]) -> Any:
-    """The mapping that a read-only view looks at."""
+    """Return the mapping that a read-only view looks at."""
     return gc.get_referents(proxy)[0]
 
 
 def class_of_attributes(attributes: Any) -> type | None:
-    """The class whose own dict this is; None if it is no class's."""
+    """Find the class whose own dict this is; None if it is no class's, or has no `__module__` in it."""
     if type(attributes) is not dict:
         return None
     owners = (getattr(held, "__objclass__", None) for held in attributes.values())
@@ -32,15 +32,18 @@ def class_of_attributes(attributes: Any) -> type | None:
 
 
 def module_of_globals(spoken: dict[str, Any]) -> ModuleType | None:
-    """The module whose globals this dict is, though no name leads to it; None if it is no module's."""
+    """Find the module whose globals this dict is, though no name leads to it; None if it is no module's."""
     return next((held for held in gc.get_referrers(spoken) if type(held) is ModuleType), None)
 
 
 def dict_of_iterator(iterator: Iterable[Any]) -> dict[Any, Any] | None:
-    """The dict that an iterator of its keys, values or items goes through; None where it has come to its end."""
+    """Return the dict that an iterator of its keys, values or items goes through.
+
+    None where the iterator has come to its end.
+    """
     return next((part for part in gc.get_referents(iterator) if isinstance(part, dict)), None)
 
 
 def id_behind_iterator(iterator: Iterable[Any]) -> list[int]:
-    """The id of what such an iterator goes through; empty where it has come to its end."""
+    """List the id of what an iterator of a dict goes through; nothing where it has come to its end."""
     return list(map(id, gc.get_referents(iterator)[:1]))

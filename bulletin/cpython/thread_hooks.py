@@ -40,7 +40,7 @@ def surround_threads(
 
 
 def make_thread_handle(is_done: bool) -> Any:  # noqa: FBT001  pickle passes it so
-    """A handle of a thread that has not begun, or has ended."""
+    """Make the handle of a thread that has ended, or of one that has not begun."""
     if not is_done:
         return ThreadHandle()
     start: Any = vars(_thread)["start_joinable_thread"]
@@ -50,6 +50,9 @@ def make_thread_handle(is_done: bool) -> Any:  # noqa: FBT001  pickle passes it 
 
 
 def is_owned_by_this_thread(lock: Any) -> bool:
-    """Whether the thread that asks holds this `RLock`: `acquire` would not say, since it would succeed."""
+    """Tell whether the thread that asks holds this `RLock`.
+
+    To try `acquire` would not say it, since that succeeds for the thread that holds the lock.
+    """
     owned: bool = lock._is_owned()
     return owned

@@ -22,7 +22,10 @@ _UNKNOWN = object()
 
 
 class GlobalValue(NamedTuple):
-    """A value of a module, and what tells its content from any other. `value` may have changed since; the token not."""
+    """A global of a module: the object itself, and a token of its content.
+
+    The object may have been changed since; the token is still that of the content at the time.
+    """
 
     value: object
     token: bytes
@@ -33,9 +36,9 @@ State: TypeAlias = Mapping[str, GlobalValue]
 
 
 class GlobalChange(NamedTuple):
-    """What one module's globals have become.
+    """How one module's globals differ from an earlier state: new values by name, and deleted names.
 
-    `rebound` are those names whose value is another object than before; the others had their object changed.
+    `rebound` are those names whose value is another object than before; the others are new or had their object changed.
     """
 
     values: Mapping[str, Any]
@@ -44,7 +47,10 @@ class GlobalChange(NamedTuple):
 
 
 def read(module: ModuleType, before: State | None = None) -> dict[str, GlobalValue]:
-    """All plain globals of a module. What `before` says of a value that cannot change is not worked out again."""
+    """Collect all plain globals of a module, without names such as `__name__`, each with its token.
+
+    Where an immutable value is the same object as in `before`, its token is taken from there.
+    """
     before = before or {}
     found: dict[str, GlobalValue] = {}
     for name, value in list(namespace(module).items()):
@@ -59,7 +65,11 @@ def read(module: ModuleType, before: State | None = None) -> dict[str, GlobalVal
 
 
 def difference(before: State, now: State, module: ModuleType) -> GlobalChange | None:
-    """What has changed; None if nothing has. A global that is no longer plain is not spoken of."""
+    """Compare a module's globals with an earlier state; None if nothing has changed.
+
+    A global that is no longer plain is left out. A list, dict or set in whose place stands another, though equal, has
+    changed.
+    """
     values = {
         name: held.value for name, held in now.items() if name not in before or before[name].token != held.token
     } | {
@@ -84,7 +94,10 @@ def difference(before: State, now: State, module: ModuleType) -> GlobalChange | 
 
 
 def write(module: ModuleType, change: GlobalChange) -> None:
-    """Make a module's globals so. A list, dict or set that was changed elsewhere stays the same object."""
+    """Apply a change to a module's globals.
+
+    A list, dict or set that was changed in place on the other side stays the same object here too.
+    """
     home = namespace(module)
     for name, value in change.values.items():
         old: Any = home.get(name)
@@ -102,7 +115,7 @@ def write(module: ModuleType, change: GlobalChange) -> None:
 
 
 def merged(first: GlobalChange | None, then: GlobalChange) -> GlobalChange:
-    """Two changes as one."""
+    """Combine two changes of a module's globals into one, of which `then` came later."""
     if first is None:
         return then
     values = {name: value for name, value in first.values.items() if name not in then.deleted} | dict(then.values)
@@ -111,10 +124,11 @@ def merged(first: GlobalChange | None, then: GlobalChange) -> GlobalChange:
 
 
 def after_import(text: str | None, now: State) -> dict[str, GlobalValue]:
-    """What importing a module gives, so that what was changed afterwards shows, in whatever cell it was.
+    """Work out the globals that importing a module gives, so that what any cell changed afterwards shows.
 
-    A name that the text binds once, to a literal, had that value. What it computes may be another on another machine
-    (a device, a path) and counts as what it is `now`. A name that it does not bind was set from outside.
+    A name that the text binds once, to a literal, had that value. What it computes may be another on another machine (a
+    device, a path) and counts as what it is `now`. A name that it does not bind was set from outside, and is left out;
+    but where the text may bind names that it does not spell, such a name counts as what it is `now`.
     """
     literals, is_open = _bindings(text or "")
     found: dict[str, GlobalValue] = {}
@@ -130,7 +144,11 @@ def after_import(text: str | None, now: State) -> dict[str, GlobalValue]:
 
 @lru_cache(maxsize=1024)
 def _bindings(text: str) -> tuple[Mapping[str, bytes | None], bool]:
-    """The names that a text binds at its top, with the token of a literal; True if it may bind others."""
+    """Map the names that a text binds at its top to the token of the literal that each is bound to.
+
+    The token is None for a name that is bound to anything else, or more than once. The second result tells whether the
+    text may bind further names, which it does not spell: by `exec`, `globals` or `import *`, or as it cannot be parsed.
+    """
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -172,7 +190,7 @@ def _literals(statement: ast.stmt) -> list[tuple[ast.expr, bytes | None]]:
 
 
 def _top_level(tree: ast.Module) -> list[ast.AST]:
-    """All nodes that run when the module is imported, roughly in order; the insides of functions and classes do not."""
+    """List, roughly in order, the nodes of a module that are not inside its functions, classes and lambdas."""
     found: list[ast.AST] = []
     rest: list[ast.AST] = [tree]
     while rest:
@@ -185,7 +203,7 @@ def _top_level(tree: ast.Module) -> list[ast.AST]:
 
 
 def token_of(value: object) -> bytes | None:
-    """Equal for equal content of equal types, in equal order; None where the value is not plain."""
+    """Return bytes that are equal for equal content of equal types, in equal order; None for what is not plain."""
     if not _is_plain(value, 0):
         return None
     plain: Any = value
@@ -213,13 +231,16 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def _is_immutable(value: object) -> bool:
-    """True for atoms, and for tuples and frozen sets of what is immutable: such a value still has its token."""
+    """Tell whether a value is an atom, or a tuple or frozen set of what is immutable.
+
+    Such a value still has the token that it had.
+    """
     if isinstance(value, tuple | frozenset):
         return all(map(_is_immutable, value))
     return type(value) in _MARSHALLED
 
 
 def namespace(module: ModuleType) -> dict[str, Any]:
-    """A module's globals, past whatever its type does to attributes."""
+    """Return a module's globals, past whatever its type does to attributes."""
     found: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return found

@@ -38,7 +38,7 @@ class Before:
 
 
 class ExecutorModules:
-    """Owns the texts and the import of modules from them. One for a process."""
+    """Owns the texts that were sent, and imports modules from them. One for a process."""
 
     def __init__(self) -> None:
         self.entries: Mapping[str, ModuleEntry] = {}
@@ -83,7 +83,11 @@ class ExecutorModules:
         return again
 
     def _install(self) -> None:
-        """Before what looks into files, where there may be one of that name; the last word where nothing is found."""
+        """Put the two finders into `sys.meta_path`, unless they are there.
+
+        One stands before `PathFinder`, since a file here may have the same name; the other has the last word, where
+        nothing is found.
+        """
         first, last = self._finders
         if first not in sys.meta_path:
             places = [place for place, finder in enumerate(sys.meta_path) if finder is PathFinder]
@@ -140,24 +144,30 @@ class ExecutorModules:
         self._owed.discard(name)
 
     def _run_of(self, name: str) -> _Run | None:
-        """The run of the module that has that name now."""
+        """Return the run that made the module of that name; None if the name means no module or another one now."""
         run = self._runs.get(name)
         return run if run is not None and sys.modules.get(name) is run.module else None
 
     # --- while a module is imported
 
     def digest_to_run(self, name: str) -> str | None:
-        """Of the text that the next run of this module takes."""
+        """Return the digest of the text that the next run of this module takes.
+
+        That is the text that the notebook has run, if this side owes that run; else the one in the notebook's file.
+        """
         entry = self.entries[name]
         return entry.digest if name in self._owed else entry.on_file
 
     def text(self, digest: str) -> str:
-        """The text of that digest, which was sent."""
+        """Return the text of that digest, which was sent."""
         return self._texts[digest]
 
     @contextlib.contextmanager
     def running(self, module: ModuleType) -> Iterator[None]:
-        """Around the run of a module's text; unnoticed where the notebook has run it before."""
+        """Record the run of a module's text, which happens inside the `with`.
+
+        A run that the notebook has made before is `unnoticed`, and then changes are applied that waited for the module.
+        """
         name = module.__name__
         entry, digest, is_owed = self.entries[name], self.digest_to_run(name), name in self._owed
         with unnoticed() if is_owed else contextlib.nullcontext():
@@ -177,12 +187,15 @@ class ExecutorModules:
     # --- around a cell
 
     def snapshot(self) -> Before:
-        """The modules as they are now, before a cell."""
+        """Record the runs and the globals of the modules as they are now, before a cell."""
         now = ((name, self._run_of(name)) for name in self._runs)
         return Before({name: (run.load, attributes.read(run.module, run.base)) for name, run in now if run is not None})
 
     def changed_since(self, before: Before) -> Changes:
-        """What the cell did to modules of the notebook's."""
+        """Find what the cell did to modules of the notebook's.
+
+        Puts the finders back into `sys.meta_path` if the cell has taken them out.
+        """
         if self._table:
             self._install()  # the cell may have taken the finders out, and the next one need not bring modules
         loaded: dict[str, tuple[ModuleLoad, str | None]] = {}
@@ -213,7 +226,7 @@ class _Finder(MetaPathFinder):
         self._executor = executor
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002
-        """The module's, as in the notebook; None for what was not sent."""
+        """Make the spec of a module as it is in the notebook; None for what was not sent."""
         entry = self._executor.entries.get(fullname)
         if entry is None or entry.is_compiled:
             return None
@@ -229,13 +242,13 @@ class _Finder(MetaPathFinder):
 
 
 class _Compiled(MetaPathFinder):
-    """Asked last: says of a compiled module why it is not here."""
+    """The last finder to be asked: says of a compiled module why it is not here."""
 
     def __init__(self, executor: ExecutorModules) -> None:
         self._executor = executor
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
-        """None, or ModuleNotFoundError for a module that is compiled."""
+        """Raise ModuleNotFoundError for a module that is compiled in the notebook; None for all others."""
         entry = self._executor.entries.get(fullname)
         if entry is not None and entry.is_compiled:
             problem = f"No module named {fullname!r}: {entry.file} is compiled, and %%gpu sends modules as source"
@@ -252,23 +265,23 @@ class _Loader(ExecutionLoader):
         self._digest = executor.entries[name].digest or ""
 
     def is_package(self, fullname: str) -> bool:  # noqa: ARG002  the interface's
-        """As the notebook's module is."""
+        """Tell whether the notebook's module is a package."""
         return self._is_package
 
     def get_filename(self, fullname: str) -> str:  # noqa: ARG002  the interface's
-        """The notebook's file, which need not be on this machine."""
+        """Return the path of the notebook's file, which need not be on this machine."""
         return self.path
 
     def get_source(self, fullname: str) -> str:  # noqa: ARG002  the interface's
-        """The text that this loader has run, or would run."""
+        """Return the text that this loader has run, or would run."""
         return self._executor.text(self._digest)
 
     def get_data(self, path: str) -> bytes:
-        """The content of a file beside the module, where this machine has it."""
+        """Read a file beside the module from this machine's disk. Raises OSError where it is not there."""
         return Path(path).read_bytes()
 
     def get_code(self, fullname: str) -> CodeType:
-        """The text compiled, and known to tracebacks."""
+        """Compile the text, and make its lines known to tracebacks."""
         text = self.get_source(fullname)
         lines = text.splitlines(keepends=True)
         linecache.cache[self.path] = (len(text), None, lines, self.path)
@@ -277,7 +290,7 @@ class _Loader(ExecutionLoader):
 
     @as_import_machinery
     def exec_module(self, module: ModuleType) -> None:
-        """Run it."""
+        """Run the text that `digest_to_run` names in the module, and record the run."""
         self._digest = self._executor.digest_to_run(self.name) or ""
         with self._executor.running(module):
             super().exec_module(module)
@@ -290,7 +303,7 @@ class _Namespace(Loader):
         self._executor = executor
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing runs."""
+        """Record the run of a package without a text, of which nothing runs; its `__file__` becomes None."""
         with self._executor.running(module):
             module.__file__ = None  # as Python's own loader leaves it
 

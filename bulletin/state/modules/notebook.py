@@ -43,7 +43,7 @@ class _Loaded:
 
     @cached_property
     def base(self) -> attributes.State:
-        """Its globals as importing it there gives them."""
+        """Work out the globals that importing the module there gives."""
         return attributes.after_import(self.source and self.source.text, self.seen)
 
 
@@ -107,7 +107,7 @@ class NotebookModules:
     def out(
         self, imports: Iterable[str] = (), known: Known | None = None, used: Iterable[str] = ()
     ) -> tuple[Shipment, Known]:
-        """What an executor needs of this process's own modules.
+        """Collect what an executor needs of this process's own modules.
 
         Those are the loaded ones, those that they, or the cell, import somewhere by name, and all of the packages that
         these are in, where a package is small. Other files beside them do not travel.
@@ -181,7 +181,11 @@ class NotebookModules:
         return found, texts
 
     def _needed(self, imports: Iterable[str]) -> Iterator[SourceLocation]:
-        """The loaded ones in the order in which they were loaded, then all that are named, then those beside them."""
+        """Find the modules to be sent: first the loaded ones, in the order in which they were loaded.
+
+        Then follow those that these or the cell import by name, and all modules of the packages among them that are
+        small.
+        """
         search = Search()
         order = sys.modules if self._loaded else ()
         locations = {name: self._loaded[name].location for name in order if name in self._loaded}
@@ -231,7 +235,7 @@ class NotebookModules:
     def _attributes(
         self, known: Known
     ) -> tuple[dict[str, tuple[ModuleLoad, attributes.State]], dict[str, GlobalChange]]:
-        """What modules hold, and what of it is new to the executor."""
+        """Read the globals of all loaded modules, and find what of them is new to the executor."""
         states: dict[str, tuple[ModuleLoad, attributes.State]] = {}
         changed: dict[str, GlobalChange] = {}
         for name, loaded in self._loaded.items():
@@ -248,7 +252,10 @@ class NotebookModules:
         return states, changed
 
     def keep(self, changes: Changes) -> Callable[[], None]:
-        """A call that takes back what `follow` is about to do. Modules that it imports first stay imported."""
+        """Return a function that takes back what `follow` is about to do.
+
+        Modules that `follow` imports for the first time stay imported.
+        """
         kept: list[tuple[str, ModuleType, dict[str, object], _Loaded | None, ModuleLoad | None]] = []
         for name in {**changes.loaded, **changes.reloaded, **dict.fromkeys(changes.removed)}:
             module, known = sys.modules.get(name), self._loaded.get(name)
@@ -313,7 +320,7 @@ class NotebookModules:
         return name not in self._loaded or self._loaded[name].load.module != load.module
 
     def apply(self, changes: Changes, known: Known) -> Known:
-        """GlobalChange globals of modules as the cell did. To be called last: it raises nothing, and nothing undoes it.
+        """Change globals of modules as the cell did. To be called last: it raises nothing, and nothing undoes it.
 
         Returns
         -------
@@ -334,7 +341,10 @@ class NotebookModules:
 
 
 def _extent() -> tuple[int, str, ModuleSpec | None]:
-    """Another after each import and each reload, which end with the module as the last one. To look at all is slow."""
+    """Return a mark that is another one after each import and each reload: looking at all modules is slow.
+
+    Both end with the module as the last one of `sys.modules`.
+    """
     name = next(reversed(sys.modules), "")
     return len(sys.modules), name, sources.spec_in(sys.modules.get(name))
 
@@ -343,7 +353,10 @@ _NOTHING: tuple[int, str, ModuleSpec | None] = (0, "", None)
 
 
 def _is_inside(name: str) -> bool:
-    """True for a loaded module inside a package: an import of the package alone may not load it there."""
+    """Tell whether the name is that of a loaded module inside a package.
+
+    An import of the package alone may not load it in the executor.
+    """
     return "." in name and name in sys.modules
 
 
@@ -355,7 +368,7 @@ def _with_parents(names: Iterable[str]) -> Iterator[str]:
 
 
 def _definitions(module: ModuleType) -> dict[str, weakref.ref[FunctionType | type]]:
-    """The functions and classes that a module defines."""
+    """List the functions and classes that a module defines itself, by name, as weak references."""
     home = attributes.namespace(module)
     return {
         name: weakref.ref(value)
@@ -366,7 +379,7 @@ def _definitions(module: ModuleType) -> dict[str, weakref.ref[FunctionType | typ
 
 
 def _is_patched(before: Mapping[str, weakref.ref[FunctionType | type]], now: Mapping[str, object]) -> bool:
-    """True where an old function has a new one's code: not `reload` alone was at work."""
+    """Tell whether an old function was given the code of a new one: not `reload` alone was at work."""
     for name, reference in before.items():
         old, new = reference(), now.get(name)
         if old is None or old is new:

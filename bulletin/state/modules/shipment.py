@@ -85,13 +85,16 @@ class Changes:
 
 
 def new_id() -> str:
-    """One that neither side has used."""
+    """Draw an id at random, which neither side has used."""
     return os.urandom(8).hex()
 
 
 @contextlib.contextmanager
 def unnoticed() -> Iterator[None]:
-    """Run a module's text that the other side has run already: what it prints and draws at random shows once."""
+    """Hide that a module's text runs inside the `with`, as the other side has run it already.
+
+    What it prints is dropped; random generators and the current folder are put back as they were.
+    """
     before = ambient.snapshot()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:

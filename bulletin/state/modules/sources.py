@@ -57,7 +57,7 @@ class SourceLocation(NamedTuple):
 
     @property
     def is_compiled(self) -> bool:
-        """True where there is no source to send."""
+        """Tell whether the file is an extension module or bytecode, so that there is no source to send."""
         return self.file is not None and self.file.endswith(_COMPILED)
 
 
@@ -73,9 +73,9 @@ _read: dict[str, tuple[tuple[int, int, int], int, Source]] = {}
 
 
 def source_of(file: str) -> Source | None:
-    """The text of a file as it is now; None where there is no such file, or it is no text.
+    """Read the text of a file, or of a file in an archive, as it is now.
 
-    A file that has not been touched is not read again.
+    None where there is no such file, or it is no text. A file that has not been touched is not read again.
     """
     try:
         status = os.stat(file)  # noqa: PTH116  many files before every cell, and a Path costs more than the call
@@ -107,7 +107,7 @@ def _decoded(data: bytes) -> Source:
 
 @lru_cache(maxsize=4096)
 def imports_of(text: str, package: str = "") -> tuple[str, ...]:
-    """The full names of modules that a text imports, at its top or anywhere inside; none if it is not Python.
+    """List the full names of modules that a text imports, at its top or anywhere inside; none if it is not Python.
 
     `package` is what relative names start from.
     """
@@ -127,7 +127,7 @@ def imports_of(text: str, package: str = "") -> tuple[str, ...]:
 
 
 def submodules(modules: Iterable[str], spelled: Collection[str]) -> list[str]:
-    """Loaded modules inside these that code may reach by the names that it spells: of `xml`, `xml.etree`."""
+    """List loaded modules inside these that code may reach by the names that it spells: of `xml`, `xml.etree`."""
     stems = tuple(f"{name}." for name in modules)
     inside = [name for name in list(sys.modules) if name.startswith(stems)] if stems else []
     return [
@@ -138,7 +138,11 @@ def submodules(modules: Iterable[str], spelled: Collection[str]) -> list[str]:
 
 
 def imports_of_cell(source: str, depth: int = 0) -> tuple[str, ...]:
-    """The same of a cell as it was typed: with magics, and with what a magic or `exec` is given as text."""
+    """List the full names of modules that a cell imports, from its source as it was typed.
+
+    Its magics are understood. Its strings are searched like cells, since a magic or `exec` may run them, and theirs in
+    turn up to `_MAX_TEXTS` deep.
+    """
     found: dict[str, None] = {}
     if "import" not in source or depth > _MAX_TEXTS:
         return ()
@@ -157,7 +161,7 @@ def imports_of_cell(source: str, depth: int = 0) -> tuple[str, ...]:
 
 
 def spec_in(module: object) -> ModuleSpec | None:
-    """What `import` noted of a module, without running a module's own attribute look-up."""
+    """Return the spec that `import` noted in a module, without running the module's own attribute look-up; or None."""
     if not issubclass(type(module), ModuleType):
         return None
     spec = object.__getattribute__(module, "__dict__").get("__spec__")
@@ -165,7 +169,10 @@ def spec_in(module: object) -> ModuleSpec | None:
 
 
 def location_of(name: str, spec: ModuleSpec | None) -> SourceLocation | None:
-    """Where a user's own module is; None for all others: built in, of the standard library, installed, Bulletin's."""
+    """Tell where a user's own module is.
+
+    None for all others: built in, of the standard library, installed, Bulletin's.
+    """
     if spec is None or spec.name != name or name.partition(".")[0] in _NEVER:
         return None
     folders = _folders_of(spec)
@@ -188,7 +195,7 @@ def _folders_of(spec: ModuleSpec) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=16384)
 def _is_own(path: str) -> bool:
-    """True outside the standard library and of folders of installed packages."""
+    """Tell whether a path is absolute, and outside the standard library and the folders of installed packages."""
     found = Path(path)
     return found.is_absolute() and _INSTALLED.isdisjoint(found.parts) and not path.startswith(_python_folders())
 
@@ -216,7 +223,7 @@ class Search:
         ] = {}  # by folder: a finder lists its folder when it is first asked
 
     def location(self, name: str) -> SourceLocation | None:
-        """Where the user's own module of that name is; None if there is none."""
+        """Find where the user's own module of that name is; None if there is none."""
         return location_of(name, self._spec(name))
 
     def _spec(self, name: str) -> ModuleSpec | None:
@@ -241,7 +248,7 @@ class Search:
         return self._find(above.submodule_search_locations, name) or _find_editable(name)
 
     def _find(self, folders: Iterable[object], name: str) -> ModuleSpec | None:
-        """As `PathFinder` does it, which cannot look into packages that are not imported."""
+        """Find a module in folders as `PathFinder` does, which cannot look into packages that are not imported."""
         portions: list[str] = []
         for folder in folders:
             if not isinstance(folder, str):
@@ -263,7 +270,10 @@ class Search:
 
 
 def _finder_in(folder: str) -> _Finder | None:
-    """A fresh one for a user's folder: Python's own may not have noticed a file that was written a moment ago."""
+    """Return what finds modules in a folder or archive; None if nothing does.
+
+    A user's folder gets a fresh one: Python's own may not have noticed a file that was written a moment ago.
+    """
     try:
         folder = os.path.abspath(folder or os.getcwd())  # noqa: PTH100, PTH109  as in sys.path
     except FileNotFoundError:
@@ -275,7 +285,10 @@ def _finder_in(folder: str) -> _Finder | None:
 
 
 def _find_editable(name: str) -> ModuleSpec | None:
-    """What setuptools' finders of editable installs say; they are made of two mappings, and run nothing."""
+    """Ask setuptools' finders of editable installs for a module.
+
+    It is safe to ask them: they are made of two mappings, and run nothing.
+    """
     for finder in sys.meta_path:
         home = (finder if isinstance(finder, type) else type(finder)).__module__
         if home.startswith("__editable__"):
@@ -286,7 +299,7 @@ def _find_editable(name: str) -> ModuleSpec | None:
 
 
 def unnamed_in(location: SourceLocation) -> Iterator[SourceLocation]:
-    """All modules of a package that have a source, itself apart; none at all where they are too many or too large.
+    """Find all modules of a package that have a source, itself apart; none where they are too many or too large.
 
     Packages find modules by names that no text spells: plug-ins, lazy look-ups.
     """
