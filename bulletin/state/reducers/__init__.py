@@ -50,7 +50,7 @@ EXACT: dict[type, Reducer] = {
 
 
 def of_family(kind: type) -> Reducer | None:
-    """The reducer for a type that `EXACT` does not list; None is pickle's own way."""
+    """Choose the reducer for a type that `EXACT` does not list; None leaves its values to pickle's own way."""
     if issubclass(kind, type):
         return classes.reduce_class
     if issubclass(kind, BaseException):

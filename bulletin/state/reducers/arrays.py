@@ -20,7 +20,12 @@ _OWNER_FACTOR, _SMALL_BYTES = 4, 1 << 20
 
 
 def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
-    """An array that owns its memory, a view of one, or a window on memory of another kind."""
+    """Reduce an array to its layout, and the memory under it.
+
+    The memory is a region, or the array or bytearray that the array is a view of, unless that is far larger than what
+    is seen through the view. An array of objects goes object by object; one of records that hold objects is left to
+    pickle.
+    """
     flags = array.flags
     layout = (array.dtype, array.shape, array.strides)
     if array.dtype.hasobject:
@@ -45,7 +50,10 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
 
 
 def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
-    """A region of its own: what else looks at this memory does not count."""
+    """Put a guarded array into a region of its own: what else looks at this memory does not count.
+
+    Returns the number of the region, and the array's place in it.
+    """
     dense = array
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         dense = array.copy(order="K")
@@ -54,7 +62,7 @@ def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
 
 
 def _dense(array: Any) -> tuple[Any, Any, Any]:
-    """The layout of the copy that a guarded array travels as."""
+    """Return the type, shape and strides with which a guarded array travels: its own, or those of a dense copy."""
     if array.flags.c_contiguous or array.flags.f_contiguous:
         return array.dtype, array.shape, array.strides
     return array.dtype, array.shape, array.copy(order="K").strides
@@ -72,7 +80,11 @@ def _bytes_address(owner: bytearray) -> int:
 def make_array(
     transaction: LoadTransaction, number: int, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool
 ) -> Any:
-    """An array that looks at a region; one that owns it, if it is the first and not large."""
+    """Make an array that looks at a region, or give the existing one that layout, where it looks there already.
+
+    A new array owns its memory if it is the first in the region, covers all of it, and has at most `_OWN_BYTES`; a
+    larger one is made over the bytes that came. A `number` of -1 means an array without bytes.
+    """
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     old = transaction.take_existing()
     if number < 0:
@@ -98,7 +110,11 @@ def make_array(
 def view_array(
     transaction: LoadTransaction, owner: Any, offset: int, dtype: Any, shape: Any, strides: Any, writeable: bool
 ) -> Any:
-    """A view of an array, or of a bytearray."""
+    """Make a view of an array or a bytearray, or give the existing view that layout, where it looks there already.
+
+    `offset` counts bytes from where the owner begins. A read-only owner lends its memory to a writeable view all the
+    same.
+    """
     numpy = sys.modules["numpy"]
     old = transaction.take_existing()
     start = (_bytes_address(owner) if isinstance(owner, bytearray) else _address(owner)) + offset
@@ -117,14 +133,14 @@ def view_array(
 
 
 def _in_order(array: Any) -> Any:
-    """The array with its axes as they lie in memory: only so does it lend its memory as a whole."""
+    """Return the array with its axes as they lie in memory: only so does it lend its memory as a whole."""
     if array.flags.c_contiguous:
         return array
     return array.transpose(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
 
 
 class _Interface:
-    """Memory by its address, in numpy's own protocol."""
+    """Memory by its address, as numpy's `__array_interface__` describes it; keeps the memory's owner alive."""
 
     def __init__(self, start: int, size: int, owner: object) -> None:
         self.__array_interface__ = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
@@ -132,7 +148,7 @@ class _Interface:
 
 
 def bytes_of(numpy: Any, region: Region) -> Any:
-    """A region's bytes as an array that keeps them."""
+    """Return a region's bytes as an array that keeps them alive; a region that has no memory here yet gets some."""
     region.land()
     return numpy.asarray(_Interface(region.address, region.size, region.owner))
 
@@ -185,7 +201,7 @@ def _settle(transaction: LoadTransaction, old: Any, array: Any) -> Any:
 
 
 def _empty_like(numpy: Any, dtype: Any, shape: Any, strides: Any) -> Any:
-    """An array of its own memory in the same order; the prototype is never read."""
+    """Make an array with memory of its own, and its axes in the order of these strides."""
     plain = numpy.empty(shape, dtype)
     if plain.strides == strides:
         return plain
@@ -194,7 +210,7 @@ def _empty_like(numpy: Any, dtype: Any, shape: Any, strides: Any) -> Any:
 
 
 def owner_of(array: Any) -> Any:
-    """The object at the end of the chain of bases: arrays with the same one may overlap."""
+    """Return the object at the end of the chain of bases: arrays with the same one may overlap."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
@@ -204,7 +220,7 @@ def owner_of(array: Any) -> Any:
 
 
 def _reduce_objects(array: Any) -> Reduced:
-    """The objects one by one. A view of such an array looks at the same ones."""
+    """Reduce an array of objects to its objects one by one, and a view of such an array to that array."""
     owner = owner_of(array)
     if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
         offset = _address(array) - _address(owner)
@@ -217,7 +233,10 @@ def _reduce_objects(array: Any) -> Reduced:
 
 
 def make_objects(transaction: LoadTransaction, shape: Any, order: str) -> Any:
-    """An array of objects that are not there yet."""
+    """Make an array of objects that are not there yet, or reuse the existing one if it owns as many.
+
+    `fill_objects` puts the objects in.
+    """
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     old = transaction.take_existing()
     if type(old) is numpy.ndarray and old.dtype.hasobject and old.base is None:
@@ -238,7 +257,7 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def fill_objects(array: Any, state: tuple[list[Any], bool]) -> None:
-    """Put the objects into their places."""
+    """Put the objects into their places, and set whether the array can be written."""
     items, writeable = state
     order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     _put(array, items, writeable, order)
@@ -258,7 +277,7 @@ def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> Non
 def view_objects(
     transaction: LoadTransaction, owner: Any, offset: int, shape: Any, strides: Any, writeable: bool
 ) -> Any:
-    """A view of an array of objects."""
+    """Make a view of an array of objects, or return the existing one if it is laid out alike."""
     numpy = sys.modules["numpy"]
     old = transaction.take_existing()
     start = _address(owner) + offset
@@ -270,7 +289,11 @@ def view_objects(
 
 
 def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
-    """An array in a file is that file: a change belongs there, and both sides see it. A part of one is a value."""
+    """Reduce an array in a file to the name of the file and its place there, once what was written has reached it.
+
+    A change belongs into the file, and both sides see it. A part of such an array, and one that never writes to its
+    file (mode "c"), is left to pickle, as a value.
+    """
     numpy = sys.modules["numpy"]
     if array.filename is None or array.mode == "c" or isinstance(array.base, numpy.ndarray):
         return NotImplemented
@@ -284,7 +307,7 @@ def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
 def open_memmap(
     transaction: LoadTransaction, filename: str, dtype: Any, mode: Any, offset: int, shape: Any, order: Any
 ) -> Any:
-    """The array in the file. Raises FileNotFoundError where the file is not."""
+    """Open the array in the file, or return the existing one. Raises FileNotFoundError where the file is not."""
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
     old = transaction.take_existing()
     if type(old) is numpy.memmap and str(old.filename) == filename and (old.dtype, old.shape) == (dtype, shape):
@@ -293,7 +316,10 @@ def open_memmap(
 
 
 def is_kind(kind: type) -> bool:
-    """True for recarrays, matrices and the user's own kinds of array that do not say themselves how they travel."""
+    """Tell whether a type is `recarray`, `matrix` or another kind of array that was written in Python.
+
+    Those that say themselves how they travel, and masked arrays, do not count.
+    """
     numpy = sys.modules["numpy"]
     return (
         issubclass(kind, numpy.ndarray)
@@ -311,7 +337,10 @@ def _says_nothing(kind: type, base: type) -> bool:
 
 
 def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
-    """An array of such a kind: a plain array, seen as that kind, and its attributes."""
+    """Reduce an array of such a kind to a plain array, the kind as which it is seen, and its attributes.
+
+    One that holds objects is left to pickle.
+    """
     numpy = sys.modules["numpy"]
     if array.dtype.hasobject:
         return NotImplemented
@@ -321,7 +350,7 @@ def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
 
 
 def see_as(transaction: LoadTransaction, plain: Any, kind: Any, dtype: Any) -> Any:
-    """The array as that kind."""
+    """View the plain array as that kind, or return the existing array, where it looks at this memory already."""
     old = transaction.take_existing()
     array = plain.view(kind)
     if array.dtype != dtype:
@@ -332,19 +361,22 @@ def see_as(transaction: LoadTransaction, plain: Any, kind: Any, dtype: Any) -> A
 
 
 def fill_kind(array: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
-    """Its attributes."""
+    """Replace the attributes of an array by these."""
     transaction, attributes = state
     empty_attributes(transaction, array)
     array.__dict__.update(attributes)
 
 
 def is_generator(kind: type) -> bool:
-    """True for the generators of random numbers of which each process has one that everybody draws from."""
+    """Tell whether a type is `RandomState` or `random.Random`: each process has one that everybody draws from."""
     return (kind.__module__, kind.__name__) in {("numpy.random.mtrand", "RandomState"), ("random", "Random")}
 
 
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
-    """The one that everybody draws from is each side's own: its state is among what cells rely on."""
+    """Reduce the generator that everybody draws from to its name; leave all others to pickle.
+
+    Each side has its own: its state is among what cells rely on, and travels with that.
+    """
     for module, name in (("numpy.random.mtrand", "_rand"), ("random", "_inst")):
         if getattr(sys.modules.get(module), name, None) is generator:
             return getattr, (sys.modules[module], name)

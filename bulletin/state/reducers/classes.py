@@ -31,7 +31,11 @@ _MIXED = (int, float, str, bytes, tuple)
 
 
 def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
-    """By name where it can be imported, else as a skeleton and its attributes."""
+    """Reduce a class to its name where it can be imported, else to a skeleton and its attributes.
+
+    Where the definition is not part of this stream its id is enough. Raises Unpicklable for a class of C code that has
+    no name.
+    """
     if cls in _SINGLES:
         return type, (_SINGLES[cls],)
     if is_importable(cls):
@@ -63,7 +67,7 @@ def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
 
 
 def _first_names(cls: type) -> list[str]:
-    """Its attributes in their order, up to what Python puts behind those of the class statement."""
+    """List a class's attributes in their order, up to what Python puts behind those of the class statement."""
     found = []
     for name, value in vars(cls).items():
         if name in {"__dict__", "__weakref__"} or _is_slot(cls, value):
@@ -74,7 +78,7 @@ def _first_names(cls: type) -> list[str]:
 
 
 def attributes(cls: type) -> dict[str, Any]:
-    """What a class holds itself, without what is made with it."""
+    """Return what a class holds itself, without what is made with it: its slots, fields and members, for instance."""
     members = vars(cls).get("_member_map_", {})
     return {
         name: value
@@ -107,7 +111,7 @@ def make_class(
     order: list[str],
     qualname: str,
 ) -> type:
-    """The receiving side's class of that id; a new one, still without its attributes, where there is none.
+    """Return the receiving side's class of that id; make one, still without its attributes, where there is none.
 
     Nothing of the user's runs: no metaclass's `__new__`, no `__init_subclass__`. What they did is in the attributes.
     """
@@ -188,7 +192,10 @@ def _set_attributes(cls: type, new: Mapping[str, Any]) -> None:
 
 
 def _put_in_order(cls: type, new: Mapping[str, Any]) -> None:
-    """Let the attributes stand as they do in `new`: those from the first that does not are taken out and put back."""
+    """Bring the attributes into the order of `new`.
+
+    Those from the first that stands elsewhere are taken out and put back.
+    """
     now = [name for name in vars(cls) if name in new]
     wanted = [name for name in new if name in vars(cls)]
     place = next((place for place, pair in enumerate(zip(now, wanted, strict=True)) if pair[0] != pair[1]), None)
@@ -203,12 +210,12 @@ _FIXED_PLACES = frozenset({"__doc__", "__slots__", "__abstractmethods__", "__ann
 
 
 def is_enum(kind: type) -> bool:
-    """True for an enum of the notebook, whose members need their class first."""
+    """Tell whether a type is an enum of the notebook, whose members need their class first."""
     return issubclass(kind, enum.Enum) and not is_importable(kind)
 
 
 def reduce_member(_: "Encoder", member: enum.Enum) -> Reduced:
-    """A member by its name; a combination of flags by its value."""
+    """Reduce a member of an enum to its name, and a combination of flags to its value."""
     cls = type(member)
     if cls.__members__.get(member.name) is member:
         return member_of, (cls, member.name)
@@ -216,17 +223,20 @@ def reduce_member(_: "Encoder", member: enum.Enum) -> Reduced:
 
 
 def member_of(cls: Any, name: str) -> Any:
-    """The member of that name."""
+    """Return the member of that name, without asking the enum's own look-up."""
     return cls._member_map_[name]
 
 
 def _members(cls: type) -> dict[str, enum.Enum]:
-    """Members by name, aliases left out: they are attributes of the map only."""
+    """Return the members of an enum by name, an alias with the member that it means; none of any other class."""
     return dict(vars(cls).get("_member_map_", {}))
 
 
 def _plain(member: enum.Enum) -> Any:
-    """What the member is besides a member: 3 of an IntEnum's."""
+    """Return what a member of an enum is besides a member, and its name.
+
+    That is a plain type and a value, of an IntEnum's member `int` and 3 for instance; or None and None.
+    """
     for kind in _MIXED:
         if isinstance(member, kind):
             return (kind, str.__str__(member) if isinstance(member, str) else kind.__new__(kind, member), member.name)
@@ -234,7 +244,10 @@ def _plain(member: enum.Enum) -> Any:
 
 
 def _make_members(cls: Any, members: list[tuple[str, Any]]) -> None:
-    """Members without their attributes, so that what refers to them can load. An alias names the member again."""
+    """Make the members of an enum without their attributes, so that what refers to them can load.
+
+    An alias names the member again.
+    """
     by_name: dict[str, Any] = {}
     for name, (kind, plain, own_name) in members:
         if own_name in by_name:

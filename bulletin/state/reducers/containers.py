@@ -25,7 +25,7 @@ _VALUES = (int, float, complex, str, bytes, tuple)
 
 
 def is_user_container(kind: Any) -> bool:
-    """True for the user's own kinds of list, dict and set, and classes with a `__new__` that nobody must ask.
+    """Tell whether a type is a user's kind of list, dict or set, or has a `__new__` that must not be called.
 
     Those that say themselves how they travel are left to pickle.
     """
@@ -41,7 +41,7 @@ def is_user_container(kind: Any) -> bool:
 
 
 def _is_made_bare(kind: type) -> bool:
-    """Whether pickle's `cls.__new__(cls)` would run code of the notebook, or code that asks for more."""
+    """Tell whether pickle's `cls.__new__(cls)` would run code of the notebook, or code that asks for more."""
     new = kind.__new__
     if not isinstance(new, FunctionType):
         return False
@@ -51,7 +51,10 @@ def _is_made_bare(kind: type) -> bool:
 
 
 def is_user_value(kind: Any) -> bool:
-    """True for the user's own kinds of int, str or tuple whose `__new__` takes something else than what they are."""
+    """Tell whether a type is a kind of int, str or tuple with a `__new__` written in Python.
+
+    That may take something else than what the value is. Those that say themselves how they travel are left to pickle.
+    """
     return (
         issubclass(kind, _VALUES)
         and isinstance(kind.__new__, FunctionType)
@@ -62,7 +65,7 @@ def is_user_value(kind: Any) -> bool:
 
 
 def is_bare(kind: Any) -> bool:
-    """True for classes with a `__new__` that nobody must ask, though they say themselves what their state is."""
+    """Tell whether a type has a `__new__` that must not be called, though it may say itself what its state is."""
     return (
         _is_made_bare(kind)
         and kind.__reduce_ex__ is object.__reduce_ex__
@@ -72,9 +75,10 @@ def is_bare(kind: Any) -> bool:
 
 
 def class_that_reduces(kind: Any) -> Any:
-    """The class that says how the user's own kind of a library's values travels: by a call of its class.
+    """Find the class of a library that says how values of this class of the notebook travel: by a call of the class.
 
-    None where that call means the same for both, and where the user has said it.
+    The notebook's class may be called with something else than the library's. None where both are called alike, and
+    where the user has said how the values travel.
     """
     if is_importable(kind):
         return None
@@ -87,13 +91,16 @@ def class_that_reduces(kind: Any) -> Any:
 
 
 def base_new(kind: Any) -> Any:
-    """The nearest `__new__` that is not written in Python."""
+    """Find the nearest `__new__` among the bases that is not written in Python."""
     found = (vars(base).get("__new__") for base in kind.__mro__)
     return next(new for new in found if isinstance(new, BuiltinFunctionType))
 
 
 def reduce_user_container(encoder: "Encoder", value: Any) -> Reduced:
-    """Its items and its attributes. Nothing of the user's is asked: an `append` of theirs would run a second time."""
+    """Reduce an instance to its items, attributes and slots.
+
+    No method of the user's is asked, and none fills the copy: an `append` of theirs would run a second time.
+    """
     items: Any = None
     if isinstance(value, dict):
         items = list((OrderedDict if isinstance(value, OrderedDict) else dict).items(value))
@@ -109,7 +116,10 @@ def reduce_user_container(encoder: "Encoder", value: Any) -> Reduced:
 
 
 def instance_dict(value: Any) -> dict[str, Any] | None:
-    """An instance's `__dict__` as it is, which may be of any kind of dict, and be the instance itself."""
+    """Return an instance's `__dict__` as it is; None where it has none.
+
+    It may be of any kind of dict, and be the instance itself.
+    """
     try:
         found: dict[str, Any] = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -118,7 +128,10 @@ def instance_dict(value: Any) -> dict[str, Any] | None:
 
 
 def make_instance(transaction: LoadTransaction, kind: Any, shares_dict: bool) -> Any:
-    """The old one, emptied, or a new one; neither `__new__` nor `__init__` of the user's runs."""
+    """Empty the existing object, or make a new one; neither `__new__` nor `__init__` of the user's runs.
+
+    With `shares_dict` the own dict of the existing object is left as it is, for another is to take its place.
+    """
     old = transaction.take_existing()
     if old is not None:
         found = reused(transaction, old, kind, has_dict=not shares_dict)
@@ -131,7 +144,7 @@ def make_instance(transaction: LoadTransaction, kind: Any, shares_dict: bool) ->
 
 
 def fill_user_container(value: Any, state: tuple[LoadTransaction, Any, Any, bool, Any, Any]) -> None:
-    """Its items and its attributes."""
+    """Give an instance its items, attributes and slots, and a `defaultdict` its factory."""
     transaction, items, attributes, shares_dict, slots, factory = state
     if isinstance(value, dict):
         fill_dict(value, items)
@@ -151,7 +164,10 @@ def fill_user_container(value: Any, state: tuple[LoadTransaction, Any, Any, bool
 
 
 def reduce_dict_sharer(value: Any) -> Reduced:
-    """An instance of a plain class whose own dict somebody else holds too: the dict itself goes, not what is in it."""
+    """Reduce an instance of a plain class whose own dict somebody else holds too.
+
+    The dict itself goes, not what is in it.
+    """
     place = _place_of_dict(value)
     if place is not None:
         return _reduce_sharing(value, *place)
@@ -160,7 +176,7 @@ def reduce_dict_sharer(value: Any) -> Reduced:
 
 
 def fill_dict_sharer(value: Any, state: tuple[LoadTransaction, Any, list[tuple[str, Any]]]) -> None:
-    """Let this be its own dict."""
+    """Make this dict the instance's own, and set its slots."""
     transaction, attributes, slots = state
     before = instance_dict(value)
     if before is not attributes:
@@ -175,7 +191,10 @@ def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
 
 
 def _place_of_dict(value: Any) -> tuple[type, str] | None:
-    """The class of a library, and its attribute, that is the instance's own dict: all its instances are as one."""
+    """Find the class of a library, and its attribute, that is the instance's own dict; None if there is none.
+
+    All instances of such a class share their attributes.
+    """
     own = instance_dict(value)
     kind: Any = type(value)
     for base, name in _dicts_of(kind):
@@ -196,13 +215,16 @@ def _dicts_of(kind: Any) -> tuple[tuple[type, str], ...]:
 
 
 def _reduce_sharing(value: Any, owner: type, name: str) -> Reduced:
-    """An instance whose class keeps the dict of all: each side's own class has it."""
+    """Reduce an instance whose class keeps one dict for all to the name of that dict, and what is in it.
+
+    The class on each side has its own.
+    """
     state = (RECEIVER, owner, name, dict(vars(owner)[name]), slots_held(value))
     return make_instance, (RECEIVER, type(value), True), state, None, None, _fill_sharing
 
 
 def _fill_sharing(value: Any, state: tuple[LoadTransaction, Any, str, dict[str, Any], list[tuple[str, Any]]]) -> None:
-    """Let the dict of this side's class be as it was there, and the instance's own."""
+    """Give the dict that this side's class keeps the content that came, and make it the instance's own."""
     transaction, owner, name, items, slots = state
     shared = vars(owner)[name]
     transaction.undoable(fill_dict, shared, list(shared.items()))
@@ -211,7 +233,7 @@ def _fill_sharing(value: Any, state: tuple[LoadTransaction, Any, str, dict[str, 
 
 
 def reduce_bare(_: "Encoder", value: Any) -> Reduced:
-    """As pickle has it, but made without its class being asked."""
+    """Reduce an instance as pickle does, but so that it is made without its class being asked."""
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or reduced[0] is not new_object or len(reduced[1]) != 1:
         return reduced
@@ -219,7 +241,7 @@ def reduce_bare(_: "Encoder", value: Any) -> Reduced:
 
 
 def reduce_user_value(_: "Encoder", value: Any) -> Reduced:
-    """What it is, as its base has it, and its attributes."""
+    """Reduce a value to the plain one that it is to its base, its attributes and its slots."""
     base: Any = next(base for base in _VALUES if isinstance(value, base))
     plain: Any = tuple(tuple.__iter__(value)) if base is tuple else base.__new__(base, value)
     if base is str:
@@ -228,12 +250,12 @@ def reduce_user_value(_: "Encoder", value: Any) -> Reduced:
 
 
 def make_value(kind: Any, plain: Any) -> Any:
-    """One that is this."""
+    """Make a value of that class which is the plain one; no `__new__` of the user's runs."""
     return base_new(kind)(kind, plain)
 
 
 def fill_value(value: Any, state: tuple[Any, list[tuple[str, Any]]]) -> None:
-    """Its attributes."""
+    """Set the attributes and slots of a value."""
     attributes, slots = state
     if attributes:
         object.__getattribute__(value, "__dict__").update(attributes)
@@ -241,7 +263,10 @@ def fill_value(value: Any, state: tuple[Any, list[tuple[str, Any]]]) -> None:
 
 
 def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
-    """As its base has it, but made by the base: the user's own class may be called with something else."""
+    """Reduce a value as its library has it, but so that the library's class makes it.
+
+    The user's own class may be called with something else.
+    """
     kind = type(value)
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or reduced[0] is not kind:
@@ -254,19 +279,22 @@ def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
 
 
 def make_by_base(base: Any, kind: Any, *args: Any) -> Any:
-    """What `base(*args)` gives, of that kind."""
+    """Make what `base(*args)` gives, as an instance of `kind`."""
     made = base.__new__(kind, *args)
     base.__init__(made, *args)
     return made
 
 
 def is_delegating(kind: type) -> bool:
-    """True for classes that answer for attributes they do not have, and do not say how to set their state."""
+    """Tell whether a class answers for attributes that it does not have, and does not say how to set its state."""
     return hasattr(kind, "__getattr__") and not hasattr(kind, "__setstate__")
 
 
 def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
-    """An instance whose `__getattr__` would be asked for `__setstate__` while it is still empty."""
+    """Reduce an instance so that its state is set without asking it.
+
+    Its `__getattr__` would be asked for `__setstate__` while it is still empty.
+    """
     place = _place_of_dict(value)
     if place is not None:
         return _reduce_sharing(value, *place)
@@ -277,7 +305,7 @@ def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
 
 
 def fill_instance(value: Any, state: Any) -> None:
-    """What pickle does with a state, without asking the instance."""
+    """Set attributes and slots as pickle does with a state, without asking the instance."""
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     if attributes:
         object.__getattribute__(value, "__dict__").update(attributes)
@@ -285,7 +313,10 @@ def fill_instance(value: Any, state: Any) -> None:
 
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
-    """For classes that were written in Python and do not say themselves how they travel."""
+    """Choose the reducer for a class that was written in Python.
+
+    None leaves its values to pickle, above all where the class says itself how they travel.
+    """
     if is_user_container(kind):
         return reduce_user_container
     if is_user_value(kind):

@@ -20,7 +20,10 @@ _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduc
 
 
 def reduce_exception(encoder: "Encoder", error: BaseException) -> Reduced:
-    """Unless the class says itself how it travels."""
+    """Reduce an exception to its class, arguments, attributes and causes.
+
+    It is left to pickle if its class says itself how it travels.
+    """
     cls = type(error)
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
@@ -35,7 +38,10 @@ def reduce_exception(encoder: "Encoder", error: BaseException) -> Reduced:
 
 
 def make_exception(transaction: LoadTransaction, cls: Any, args: tuple[Any, ...]) -> BaseException:
-    """The old exception, or one as its class would have left it, though only the built-in part of it runs."""
+    """Empty the existing exception, or make one as its class would have left it.
+
+    Of a new one only the built-in part of its class runs.
+    """
     old = transaction.take_existing()
     if type(old) is cls:
         empty_attributes(transaction, old)
@@ -51,7 +57,7 @@ def fill_exception(
     error: BaseException,
     state: tuple[LoadTransaction, tuple[Any, ...], dict[str, Any], bool, list[tuple[str, Any]], tuple[Any, Any, bool]],
 ) -> None:
-    """What is known of it."""
+    """Set the arguments, attributes and causes of an exception, each of them undoable."""
     transaction, args, attributes, shares_dict, extra, links = state
     before = (error.__cause__, error.__context__, error.__suppress_context__)
     if any(one is not other for one, other in zip(before, links, strict=True)):
@@ -69,7 +75,7 @@ def fill_exception(
 
 
 def _link(error: BaseException, cause: Any, context: Any, suppress: bool) -> None:
-    """In this order: to set a cause is to suppress the context."""
+    """Set cause and context before `__suppress_context__`: to set a cause is to suppress the context."""
     error.__cause__, error.__context__ = cause, context
     error.__suppress_context__ = suppress
 

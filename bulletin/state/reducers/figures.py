@@ -10,12 +10,15 @@ if TYPE_CHECKING:
 
 
 def is_registry(kind: type) -> bool:
-    """True for what keeps the callbacks of a figure."""
+    """Tell whether a type is the one that keeps the callbacks of a figure."""
     return kind.__module__ == "matplotlib.cbook" and kind.__name__ == "CallbackRegistry"
 
 
 def reduce_registry(_: "Encoder", registry: Any) -> Reduced:
-    """Its own state, which takes a number from a counter each time it is asked for: the number is put back."""
+    """Reduce a registry to its own state, and put its counter back.
+
+    Each time a registry is asked for its state it takes a number from that counter, and would seem changed.
+    """
     following = int(repr(registry._cid_gen).removeprefix("count(").removesuffix(")"))
     made_by, args, state, *rest = registry.__reduce_ex__(5)
     registry._cid_gen = itertools.count(following)

@@ -18,12 +18,12 @@ _STREAMS = ("stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__"
 
 
 def is_stream(kind: type) -> bool:
-    """True for the types of the standard streams of this process, as they are at this moment."""
+    """Tell whether a standard stream of this process is of that type at this moment, buffers in memory apart."""
     return not issubclass(kind, _IN_MEMORY) and any(kind is type(getattr(sys, name)) for name in _STREAMS)
 
 
 def reduce_stream(encoder: "Encoder", file: Any) -> Reduced:
-    """By name, if it is one of the standard streams."""
+    """Reduce a standard stream to its name, and what is of the same type but is none as `family_of_io` says."""
     name = next((name for name in _STREAMS if getattr(sys, name) is file), "")
     if name:
         return standard_stream, (RECEIVER, name)
@@ -32,7 +32,10 @@ def reduce_stream(encoder: "Encoder", file: Any) -> Reduced:
 
 
 def standard_stream(transaction: LoadTransaction, name: str) -> Any:
-    """The stream of that name on this side."""
+    """Return the stream of that name on this side.
+
+    The existing object stays if it is a standard stream: on the other side two of the names may mean the same one.
+    """
     old = transaction.take_existing()
     if any(getattr(sys, other) is old for other in _STREAMS):
         return old  # on the other side two of the names may mean the same stream
@@ -40,14 +43,20 @@ def standard_stream(transaction: LoadTransaction, name: str) -> Any:
 
 
 def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
-    """Open files and sockets stay where they are; buffers in memory travel as pickle has it."""
+    """Choose the reducer for a type of `io`, `socket` or `ssl`: what is open is refused, with Unpicklable.
+
+    None leaves buffers in memory, and exceptions, to pickle.
+    """
     if kind.__name__ in {"StringIO", "BytesIO"} or issubclass(kind, BaseException):
         return None
     return reduce_file if kind in _FILES else _refuse
 
 
 def reduce_file(_: "Encoder", file: Any) -> Reduced:
-    """What `with open(...) as file` leaves over is closed: a name and a mode, and nothing else."""
+    """Reduce a closed file, as `with open(...) as file` leaves it over, to a name, a mode and an encoding.
+
+    Raises Unpicklable for a file that is open, and for one that was opened by a number.
+    """
     if not file.closed or isinstance(file.name, int):
         return refuse(file)
     encoding = file.encoding if isinstance(file, io.TextIOWrapper) else None
@@ -55,7 +64,10 @@ def reduce_file(_: "Encoder", file: Any) -> Reduced:
 
 
 def make_closed_file(place: int, name: Any, mode: str, encoding: str | None) -> Any:
-    """A file of that kind, closed; no file of that name is touched."""
+    """Make a closed file of the type at that place in `_FILES`.
+
+    No file of that name is touched.
+    """
     letter = next((letter for letter in "ra" if letter in mode), "w")
     letters = letter + ("+" if "+" in mode else "")
     kind = _FILES[place]

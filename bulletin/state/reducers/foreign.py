@@ -23,9 +23,10 @@ _Field: type = type(vars(_Any)["field"])
 
 
 def reduce_derived(cls: Any) -> Reduced:
-    """How an array, a pointer or a function type comes from others; None if the class is none of these.
+    """Reduce an array, a pointer or a function type to the types that it comes from; None for any other class.
 
-    `ctypes` gives the same type again, on each side.
+    `ctypes` gives the same type again, on each side. Types of the other byte order, and the types of structures and
+    unions themselves, count too.
     """
     if cls in _METACLASSES:
         return type, (_METACLASSES[cls],)
@@ -51,7 +52,10 @@ def reduce_derived(cls: Any) -> Reduced:
 
 
 def derived(module: str, made_by: Any, *args: Any) -> Any:
-    """The type that comes from these. A new one takes its module from whoever asks first, which is not this one."""
+    """Return the type that comes from these; `ctypes` makes it where there is none yet.
+
+    A new one takes its module from whoever asks first, which would be this one; so it is given `module`.
+    """
     made = made_by(*args)
     if made.__module__.startswith(__name__.partition(".")[0]):
         made.__module__ = module
@@ -59,29 +63,29 @@ def derived(module: str, made_by: Any, *args: Any) -> Any:
 
 
 def function_type(flags: int, result: Any, *args: Any) -> Any:
-    """The type of functions in C of these types."""
+    """Return the type of C functions that have these flags, and result and arguments of these types."""
     if flags & _KEEPS_LOCK:
         return ctypes.PYFUNCTYPE(result, *args)
     return ctypes.CFUNCTYPE(result, *args, use_errno=bool(flags & _USES_ERRNO))
 
 
 def is_field(value: object) -> bool:
-    """True for what gives access to a field of a structure, and is made with the class."""
+    """Tell whether a value is what gives access to a field of a structure, and is made with the class."""
     return type(value) is _Field
 
 
 def insists(metaclass: type) -> bool:
-    """True for the types of structures: only they themselves can make one."""
+    """Tell whether a metaclass is that of structures or unions: only it itself can make one."""
     return issubclass(metaclass, tuple(_METACLASSES))
 
 
 def is_made_of_fields(cls: type) -> bool:
-    """True for structures, whose attributes only their own kind of class can set."""
+    """Tell whether a class is a structure or union, whose attributes only its own metaclass can set."""
     return issubclass(cls, ctypes.Structure | ctypes.Union)
 
 
 def lay_out(cls: type, new: Mapping[str, Any]) -> Iterable[str]:
-    """Give a structure its fields, if it has none yet; the names of attributes that this is about."""
+    """Give a structure its fields, if it has none yet; return the names of attributes that this is about."""
     if not is_made_of_fields(cls):
         return ()
     for name in _LAYOUT:

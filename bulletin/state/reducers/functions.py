@@ -19,7 +19,7 @@ _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "
 
 
 def is_importable(definition: Any) -> bool:
-    """True where the receiver finds this very function or class by its module and name."""
+    """Tell whether the receiver finds this very function or class by its module and name."""
     module_name, name = getattr(definition, "__module__", None), getattr(definition, "__qualname__", None)
     if not isinstance(module_name, str) or not isinstance(name, str) or module_name in {"__main__", "__mp_main__"}:
         return False
@@ -30,7 +30,10 @@ def is_importable(definition: Any) -> bool:
 
 
 def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
-    """By name where it can be imported, else as code and cells."""
+    """Reduce a function to its name where it can be imported, else to code, state and cells.
+
+    Where the definition is not part of this stream its id is enough.
+    """
     if is_importable(function):
         return NotImplemented
     uid = meet(encoder, function)
@@ -52,7 +55,10 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
 
 
 def meet(encoder: "Encoder", definition: Any) -> str:
-    """Note that a function or class is reached; its own name comes along, for code that looks it up."""
+    """Note that a function or class is reached, and return its id.
+
+    Its own name comes along, if the namespace has it, for code that looks it up.
+    """
     uid = definition_ids.uid_of(definition)
     encoder.definitions[uid] = definition
     name = getattr(definition, "__name__", None)
@@ -62,12 +68,12 @@ def meet(encoder: "Encoder", definition: Any) -> str:
 
 
 def is_reference(encoder: "Encoder", uid: str) -> bool:
-    """True where the id alone is written."""
+    """Tell whether the id of a function or class is written alone, without its definition."""
     return uid not in encoder.inline
 
 
 def known(_: LoadTransaction, uid: str) -> object:
-    """The receiving side's own function or class."""
+    """Return the receiving side's own function or class of that id. Raises NotHere if it is gone."""
     found = definition_ids.find(uid)
     if found is None:
         raise NotHere("it uses a function or class of the notebook that is gone")
@@ -88,7 +94,10 @@ def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
 
 
 def _globals_of(encoder: "Encoder", function: FunctionType) -> Any:
-    """The namespace, which each side has; the name of a module; a module that has none; or a dict of its own."""
+    """Choose what stands for a function's globals in the stream.
+
+    That is the namespace, which each side has; the name of a module; a module that has none; or a dict of its own.
+    """
     spoken = function.__globals__
     if spoken is encoder.namespace:
         return spoken
@@ -108,7 +117,10 @@ def _content(cell: CellType) -> tuple[object, ...]:
 def make_function(
     transaction: LoadTransaction, uid: str, code: CodeType, spoken: Any, cells: tuple[CellType, ...]
 ) -> object:
-    """The receiving side's function of that id; a new one, still without its state, where there is none."""
+    """Return the receiving side's function of that id; make one, still without its state, where there is none.
+
+    `spoken` is what `_globals_of` has chosen.
+    """
     found = definition_ids.find(uid)
     if found is not None:
         if id(found) not in transaction.fresh:
@@ -152,23 +164,29 @@ def _set_state(function: FunctionType, code: CodeType, slots: list[Any], attribu
 
 
 def reduce_cell(_: "Encoder", cell: CellType) -> Reduced:
-    """A closure's variable. The functions that share it write its content, so that it exists before what it holds."""
+    """Reduce a closure's variable to an empty cell, and what is put into it then.
+
+    So the cell exists before what it holds, which may be a function that has this cell.
+    """
     return make_cell, (RECEIVER,), (RECEIVER, _content(cell)), None, None, fill_cell
 
 
 def make_cell(transaction: LoadTransaction) -> CellType:
-    """The old cell, or a new one."""
+    """Return the existing cell, or make one."""
     cell: CellType | None = transaction.take_existing()
     return CellType() if cell is None else cell
 
 
 def fill_cell(cell: CellType, state: tuple[LoadTransaction, tuple[object, ...]]) -> None:
-    """Put a value into a cell."""
+    """Put a value into a cell, or none."""
     set_cell(state[0], cell, state[1])
 
 
 def reduce_code(encoder: "Encoder", code: CodeType) -> Reduced:
-    """Code never changes, so a digest takes its place in memory; cloudpickle knows how to write it."""
+    """Reduce code to its place in memory where a stream is made for its digest alone; code never changes.
+
+    Otherwise it is left to cloudpickle, which knows how to write it.
+    """
     if not encoder.is_digest:
         return NotImplemented
     encoder.codes.append(code)
@@ -179,7 +197,7 @@ _Cached = type(functools.lru_cache(lambda: None))
 
 
 def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
-    """A function behind `lru_cache`: the function and the settings. Each side keeps the cache that it has."""
+    """Reduce a function behind `lru_cache` to the function and the settings. Each side keeps its own cache."""
     if is_importable(cached):
         return NotImplemented
     uid = meet(encoder, cached)
@@ -206,7 +224,7 @@ def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
 def make_cached(
     transaction: LoadTransaction, uid: str, maxsize: int | None, typed: Any, skeleton: tuple[Any, ...]
 ) -> object:
-    """The receiving side's own cache of that id, or an empty one."""
+    """Return the receiving side's own cache of that id, or make an empty one."""
     found = definition_ids.find(uid)
     if found is not None:
         transaction.old.add(id(found))

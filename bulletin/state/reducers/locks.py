@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
-    """A new one of that kind.
+    """Reduce a free lock to a new one of that kind.
 
     Raises
     ------
@@ -26,14 +26,14 @@ def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
 
 
 def reduce_rlock(encoder: "Encoder", lock: Any) -> Reduced:
-    """As a lock; one that this very thread holds is held as well."""
+    """Reduce a free RLock to a new one. Raises Unpicklable if it is held, even by the thread that asks."""
     if is_owned_by_this_thread(lock):
         raise Unpicklable("cannot pickle an RLock that is held")
     return reduce_lock(encoder, lock)
 
 
 def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
-    """Of a thread that has not begun, or has ended.
+    """Reduce the handle of a thread that has not begun, or has ended.
 
     Raises
     ------

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
-    """By name, if importing that name gives it; modules of the notebook's folder branch off in `travels_by_name`."""
+    """Reduce a module to its name, if `travels_by_name` says so, else to what it holds."""
     if travels_by_name(module):
         encoder.modules[module.__name__] = None
         return find_module, (RECEIVER, module.__name__)
@@ -30,12 +30,12 @@ def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
 
 
 def travels_by_name(module: ModuleType) -> bool:
-    """True for a module that the other side imports by itself, from the same files."""
+    """Tell whether the other side imports a module by itself: it is in `sys.modules` under its name."""
     return sys.modules.get(module.__name__) is module
 
 
 def import_module(name: str) -> ModuleType:
-    """The receiving side's module of that name.
+    """Return the receiving side's module of that name, and import it if need be.
 
     Raises
     ------
@@ -52,13 +52,16 @@ def import_module(name: str) -> ModuleType:
 
 
 def find_module(transaction: LoadTransaction, name: str) -> ModuleType:
-    """As `import_module`, whatever this side had under that name when it came last."""
+    """Import a module of this side, whatever existing object this side has in its place.
+
+    Raises NotHere if it cannot be imported here.
+    """
     transaction.take_existing()
     return import_module(name)
 
 
 def make_module(transaction: LoadTransaction, name: str, doc: str | None) -> ModuleType:
-    """A module that no file stands for: the old one, emptied, or a new one."""
+    """Empty the existing module, or make a new one, where no file stands for the module."""
     old = transaction.take_existing()
     if type(old) is not ModuleType:
         return ModuleType(name, doc)
@@ -69,12 +72,12 @@ def make_module(transaction: LoadTransaction, name: str, doc: str | None) -> Mod
 
 
 def fill_module(module: ModuleType, state: dict[str, Any]) -> None:
-    """Its names."""
+    """Set the names of a module."""
     vars(module).update(state)
 
 
 def by_name(value: object, name: str) -> Reduced:
-    """What says itself that it is known by this name.
+    """Reduce a value that says itself by which name it is known to its module and that name.
 
     Raises
     ------
@@ -88,7 +91,10 @@ def by_name(value: object, name: str) -> Reduced:
 
 
 def find_by_name(module: str, name: str) -> Any:
-    """What this side has under that name; None where it has nothing."""
+    """Return what this side has under that name; None where its module has nothing.
+
+    Raises NotHere if the module cannot be imported here.
+    """
     found: Any = import_module(module)
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -96,7 +102,7 @@ def find_by_name(module: str, name: str) -> Any:
 
 
 def reduce_mark(_: "Encoder", value: Any) -> Reduced:
-    """Marks of `dataclasses` that are compared by identity."""
+    """Reduce a mark of `dataclasses`, which is compared by identity, to its name."""
     return getattr, (dataclasses, "MISSING" if value is dataclasses.MISSING else "_HAS_DEFAULT_FACTORY")
 
 
@@ -111,13 +117,13 @@ _SUPPRESSED = _Suppressed()
 
 
 def is_of_argparse(kind: type) -> bool:
-    """True for parsers, their groups and their actions."""
+    """Tell whether a type is one of parsers, their groups or their actions."""
     argparse: Any = sys.modules.get("argparse")
     return hasattr(argparse, "Action") and issubclass(kind, argparse._ActionsContainer | argparse.Action)
 
 
 def reduce_of_argparse(_: "Encoder", value: Any) -> Reduced:
-    """As any instance, with the constant `SUPPRESS` by its name."""
+    """Reduce a part of `argparse` as any instance, with the constant `SUPPRESS` by its name."""
     made_by, args, state, *rest = value.__reduce_ex__(5)
     suppress: Any = sys.modules["argparse"].__dict__["SUPPRESS"]
     if isinstance(state, dict):
@@ -129,12 +135,12 @@ _TORCH_CONSTANTS = frozenset({"memory_format", "layout", "qscheme", "dtype"})
 
 
 def is_of_torch(kind: type) -> bool:
-    """True for torch's types of which each value is a constant of its module."""
+    """Tell whether a type is one of torch's of which each value is a constant of its module."""
     return kind.__module__ == "torch" and kind.__name__ in _TORCH_CONSTANTS
 
 
 def reduce_of_torch(_: "Encoder", value: Any) -> Reduced:
-    """By name."""
+    """Reduce a constant of torch to its module and its name."""
     module, name = str(value).split(".")
     return getattr, (sys.modules[module], name)
 
@@ -144,9 +150,10 @@ _OF_PROCESS = frozenset({"name", "level", "parent", "manager", "root", "_cache"}
 
 
 def reduce_logger(_: "Encoder", logger: logging.Logger) -> Reduced:
-    """By name, with its filters and handlers; and its parents, which handle what it is told.
+    """Reduce a logger to its name, filters and handlers; and its parents, which handle what it is told.
 
-    Levels, and the handlers of the root, are settings of the process, and travel as such.
+    Levels, and the handlers of the root, are settings of the process, and travel as such. A logger that `getLogger`
+    does not know is left to pickle.
     """
     if logger is logging.root:
         return logging.getLogger, ()
@@ -157,13 +164,13 @@ def reduce_logger(_: "Encoder", logger: logging.Logger) -> Reduced:
 
 
 def find_logger(transaction: LoadTransaction, name: str) -> logging.Logger:
-    """The logger of that name on this side."""
+    """Return the logger of that name on this side."""
     transaction.take_existing()
     return logging.getLogger(name)
 
 
 def fill_logger(logger: logging.Logger, state: tuple[LoadTransaction, dict[str, Any], object]) -> None:
-    """Let it log as the other one does."""
+    """Let a logger log as the other one does, with its filters and handlers; its level stays."""
     transaction, attributes, _ = state
     own = {name: value for name, value in vars(logger).items() if name in _OF_PROCESS}
     transaction.undoable(_set_logger, logger, dict(vars(logger)))
@@ -177,24 +184,27 @@ def _set_logger(logger: logging.Logger, attributes: dict[str, Any]) -> None:
 
 
 def is_shell(kind: type) -> bool:
-    """True for the kinds of IPython's shell."""
+    """Tell whether a type is a kind of IPython's shell."""
     interactive: Any = sys.modules.get("IPython.core.interactiveshell")
     return hasattr(interactive, "InteractiveShell") and issubclass(kind, interactive.InteractiveShell)
 
 
 def reduce_shell(_: "Encoder", shell: Any) -> Reduced:
-    """The shell that runs the cells is each side's own. Threads lead to it too: they know who shows their errors."""
+    """Reduce the shell that runs the cells to the receiver's own. Raises Unpicklable for any other shell.
+
+    Threads lead to the shell too: they know who shows their errors.
+    """
     return (find_shell, (RECEIVER,)) if shell_of_cells() is shell else refuse(shell)
 
 
 def find_shell(transaction: LoadTransaction) -> Any:
-    """The shell of this side."""
+    """Return the shell that runs the cells of this side."""
     transaction.take_existing()
     return shell_of_cells()
 
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
-    """For types and the user's own kinds of them."""
+    """Choose the reducer for a shell, a logger, a part of `argparse` or a constant of torch; None for other types."""
     if is_shell(kind):
         return reduce_shell
     if issubclass(kind, logging.Logger):

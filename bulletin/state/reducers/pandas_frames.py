@@ -18,7 +18,7 @@ _HOLDERS = ("_ndarray", "_codes", "_data", "_mask")
 
 
 def is_family(kind: type) -> bool:
-    """True for the types whose memory is guarded by copy-on-write."""
+    """Tell whether a type is a frame, series or index with memory that copy-on-write guards, as since pandas 3."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not hasattr(pandas, "Index") or int(pandas.__version__.partition(".")[0]) < 3:
         return False
@@ -26,13 +26,13 @@ def is_family(kind: type) -> bool:
 
 
 def is_guarded(kind: type) -> bool:
-    """True for parts of pandas that several frames may hold without one seeing the other's writes."""
+    """Tell whether a type is one of pandas whose values frames may share without seeing each other's writes."""
     is_pandas = isinstance(kind.__module__, str) and kind.__module__.partition(".")[0] == "pandas"
     return is_pandas and kind.__name__ not in {"DataFrame", "Series"}
 
 
 def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
-    """Note the arrays inside as guarded."""
+    """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
     manager = getattr(frame, "_mgr", None)
     held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
     encoder.guarded.add(id(getattr(frame, "_metadata", None)))  # a list of the class's, named in every state
@@ -49,12 +49,12 @@ def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
 
 
 def is_block(kind: type) -> bool:
-    """True for the parts of a frame that hold its values."""
+    """Tell whether a type is one of the parts of a frame that hold its values."""
     return kind.__module__ == "pandas.core.internals.blocks" and hasattr(kind, "values")
 
 
 def reduce_block(encoder: "Encoder", block: Any) -> Reduced:
-    """As pandas has it. But values that several frames share until one is written go once for each of them.
+    """Reduce a block as pandas does. But values that several blocks share until one is written go once for each.
 
     What says that they are shared does not travel, so the first write would show in the others.
     """
@@ -67,7 +67,7 @@ def reduce_block(encoder: "Encoder", block: Any) -> Reduced:
 
 
 def fill_frame(frame: Any, state: Any) -> None:
-    """What pandas does with a state; but it would copy `attrs`, which is the user's."""
+    """Set a state as pandas does, but with the `attrs` that came: pandas would copy them, and they are the user's."""
     frame.__setstate__(state)
     if isinstance(state, dict) and "attrs" in state:
         object.__setattr__(frame, "_attrs", state["attrs"])

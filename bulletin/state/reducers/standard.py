@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
-    """Python 3.11's holds a lock, so it is made anew."""
+    """Reduce a cached property to its parts, from which it is made anew: Python 3.11's holds a lock."""
     return make_cached_property, (), (found.func, found.attrname, found.__doc__), None, None, fill_cached_property
 
 
 def make_cached_property() -> Any:
-    """One without its function, which may know the class that holds it."""
+    """Make a cached property without its function, which may know the class that holds it."""
     return functools.cached_property(id)
 
 
 def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
-    """Its function, its name in the class, its docstring."""
+    """Set the function of a cached property, its name in the class, and its docstring."""
     found.func, found.attrname, found.__doc__ = state
 
 
@@ -47,12 +47,12 @@ _ARGS: dict[str, Callable[[Any], Any]] = {
 
 
 def is_made_of_arguments(kind: type) -> bool:
-    """True for types of constants that pickle cannot make."""
+    """Tell whether a type is one of constants that pickle cannot make, but a call of the type can."""
     return f"{kind.__module__}.{kind.__qualname__}" in _ARGS
 
 
 def reduce_made_of_arguments(_: "Encoder", value: Any) -> Reduced:
-    """What makes one alike."""
+    """Reduce a constant to the type and the argument whose call makes one alike."""
     kind = type(value)
     return make_of_arguments, (RECEIVER, kind, _args_of(value))
 
@@ -63,7 +63,7 @@ def _args_of(value: Any) -> Any:
 
 
 def make_of_arguments(transaction: LoadTransaction, kind: Any, arg: Any) -> Any:
-    """The old one if it is alike, or a new one."""
+    """Return the existing constant if the same argument makes it, or make a new one."""
     old = transaction.take_existing()
     if type(old) is kind and _args_of(old) == arg:
         return old
@@ -78,12 +78,12 @@ _SCANNER_PARTS = ("strict", "object_hook", "object_pairs_hook", "parse_float", "
 
 
 def reduce_scanner(_: "Encoder", scanner: Any) -> Reduced:
-    """The part of a `JSONDecoder` that is in C: how the decoder was set when it was made."""
+    """Reduce the part of a `JSONDecoder` that is in C to how the decoder was set when it was made."""
     return make_scanner, (RECEIVER, *(getattr(scanner, part) for part in _SCANNER_PARTS))
 
 
 def make_scanner(transaction: LoadTransaction, *parts: Any) -> Any:
-    """The old one, or a new one; nobody can change one."""
+    """Return the existing scanner if all its settings are these, or make a new one; nobody can change one."""
     old = transaction.take_existing()
     if type(old) is _Scanner and all(map(_is_same, (getattr(old, part) for part in _SCANNER_PARTS), parts)):
         return old
@@ -98,12 +98,12 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def reduce_new_type(encoder: "Encoder", value: Any) -> Reduced:
-    """By name, or as a plain instance: its class would look for the name."""
+    """Leave a `NewType` that can be imported to pickle; reduce others as plain instances, which need no name."""
     return NotImplemented if is_importable(value) else reduce_user_container(encoder, value)
 
 
 def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
-    """By name, or what it was made with."""
+    """Reduce a type parameter to its name, or to what it was made with where no module has it."""
     try:
         return by_name(value, value.__name__)
     except Unpicklable:
@@ -118,7 +118,7 @@ def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
 def make_type_parameter(
     transaction: LoadTransaction, kind: Any, name: str, module: str, options: dict[str, Any]
 ) -> Any:
-    """The old one, or a new one; nobody can change one."""
+    """Return the existing type parameter of that name, or make a new one; nobody can change one."""
     old = transaction.take_existing()
     if type(old) is kind and old.__name__ == name:
         return old
@@ -130,7 +130,10 @@ def make_type_parameter(
 
 
 def reduce_popen(_: "Encoder", process: Any) -> Reduced:
-    """Only the process that started another one can wait for it; what has ended is plain data."""
+    """Leave a process that has ended to pickle: it is plain data.
+
+    Raises Unpicklable while it runs: only the process that started another one can wait for it.
+    """
     return refuse(process) if process.returncode is None else NotImplemented
 
 
@@ -139,7 +142,7 @@ def _refuse(_: "Encoder", value: object) -> Reduced:
 
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
-    """For types and the user's own kinds of them."""
+    """Choose the reducer for those types that have it with all their subclasses; None for other types."""
     if is_made_of_arguments(kind):
         return reduce_made_of_arguments
     if issubclass(kind, random.SystemRandom):

@@ -22,7 +22,10 @@ _homes: dict[int, tuple[Any, str]] = {}
 
 
 def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
-    """A window on a storage, its gradient and its attributes; a non-leaf travels without its graph."""
+    """Reduce a tensor to a window on a storage, its gradient and its attributes; a non-leaf goes without its graph.
+
+    Left to pickle are subclasses, sparse and quantized tensors, and those on other devices than CPU and CUDA.
+    """
     torch = sys.modules["torch"]
     is_usual = type(tensor) in {torch.Tensor, torch.nn.Parameter, torch.nn.Buffer}
     if (
@@ -55,7 +58,7 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
 
 
 def home_of(tensor: Any) -> str:
-    """The device of a tensor, or the one that it will go back to; empty for the CPU."""
+    """Return the device of a tensor, or the one that it will go back to; empty for the CPU."""
     if tensor.device.type != "cpu":
         return str(tensor.device)
     known = _homes.get(id(tensor))
@@ -75,13 +78,13 @@ class _Cuda:
 
     @staticmethod
     def read(owner: Any) -> memoryview:
-        """A copy of all of it."""
+        """Copy all bytes of a storage to the CPU."""
         found: memoryview = _flat(owner).cpu().numpy().data
         return found.cast("B")
 
     @staticmethod
     def write(owner: Any, offset: int, data: Any) -> None:
-        """Put bytes into it."""
+        """Put bytes into a storage, `offset` bytes from its start."""
         torch = sys.modules["torch"]
         came = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         _flat(owner)[offset : offset + came.numel()].copy_(came)
@@ -106,7 +109,10 @@ def make_tensor(
     grads: bool,
     home: str,
 ) -> Any:
-    """A tensor where it belongs: on the device that it comes from, or on the CPU of a side that has none."""
+    """Make a tensor where it belongs, or change the existing one to be like it.
+
+    It belongs on the device that it comes from, or on the CPU of a side that has none; there it remembers its `home`.
+    """
     torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
     old = transaction.take_existing()
     cls = {"Parameter": torch.nn.Parameter, "Buffer": torch.nn.Buffer}.get(kind, torch.Tensor)
@@ -135,7 +141,7 @@ def make_tensor(
 
 
 def _storage(torch: Any, transaction: LoadTransaction, number: int, home: str, old: Any) -> tuple[Any, bool]:
-    """The storage of a region; True where the old tensor looks at it already."""
+    """Return the storage of a region, and whether the old tensor looks at it already."""
     if number < 0:
         return torch.empty(0, dtype=torch.uint8).untyped_storage(), False
     region: Region = transaction.regions[number]
@@ -175,7 +181,7 @@ def _set_data(tensor: Any, data: Any) -> None:
 
 
 def _set_grad(tensor: Any, grad: Any) -> None:
-    """For an undo: a gradient of another shape waits until the tensor has its old shape again."""
+    """Undo a change of a gradient. One of another shape waits until the tensor has its old shape again."""
     tensor.grad = grad if grad is None or grad.shape == tensor.shape else None
 
 
@@ -186,7 +192,7 @@ def _put_back(tensor: Any, data: Any, grad: Any) -> None:
 
 
 def fill_tensor(tensor: Any, state: tuple[LoadTransaction, Any, Any, dict[str, Any]]) -> None:
-    """Its gradient, and what the user has put on it."""
+    """Set the gradient of a tensor, its hooks, and what the user has put on it."""
     transaction, grad, hooks, attributes = state
     if hooks is not tensor._backward_hooks:
         transaction.undoable(setattr, tensor, "_backward_hooks", tensor._backward_hooks)
@@ -205,7 +211,7 @@ def fill_tensor(tensor: Any, state: tuple[LoadTransaction, Any, Any, dict[str, A
 
 
 def is_optimizer(kind: type) -> bool:
-    """True for optimizers that pickle as all do."""
+    """Tell whether a type is an optimizer that pickles as all do."""
     module: Any = sys.modules.get("torch.optim.optimizer")
     if module is None or not issubclass(kind, module.Optimizer):
         return False
@@ -213,21 +219,21 @@ def is_optimizer(kind: type) -> bool:
 
 
 def reduce_optimizer(_: "Encoder", optimizer: Any) -> Reduced:
-    """All its attributes. Its own way leaves out what schedulers and people put on it."""
+    """Reduce an optimizer to all its attributes. Its own way leaves out what schedulers and people put on it."""
     return new_object, (type(optimizer),), (RECEIVER, dict(vars(optimizer))), None, None, fill_optimizer
 
 
 def fill_optimizer(optimizer: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
-    """Its attributes, and what torch does to a class when it first makes one of it."""
+    """Set the attributes of an optimizer, and do what torch does to a class when it first makes one of it."""
     vars(optimizer).update(state[1])
     optimizer._patch_step_function()
 
 
 def says_less(kind: Any) -> bool:
-    """True for modules whose library's `__getstate__` leaves something out, or refuses, with nothing to make up for it.
+    """Tell whether a module's library leaves something out in `__getstate__`, or refuses, with no `__setstate__`.
 
-    It means files: Lightning drops the trainer, and torch what has a parametrization. Those that come with a
-    `__setstate__` are left to it, and so are the notebook's own classes.
+    The library has files in mind: Lightning drops the trainer, and torch refuses what has a parametrization. Those that
+    come with a `__setstate__` are left to it, and so are the notebook's own classes.
     """
     nn: Any = sys.modules.get("torch.nn")
     if nn is None or not issubclass(kind, nn.Module) or kind.__reduce__ is not object.__reduce__:
@@ -238,28 +244,28 @@ def says_less(kind: Any) -> bool:
 
 
 def is_script(kind: type) -> bool:
-    """True for TorchScript, whose parts could come, and be of no use."""
+    """Tell whether a type is one of TorchScript, whose parts could come, and be of no use."""
     script: Any = sys.modules.get("torch.jit")
     return script is not None and issubclass(kind, script.ScriptModule)
 
 
 def reduce_script(_: "Encoder", module: Any) -> Reduced:
-    """It stays as a whole."""
+    """Refuse a module of TorchScript as a whole, with Unpicklable."""
     return refuse(module)
 
 
 def reduce_module(_: "Encoder", module: Any) -> Reduced:
-    """All its attributes, as of a module whose class says nothing."""
+    """Reduce a module to all its attributes, as if its class said nothing."""
     return new_object, (type(module),), (RECEIVER, dict(vars(module))), None, None, fill_module
 
 
 def fill_module(module: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
-    """Its attributes."""
+    """Set the attributes of a module, or of a loader of data."""
     vars(module).update(state[1])
 
 
 def is_loader(kind: Any) -> bool:
-    """True for torch's own loaders of data, and the user's that are made of them and say nothing themselves."""
+    """Tell whether a type is torch's `DataLoader`, or is made of it and does not say itself how it travels."""
     data: Any = sys.modules.get("torch.utils.data")
     return (
         data is not None
@@ -271,7 +277,10 @@ def is_loader(kind: Any) -> bool:
 
 
 def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
-    """All its attributes but the workers that wait for the next round: each side has its own, or starts some."""
+    """Reduce a loader of data to all its attributes but the workers that wait for the next round.
+
+    Each side has its own workers, or starts some.
+    """
     if id(loader) in encoder.dict_sharers:
         return NotImplemented
     state = {**vars(loader), "_iterator": None}
@@ -279,9 +288,10 @@ def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
 
 
 def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
-    """The one that everybody draws from is each side's own, as cells rely on its state. Others are what their state is.
+    """Reduce torch's default generator to its name, and another one of the CPU to its state.
 
-    torch's own way makes a tensor of it anew each time, and would replace a generator instead of changing it.
+    The default one is each side's own, as cells rely on its state. torch's own way makes a tensor of a state anew each
+    time, and would replace a generator instead of changing it.
     """
     torch = sys.modules["torch"]
     if generator is torch.default_generator:
@@ -292,7 +302,7 @@ def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
 
 
 def make_generator(transaction: LoadTransaction, state: bytes) -> Any:
-    """The old one in this state, or a new one."""
+    """Set the existing generator to this state, or make a new one."""
     torch: Any = sys.modules.get("torch") or importlib.import_module("torch")
     old = transaction.take_existing()
     generator = torch.Generator()

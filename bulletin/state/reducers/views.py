@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def reduce_mapping_proxy(_: "Encoder", proxy: Any) -> Reduced:
-    """What is behind it goes itself; behind `vars(cls)` is the class."""
+    """Reduce a read-only view to what is behind it; behind `vars(cls)` is the class."""
     behind = behind_proxy(proxy)
     owner = class_of_attributes(behind)
     return make_mapping_proxy, (RECEIVER, behind if owner is None else owner, owner is not None)
 
 
 def make_mapping_proxy(transaction: LoadTransaction, behind: Any, is_class: bool) -> Any:
-    """The old one if the same is behind it, or a new one."""
+    """Return the existing view if the same is behind it, or make a new one."""
     made: Any = vars(behind) if is_class else MappingProxyType(behind)
     return _old_or(transaction, made, behind_proxy)
 
 
 def _old_or(transaction: LoadTransaction, made: Any, key: Callable[[Any], Any]) -> Any:
-    """What was here before, if it looks at the same; else what was made, in its place."""
+    """Return the existing object if `key` gives the very same for both; else what was made, in its place."""
     old = transaction.take_existing()
     if type(old) is type(made) and key(old) is key(made):
         return old
@@ -36,7 +36,7 @@ def _old_or(transaction: LoadTransaction, made: Any, key: Callable[[Any], Any]) 
 
 
 def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
-    """The object that it looks into goes itself, with the place in it.
+    """Reduce a memory view to the object that it looks into, and the place in it.
 
     Raises
     ------
@@ -49,7 +49,10 @@ def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
 
 
 def _layout(view: memoryview) -> tuple[int, int, str, tuple[int, ...], int]:
-    """Where it begins in its object, in bytes; the size of its items and their format, its shape and its step."""
+    """Describe the place of a memory view in its object.
+
+    It is where the view begins, in bytes; the size of its items and their format; its shape; and its step, in bytes.
+    """
     shape = view.shape or ()
     step = (view.strides or (view.itemsize,))[0] if len(shape) == 1 else view.itemsize
     with memoryview(view.obj) as whole:
@@ -66,7 +69,7 @@ def make_memory_view(
     shape: tuple[int, ...],
     step: int,
 ) -> memoryview:
-    """The old one if it looks at the same, or a new one."""
+    """Return the existing view if it looks at the same, or make a new one."""
     old = transaction.take_existing()
     layout = (start, itemsize, form, shape, step)
     if type(old) is memoryview and old.obj is owner and old.readonly == is_readonly and _layout(old) == layout:
@@ -103,7 +106,10 @@ _KINDS: tuple[type, ...] = tuple(type(way({})) for way in _WAYS)
 
 
 def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
-    """Its dict and how far it is; without a dict where it has come to the end."""
+    """Reduce an iterator to its dict and how many items are left; without a dict where it has come to the end.
+
+    One whose dict has changed its size since has nothing left.
+    """
     of = dict_of_iterator(iterator)
     left = iterator.__length_hint__()
     if of is not None and not left < len(of) + 1:
@@ -112,7 +118,7 @@ def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
 
 
 def make_dict_iterator(transaction: LoadTransaction, of: Any, way: int, left: int) -> Any:
-    """The old one if it is as far, or a new one."""
+    """Make an iterator of the dict that is as far as the other one, in place of the existing one."""
     made = _WAYS[way]({} if of is None else of)
     while made.__length_hint__() > left:
         next(made)
@@ -122,12 +128,12 @@ def make_dict_iterator(transaction: LoadTransaction, of: Any, way: int, left: in
 
 
 def reduce_set_iterator(_: "Encoder", iterator: Any) -> Reduced:
-    """What is left of its set: the order of a set is each process's own."""
+    """Reduce an iterator of a set to what is left: the order of a set is each process's own."""
     return make_set_iterator, (list(iterator.__reduce__()[1][0]),)
 
 
 def make_set_iterator(left: list[Any]) -> Any:
-    """An iterator of these."""
+    """Make an iterator of a set of these."""
     return iter(set(left))
 
 

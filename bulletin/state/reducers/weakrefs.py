@@ -15,20 +15,23 @@ _COLLECTIONS = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.
 
 
 def reduce_weakref(_: "Encoder", reference: Any) -> Reduced:
-    """A weak reference to the counterpart of what it refers to. A callback stays here."""
+    """Reduce a weak reference to what it refers to. A callback stays here."""
     target = reference()
     return (dead_reference, ()) if target is None else (make_weakref, (RECEIVER, target))
 
 
 def make_weakref(transaction: LoadTransaction, target: Any) -> Any:
-    """The old one, or a new one; the transaction keeps the target alive, which may have no other owner on this side."""
+    """Return the existing reference if it has that target, or make a new one.
+
+    The transaction keeps the target alive, which may have no other owner on this side.
+    """
     transaction.alive.append(target)
     old = transaction.take_existing()
     return _kept(transaction, old, weakref.ref(target), isinstance(old, weakref.ref) and old() is target)
 
 
 def _kept(transaction: LoadTransaction, old: Any, made: Any, is_alike: bool) -> Any:
-    """The old one if it is as good, for it may have a callback; else the new one, in its place."""
+    """Return the old object if it is as good, for it may have a callback; else the new one, in its place."""
     if is_alike:
         return old
     if old is not None:
@@ -37,16 +40,16 @@ def _kept(transaction: LoadTransaction, old: Any, made: Any, is_alike: bool) -> 
 
 
 class _Gone:
-    """Something to refer to, and to lose."""
+    """The target of references that are dead from the start: each of its instances is lost at once."""
 
 
 def dead_reference() -> Any:
-    """A weak reference whose target is gone."""
+    """Make a weak reference whose target is gone."""
     return weakref.ref(_Gone())
 
 
 def reduce_proxy(_: "Encoder", proxy: Any) -> Reduced:
-    """As a weak reference."""
+    """Reduce a weak proxy to what it stands for. A callback stays here."""
     try:
         target = proxy.__reduce_ex__.__self__
     except ReferenceError:
@@ -55,7 +58,7 @@ def reduce_proxy(_: "Encoder", proxy: Any) -> Reduced:
 
 
 def make_proxy(transaction: LoadTransaction, target: Any) -> Any:
-    """A proxy of the target, which is kept alive as that of a weak reference is."""
+    """Make a proxy of the target, which the transaction keeps alive; the existing one stays if it is the same."""
     transaction.alive.append(target)
     old = transaction.take_existing()
     made = weakref.proxy(target)
@@ -63,12 +66,12 @@ def make_proxy(transaction: LoadTransaction, target: Any) -> Any:
 
 
 def dead_proxy() -> Any:
-    """A proxy whose target is gone."""
+    """Make a proxy whose target is gone."""
     return weakref.proxy(_Gone())
 
 
 def reduce_weak_method(_: "Encoder", reference: Any) -> Reduced:
-    """Its object and its function."""
+    """Reduce a weak reference to a method to its object and its function."""
     method = reference()
     if method is None:
         return dead_method, ()
@@ -76,7 +79,10 @@ def reduce_weak_method(_: "Encoder", reference: Any) -> Reduced:
 
 
 def make_weak_method(transaction: LoadTransaction, owner: Any, function: Any) -> Any:
-    """A weak reference to a method of the owner."""
+    """Return the existing reference if it means that method of the owner, or make a new one.
+
+    The transaction keeps the owner alive, which may have no other one on this side.
+    """
     transaction.alive.append(owner)
     old = transaction.take_existing()
     method = old() if isinstance(old, weakref.WeakMethod) else None
@@ -85,12 +91,15 @@ def make_weak_method(transaction: LoadTransaction, owner: Any, function: Any) ->
 
 
 def dead_method() -> Any:
-    """A weak reference to a method whose object is gone."""
+    """Make a weak reference to a method whose object is gone."""
     return weakref.WeakMethod(_Gone().__reduce__)
 
 
 def reduce_collection(_: "Encoder", value: _Collection) -> Reduced:
-    """Their items; each side's references call back to its own collection."""
+    """Reduce a weak collection to its items and the user's attributes.
+
+    What is its own stays: each side's references call back to their own collection.
+    """
     base = _base_of(type(value))
     items = list(value) if base is weakref.WeakSet else list(base.items(value))
     own = vars(_empty(base))
@@ -103,14 +112,14 @@ def _base_of(kind: type) -> Any:
 
 
 def _empty(kind: Any) -> _Collection:
-    """An empty one; no `__init__` of the user's runs."""
+    """Make an empty collection of that class; no `__init__` of the user's runs."""
     made = object.__new__(kind)
     _base_of(kind).__init__(made)
     return made
 
 
 def make_collection(transaction: LoadTransaction, kind: Any) -> _Collection:
-    """The old one, or a new one, empty."""
+    """Return the existing collection, as it is, or make an empty one."""
     old = transaction.take_existing()
     if type(old) is kind:
         return old
@@ -118,7 +127,7 @@ def make_collection(transaction: LoadTransaction, kind: Any) -> _Collection:
 
 
 def fill_collection(value: _Collection, state: tuple[LoadTransaction, list[Any], dict[str, Any]]) -> None:
-    """Its items and the user's attributes."""
+    """Replace the items of a collection, which the transaction keeps alive, and the user's attributes."""
     transaction, items, attributes = state
     base = _base_of(type(value))
     transaction.alive.append(items)
@@ -141,7 +150,7 @@ def _fill(base: Any, value: _Collection, items: list[Any]) -> None:
 
 
 def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
-    """For dicts and sets that hold weakly, and the user's own kinds of them."""
+    """Choose the reducer for dicts and sets that hold weakly, and the user's own kinds of them; else None."""
     return reduce_collection if issubclass(kind, _COLLECTIONS) else None
 
 

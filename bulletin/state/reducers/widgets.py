@@ -12,19 +12,22 @@ if TYPE_CHECKING:
 
 
 def is_comm(kind: type) -> bool:
-    """True for ends of a connection to the front end."""
+    """Tell whether a type is one of comms: ends of a connection to the front end."""
     base: Any = sys.modules.get("comm.base_comm")
     return hasattr(base, "BaseComm") and issubclass(kind, base.BaseComm)
 
 
 def reduce_comm(_: "Encoder", comm: Any) -> Reduced:
-    """By its id. Each side has one of its own, of its own kind, and neither opens it once more."""
+    """Reduce a comm to its id and its callbacks.
+
+    Each side has one of its own, of its own kind, and neither opens it once more.
+    """
     state = (RECEIVER, comm._msg_callback, comm._close_callback, comm._closed)
     return find_comm, (RECEIVER, comm.comm_id, comm.target_name), state, None, None, fill_comm
 
 
 def find_comm(transaction: LoadTransaction, comm_id: str, target_name: str) -> Any:
-    """The end on this side."""
+    """Return the end of a connection on this side, or make one."""
     import comm
 
     transaction.take_existing()
@@ -37,7 +40,7 @@ def find_comm(transaction: LoadTransaction, comm_id: str, target_name: str) -> A
 
 
 def make_comm(manager: Any, comm_id: str, target_name: str) -> Any:
-    """An end of a connection that is open already. It may speak at once."""
+    """Make an end of a connection that is open already. It may speak at once."""
     import comm
 
     made: Any = comm.create_comm(comm_id=comm_id, target_name=target_name, primary=False)
@@ -67,7 +70,7 @@ def _forget(manager: Any, comm: Any) -> None:
 
 
 def fill_comm(comm: Any, state: tuple[LoadTransaction, Any, Any, bool]) -> None:
-    """Whom it tells what the front end says."""
+    """Set whom a comm tells what the front end says, and whether it is closed."""
     transaction, on_message, on_close, is_closed = state
     transaction.undoable(_set_comm, comm, comm._msg_callback, comm._close_callback, comm._closed)
     _set_comm(comm, on_message, on_close, is_closed)
@@ -78,13 +81,16 @@ def _set_comm(comm: Any, on_message: Any, on_close: Any, is_closed: bool) -> Non
 
 
 def is_widget(kind: type) -> bool:
-    """True for widgets of ipywidgets."""
+    """Tell whether a type is one of widgets of ipywidgets."""
     module: Any = sys.modules.get("ipywidgets.widgets.widget")
     return hasattr(module, "Widget") and issubclass(kind, module.Widget)
 
 
 def reduce_widget(_: "Encoder", widget: Any) -> Reduced:
-    """Its traits, and the callbacks that the user has set; those of its class each side sets by itself."""
+    """Reduce a widget to its traits, and the callbacks that the user has set.
+
+    Those of its class each side sets by itself.
+    """
     made_by, args, state, *_rest = widget.__reduce_ex__(5)
     state = {name: value for name, value in state.items() if name not in _SET_BY_CLASS}
     return made_by, args, (RECEIVER, state, _users_callbacks(widget)), None, None, fill_widget
@@ -106,7 +112,10 @@ def _users_callbacks(widget: Any) -> dict[Any, dict[Any, list[Any]]]:
 
 
 def fill_widget(widget: Any, state: tuple[LoadTransaction, dict[str, Any], dict[Any, dict[Any, list[Any]]]]) -> None:
-    """Its traits without telling anybody, its callbacks, and its place among the widgets of this side."""
+    """Set the traits of a widget without telling anybody, and its callbacks.
+
+    It takes its place among the widgets of this side.
+    """
     from ipywidgets.widgets import widget as module
 
     transaction, attributes, callbacks = state
