@@ -37,7 +37,7 @@ class Taker(Protocol):
         """Raise BadOption if these options of %%gpu, as Python writes them, are not understood."""
 
     def run(self, work: Callable[[], object], options: Mapping[str, object], *, is_block: bool) -> object:
-        """Run it as a cell: its result, or what it raised. A coroutine function is awaited there.
+        """Run it as a cell, and return its result or raise what it raised. A coroutine function is awaited there.
 
         Raises a BulletinError where the pool cannot run it.
         """
@@ -49,7 +49,7 @@ class Taker(Protocol):
         options: Mapping[str, object],
         parallel: int | None,
     ) -> list[Outcome]:
-        """Run it for each item, on several places at once: what came of each, in order."""
+        """Run it for each item, on several places at once, and return what came of each, in order."""
 
     def ran_here(self) -> None:
         """Warn, once, that a block was entered where nobody could take it out of its place."""
@@ -59,18 +59,18 @@ _taker: Taker | None = None
 
 
 def serve(taker: Taker | None) -> None:
-    """From now on this one takes the work of this process; None: it runs in place."""
+    """Let this taker run the work of this process from now on; with None, work runs in place."""
     global _taker
     _taker = taker
 
 
 def is_off() -> bool:
-    """Whether Bulletin is switched off in this process: `BULLETIN=off`."""
+    """Tell whether Bulletin is switched off in this process: `BULLETIN=off`."""
     return os.environ.get("BULLETIN", "").lower() == "off"
 
 
 def taker() -> Taker | None:
-    """Who takes the work here and now; None where it runs in place."""
+    """Return who runs the work of this process on the pool; None where it runs in place."""
     if _taker is None or is_off() or not _taker.is_able:
         return None
     return _taker

@@ -11,7 +11,7 @@ class RestartDelays:
     """The delays between the lives of one process. Knows no clock: whoever restarts it says how long it lived."""
 
     def __init__(self, first_s: float, *, healthy_after_s: float) -> None:
-        """A process that lives longer than `healthy_after_s` was well, and its next delay is `first_s` again."""
+        """Begin with a delay of `first_s`, also after a process that lived for longer than `healthy_after_s`."""
         self._first_s, self._healthy_after_s = first_s, healthy_after_s
         self._next_s = first_s
         #: Whether the process was well at least once: what keeps it from starting now may come back.

@@ -37,7 +37,9 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_size(text: str) -> int:
-    """Whole bytes of a size such as "20 GB". Powers of 1000 (GB, G) and of 1024 (GiB, Gi); a bare number is bytes.
+    """Return the whole bytes of a size such as "20 GB".
+
+    Units are powers of 1000 (GB, G) and of 1024 (GiB, Gi); a bare number is bytes.
 
     Raises
     ------
@@ -48,7 +50,9 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Whole milliseconds of a duration such as "30 min" or "5 hours". Units: ms, s, min, h, d; a bare one is seconds.
+    """Return the whole milliseconds of a duration such as "30 min" or "5 hours".
+
+    Units are ms, s, min, h and d, or their words; a bare number is seconds.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def _parse(
 
 
 def show_size(size_bytes: int) -> str:
-    """Bytes as a person writes them: three digits at most, powers of 1000."""
+    """Write bytes as a person does: three digits at most, powers of 1000."""
     size = float(size_bytes)
     for unit in ("B", "KB", "MB", "GB"):
         if size < 1000:
@@ -91,7 +95,7 @@ def show_size(size_bytes: int) -> str:
 
 
 def show_duration(duration_ms: int) -> str:
-    """Milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h"."""
+    """Write milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h"."""
     if duration_ms < 1000:
         return f"{duration_ms} ms"
     if duration_ms < 10_000:

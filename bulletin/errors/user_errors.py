@@ -52,7 +52,7 @@ class SomeFailed(BulletinError):
         )
 
     def _render_traceback_(self) -> list[str]:
-        """The first failure as it was there, then the sentence."""
+        """Show the traceback of the first failure, as it was where the element ran, then the sentence."""
         shown = getattr(next(iter(self.failed.values())), "_render_traceback_", list)
         return [*shown(), *super()._render_traceback_()]
 

@@ -28,10 +28,10 @@ _PLAIN_WORDS = {
 
 
 def name_kind(kind: str) -> str:
-    """A type with its article, as a person says it: "a sqlite3.Connection", "an open file"."""
+    """Return a type with its article, as a person says it: "a sqlite3.Connection", "an open file"."""
     return _PLAIN_WORDS.get(kind) or f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def advise(kind: str) -> str | None:
-    """What to do about a value of this type, in one sentence; None where nothing better is known than of any."""
+    """Return what to do about a value of this type, in one sentence; None where nothing special is known."""
     return next((advice for known, advice in _ADVICE.items() if kind.startswith(known)), None)

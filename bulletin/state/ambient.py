@@ -31,7 +31,7 @@ _covered: dict[str, str | None] = {}
 
 
 def out() -> Ambient:
-    """What goes out with a cell. Of the environment: what the notebook has changed since it started."""
+    """Collect what goes out with a cell. Of the environment: what the notebook has changed since it started."""
     found = _common({})
     found["settings"] = settings.read()
     changed = difference(_at_start, read_environ())
@@ -41,7 +41,7 @@ def out() -> Ambient:
 
 
 def snapshot(arrived: Ambient | None = None) -> Ambient:
-    """What `changed_since` compares with.
+    """Read the state that `changed_since` compares with.
 
     With `arrived`, before a cell: what has just been settled from it is not asked for, and of a generator that the
     notebook does not have, it is what the cell before has left.
@@ -55,7 +55,10 @@ def snapshot(arrived: Ambient | None = None) -> Ambient:
 
 
 def changed_since(before: Ambient) -> Ambient:
-    """What a cell has changed. What the notebook does not take over is taken back when the next cell comes."""
+    """Collect what a cell has changed since `before`, on the executor's side.
+
+    Its changes of the environment are noted, so that `settle` takes those back that the notebook does not take over.
+    """
     settings.end_cell()
     now = snapshot()
     _left.update((kind, now[kind]) for kind in ("numpy", "torch") if kind in now)
@@ -73,7 +76,7 @@ def changed_since(before: Ambient) -> Ambient:
 
 
 def settle(found: Ambient, *, is_overlay: bool) -> None:
-    """Make this process as the other one was.
+    """Give this process the ambient state that was found in the other one.
 
     With `is_overlay`, variables of an earlier call that are missing now are taken back.
     """
@@ -100,7 +103,7 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
 
 
 def difference(before: Mapping[bytes, bytes], now: Mapping[bytes, bytes]) -> dict[str, str | None]:
-    """Variables set or changed, and None for those that are gone. Secrets never show."""
+    """List the variables that were set or changed, with None for those that are gone. Leave secrets out."""
     if before == now:
         return {}
     changed: dict[bytes, bytes | None] = {name: value for name, value in now.items() if before.get(name) != value}
@@ -110,7 +113,7 @@ def difference(before: Mapping[bytes, bytes], now: Mapping[bytes, bytes]) -> dic
 
 
 def sources(files: Iterable[str]) -> Sources:
-    """Of those files that exist only in memory, the cells that defined functions: their lines and their numbers."""
+    """Return the lines and the cell's number (None without one) of each of these files that exists only in memory."""
     numbers = _cell_numbers()
     found = {}
     for file in files:
@@ -121,7 +124,7 @@ def sources(files: Iterable[str]) -> Sources:
 
 
 def learn_sources(found: Sources) -> None:
-    """Let tracebacks and `inspect.getsource` find them here; IPython then says `Cell In[3]` of them."""
+    """Put sources into `linecache`, where tracebacks and `inspect.getsource` find them as `Cell In[3]`."""
     numbers = _cell_numbers()
     for file, (lines, number) in found.items():
         if file not in linecache.cache and not Path(file).exists():
@@ -131,7 +134,7 @@ def learn_sources(found: Sources) -> None:
 
 
 def _common(arrived: Ambient) -> Ambient:
-    """All but the environment; but for the folder, what has arrived is not asked for."""
+    """Read the folder and the random states; a random state that has arrived is taken from there, and not read."""
     found: Ambient = {"random": arrived.get("random") or random.getstate(), "folder": _folder()}
     numpy: Any = sys.modules.get("numpy.random")
     torch: Any = sys.modules.get("torch")
@@ -143,7 +146,7 @@ def _common(arrived: Ambient) -> Ambient:
 
 
 def _cell_numbers() -> dict[str, int]:
-    """IPython's own, by file. Without IPython nobody asks."""
+    """Return IPython's own register of cells, their numbers by file. Without IPython it is empty."""
     return getattr(getattr(settings.shell_of_cells(), "compile", None), "_filename_map", {})
 
 

@@ -105,7 +105,10 @@ def _take_in(
     interrupts: InterruptGuard,
     meanwhile: Meanwhile | None,
 ) -> Exchange:
-    """All that can fail, and can be undone. InterruptGuard are held in the end, whatever the end is."""
+    """Do all that can fail and can be undone: unpack, load, and change definitions and memory of devices.
+
+    SIGINT is held again in the end, whether this fails or not.
+    """
     try:
         interrupts.release()
         sent.commit()
@@ -137,7 +140,7 @@ _CALLED = {
 
 
 def _settle(exchange: Exchange, told: object, table: Table) -> list[Stayed]:
-    """Bring this process into the state that the cell left there: as far as it can be, and what cannot be is said."""
+    """Bring this process into the ambient state that the cell left, and return what of it could not be set."""
     steps: list[tuple[str, Callable[[], None]]] = []
     changed = exchange.tail["ambient"]
     for kind, called in _CALLED.items():

@@ -35,11 +35,11 @@ class Captured:
 
     @property
     def table(self) -> Table:
-        """The half that it was captured against."""
+        """The notebook's half of the table, which it was captured against."""
         return self.diff.table
 
     def commit(self) -> None:
-        """The executor has it. Said twice, it means the same."""
+        """Note in the table that the executor has all of it. A second call changes nothing."""
         if not self._is_committed:
             self._is_committed = True
             self.diff.commit(self.exchange)
@@ -49,7 +49,7 @@ class Captured:
 def capture(
     namespace: dict[str, Any], needs: Needs, *, table: Table | None = None, wanted: Collection[str] = ()
 ) -> Captured:
-    """What the cell needs, with all that its functions and classes look up in their turn.
+    """Collect what the cell needs, with all that its functions and classes look up in their turn.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
-    """The names of recent results that the cell binds itself, or the `with gpu:` block that it calls."""
+    """List the names of recent results that the cell binds itself, or the `with gpu:` block that it calls."""
     bound = [name for name in needs.writes if names.is_users_underscore(name)]
     code = getattr(namespace.get(names.CALL), "__code__", None) if names.CALL in needs.reads else None
     if isinstance(code, CodeType) and any(map(names.is_users_underscore, lookups.attributes(code))):
@@ -123,7 +123,7 @@ def _check(diff: TableDiff, name: str) -> None:
 
 
 def _dropped(namespace: dict[str, Any], diff: TableDiff) -> list[int]:
-    """Roots that no name holds any more. The executor may forget them."""
+    """List the roots that no name holds any more. The executor may forget them."""
     held = {id(value) for value in namespace.values()}
     table = diff.table
     return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in diff.units]

@@ -33,7 +33,7 @@ class Baseline:
 
 @dataclass(slots=True)
 class Changed:
-    """What goes back."""
+    """What goes back to the notebook: its bytes, and what they hold."""
 
     parts: list[Buffer]
     #: Names that the notebook binds.
@@ -44,7 +44,7 @@ class Changed:
 
 
 def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str, object] | None = None) -> Changed:
-    """What the notebook must learn of a cell, however it ended.
+    """Collect what the notebook must learn of a cell, however it ended.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _touched(diff: TableDiff, bound: list[str]) -> list[str]:
 
 
 def whole(namespace: dict[str, Any], touched: Collection[str], *, extra: Mapping[str, object] | None = None) -> Changed:
-    """What a notebook gets of a cell that another one sent: complete, and new to it.
+    """Collect, for a notebook that did not send the cell, all that the cell bound or changed, complete.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def _whole(
 
 
 def _orphans(diff: TableDiff, baseline: Baseline) -> list[object]:
-    """Objects inside what has changed that nothing leads to any more. The notebook may hold them elsewhere."""
+    """List objects inside what has changed that nothing leads to any more. The notebook may hold them elsewhere."""
     now = {id(unit.root): unit for unit in diff.units.values()}
     lost: dict[int, object] = {}
     for unit in baseline.units:

@@ -66,11 +66,11 @@ class Decoder:
         self._has_more: dict[type, bool] = {}  # than `empty` takes away and puts back
 
     def read(self) -> tuple[Any, list[object]]:
-        """The value, and the objects of the stream by their place."""
+        """Load the stream; return its value, and its objects by their place in the memo."""
         return self._run(), self._memo
 
     def _existing_at(self, at: int) -> Any:
-        """The old object for the one that is being made, if it goes into the memo at once."""
+        """Return the old object for the one being made, if the next opcode puts that into the memo; else None."""
         memo = self._memo
         if self._data[at] == opcodes.MEMOIZE and len(memo) < len(self._existing):
             return self._existing[len(memo)]
@@ -273,7 +273,7 @@ class Decoder:
                 raise pickle.UnpicklingError(f"the opcode {op:#x} at byte {at - 1} is not one that pickle writes here")
 
     def _new(self, cls: Any, args: tuple[Any, ...], options: dict[str, Any], old: Any) -> Any:
-        """An instance without its state; the old one, emptied, where it is of that class or can be turned into one."""
+        """Make an instance without its state: the old one, emptied, if it is of the class or can be turned into one."""
         if old is None:
             return cls.__new__(cls, *args, **options)
         if not args and not options and self._becomes(old, cls):
@@ -283,7 +283,7 @@ class Decoder:
         return transplant(self._transaction, old, cls.__new__(cls, *args, **options), new_object, (cls, *args))
 
     def _becomes(self, old: Any, cls: Any) -> bool:
-        """Whether the old object is of that class, or can be turned into one, as `old.__class__ = cls` does it."""
+        """Give the old object that class, as `old.__class__ = cls` does it; return whether it could be done."""
         if type(old) is not cls:
             self._transaction.undoable(set_class, old, type(old))
             try:
@@ -305,7 +305,7 @@ class Decoder:
                 self._transaction.undoable(old.__setstate__, reduced[2])
 
     def _remake(self, made_by: Any, args: tuple[Any, ...], old: Any) -> Any:
-        """What a call makes, or the old object with what the call would give it."""
+        """Call `made_by`, and return what it made, or the old object with the content of what was made."""
         transaction = self._transaction
         transaction.existing = old
         try:
@@ -319,7 +319,7 @@ class Decoder:
 
 
 def find_class(module: str, name: str) -> Any:
-    """What a module holds under a dotted name; the module is imported."""
+    """Import a module, and return what it holds under a dotted name."""
     __import__(module)
     found: Any = sys.modules[module]
     for part in name.split("."):
@@ -328,7 +328,7 @@ def find_class(module: str, name: str) -> Any:
 
 
 def _nan() -> float:
-    """The one that most people write."""
+    """Return numpy's NaN where numpy is imported, else that of `math`: the object that most people's NaNs are."""
     numpy: Any = sys.modules.get("numpy")
     return getattr(numpy, "nan", math.nan)
 
@@ -340,7 +340,7 @@ def _old_if_same(parts: tuple[Any, ...], old: Any) -> tuple[Any, ...]:
 
 
 def _is_equal(old: Any, new: Any) -> bool:
-    """The same object, or an equal one of a kind without identity."""
+    """Tell whether the two are one object, or equal and of a type without identity."""
     return old is new or (type(old) is type(new) and type(old) in REPEATED_ATOMS and _same_atom(old, new))
 
 
@@ -349,7 +349,7 @@ def _same_atom(old: Any, new: Any) -> bool:
 
 
 def _build(value: Any, state: Any) -> None:
-    """What pickle does with a state."""
+    """Give a value its state as pickle does: by `__setstate__`, else into its dict and its slots."""
     setstate = getattr(value, "__setstate__", None)
     if setstate is not None:
         setstate(state)

@@ -8,7 +8,7 @@ _objects: dict[str, weakref.ref[object]] = {}
 
 
 def uid_of(definition: object) -> str:
-    """The id of a function or class; drawn at random when it is first asked for."""
+    """Return the id of a function or class. The first call for one draws its id at random, and registers it."""
     known = _ids.get(id(definition))
     if known is not None and known[1]() is definition:
         return known[0]
@@ -18,13 +18,13 @@ def uid_of(definition: object) -> str:
 
 
 def find(uid: str) -> object | None:
-    """The function or class of that id on this side, while it lives."""
+    """Return the function or class of that id on this side, while it lives; else None."""
     known = _objects.get(uid)
     return None if known is None else known()
 
 
 def track(uid: str, definition: object) -> None:
-    """From now on `definition` is what `uid` means on this side."""
+    """Register `definition` as what `uid` means on this side, without keeping it alive."""
     key = id(definition)
 
     def forget(gone: weakref.ref[object]) -> None:
@@ -39,6 +39,6 @@ def track(uid: str, definition: object) -> None:
 
 
 def forget() -> None:
-    """Nothing is known any more: the other side begins anew."""
+    """Forget all ids: the other side begins anew."""
     _ids.clear()
     _objects.clear()

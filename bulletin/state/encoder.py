@@ -100,7 +100,7 @@ class Encoder(pickle.Pickler):
         uid: str = "",
         is_ours: bool = False,
     ) -> Unit:
-        """The value as a unit with its stream.
+        """Pickle a value, and return it as a unit with its stream.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class Encoder(pickle.Pickler):
         return Unit(root, seal.digest(), nodes, self.regions, uid, data=PREAMBLE + data)
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
-        """A handle in the place of a value that no stream can hold."""
+        """Pickle a handle in the place of a value that no stream can hold, and note the value in `stayed`."""
         place = _HandleInStream(stayed)
         unit = self.encode(place, stayed.name)
         self.stayed.append((stayed, root))
@@ -154,7 +154,7 @@ class Encoder(pickle.Pickler):
         return Unit(root, unit.digest, nodes, unit.regions, data=unit.data)
 
     def _dump_deep(self, root: object) -> None:
-        """Once more, where the stack is large. Raises RecursionError if that is not enough either."""
+        """Dump once more, in a thread whose stack is large. Raises RecursionError if that is not enough either."""
         self._begin(self._name, root, is_ours=self._is_ours)
         self._file.seek(0)
         self._file.truncate()
@@ -180,7 +180,7 @@ class Encoder(pickle.Pickler):
             raise problems[0]
 
     def _nodes(self, root: object) -> list[object]:
-        """The objects of the stream by their place, without atoms, and without what only the stream holds."""
+        """List the objects of the stream by their place, without atoms and what the stream alone holds: None there."""
         found = pickle_memo.read_memo(self)
         nodes: list[object] = [None] * len(found)
         kinds = _kinds_of_nodes
@@ -200,7 +200,10 @@ class Encoder(pickle.Pickler):
         return nodes
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
-        """The number of a region in this stream, and the place of an address in it. `user` is what looks at it."""
+        """Return the number of a region in this stream, and the offset of an address in it.
+
+        A region that the stream does not have yet is added. `user` is the object that looks at it.
+        """
         number = self._numbers.get(id(region))
         if number is None:
             number = self._numbers[id(region)] = len(self.regions)
@@ -210,7 +213,7 @@ class Encoder(pickle.Pickler):
         return number, address - region.address
 
     def reducer_override(self, value: Any) -> Reduced:
-        """Pickle asks here about everything but plain numbers, strings and containers."""
+        """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
         kind = type(value)
         try:
             reducer = self._kinds[kind]
@@ -238,7 +241,7 @@ class Encoder(pickle.Pickler):
         return found
 
     def _stay(self, value: object, problem: Exception) -> Reduced:
-        """A handle in its place."""
+        """Note that a value cannot travel, and why; reduce it to a handle."""
         path = self._name
         if value is not self._root:
             path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
@@ -247,7 +250,7 @@ class Encoder(pickle.Pickler):
         return Handle.make, (RECEIVER, stayed.kind, path, False)
 
     def _path_to(self, value: object) -> str:
-        """How a person writes the way to a value in the root, or in one of the values of a root of ours."""
+        """Write, as a person would, the way to a value in the root, or in one of the values of a root of ours."""
         root = self._root
         if not self._is_ours:
             return path_to(self._name, root, value) or f"a value inside {self._name}"
@@ -255,7 +258,7 @@ class Encoder(pickle.Pickler):
         return next((path for name, part in held if (path := path_to(name, part, value))), self._name)
 
     def called(self, definition: object) -> str:
-        """The name by which the notebook knows a function or class."""
+        """Return the name by which the notebook knows a function or class; else its own name."""
         own = getattr(definition, "__name__", self._name)
         if self.namespace.get(own) is definition:
             return str(own)
@@ -263,7 +266,7 @@ class Encoder(pickle.Pickler):
 
 
 class _HandleInStream:
-    """What is written where a value was to be."""
+    """Stands in the root's place while `encode_handle` pickles; it is reduced to the handle."""
 
     def __init__(self, stayed: Stayed) -> None:
         self.stayed = stayed
@@ -273,7 +276,7 @@ class _HandleInStream:
 
 
 def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
-    """As pickle would, so that what fails fails here."""
+    """Ask the value for its reduction, as pickle would, so that what fails fails here."""
     kind = type(value)
     by_type = encoder.dispatch_table.get(kind)
     if by_type is not None:
@@ -285,7 +288,7 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether pickle's own way with instances of this class cannot fail: nothing of theirs is asked."""
+    """Tell whether pickle's own way with instances of this class cannot fail: none of their code is called."""
     return (
         getattr(kind, "__reduce_ex__", None) is object.__reduce_ex__
         and getattr(kind, "__reduce__", None) is object.__reduce__
@@ -300,7 +303,7 @@ def _is_plain(kind: type) -> bool:
 
 
 def _slot_count(kind: type) -> int:
-    """How many slots an instance has that pickle knows of; one of C code holds more, or has none of these."""
+    """Count the slots of an instance that pickle knows of; an object of C code may hold more than these."""
     names = [
         name
         for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
@@ -316,7 +319,7 @@ _kinds_of_nodes: dict[type, bool] = {}
 
 
 def _has_identity(kind: type) -> bool:
-    """Whether it matters which of several equal objects one is; those that are known by their name come back by it."""
+    """Tell whether it matters which of several equal objects one is; what is known by its name comes back by that."""
     if kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer"):
         return False  # made anew each time it is asked for
     return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))

@@ -66,7 +66,10 @@ class Exchange:
     tail: dict[str, Any] = field(default_factory=dict)
 
     def pack(self) -> list[Buffer]:
-        """The parts. Large pieces are the values' own memory."""
+        """Write the exchange as parts: the manifest with its seal, then the large pieces.
+
+        A large piece is not copied: it is the memory of a value.
+        """
         apart: list[Buffer] = []
 
         def piece(data: Any) -> Any:
@@ -88,7 +91,7 @@ class Exchange:
 
     @classmethod
     def unpack(cls, parts: Sequence[Buffer]) -> "Exchange":
-        """The exchange again.
+        """Read an exchange that `pack` wrote. Large pieces stay in the memory in which they came.
 
         Raises
         ------

@@ -54,7 +54,7 @@ class ExchangeReader:
         self.changed: tuple[str, ...] = ()
 
     def is_aside(self, name: str) -> bool:
-        """Whether the name is the notebook's own by now."""
+        """Tell whether the value of this name is laid aside, since the notebook keeps its own."""
         return self.aside is not None and self.aside.takes(name, self.namespace)
 
     def read(self, exchange: Exchange) -> None:
@@ -125,7 +125,10 @@ class ExchangeReader:
         return value
 
     def _region(self, rid: int) -> Region:
-        """The region of that number: the known one, or one that is arriving."""
+        """Return the region of that number: the known one, or one that is arriving.
+
+        Raises Damaged if only a part has come, and the rest is not here.
+        """
         found = self._regions.get(rid)
         if found is not None:
             return found
@@ -152,7 +155,7 @@ class ExchangeReader:
             self._bind(name, value)
 
     def _bind(self, name: str, value: Any) -> None:
-        """IPython holds on to the containers of its history, so those are filled and not replaced."""
+        """Bind a name, or lay its value aside. IPython holds on to the containers of its history: those are filled."""
         own = self.namespace.get(name)
         if self.aside is not None and name not in self.bound and self.is_aside(name):  # a second time, we bound it
             self.aside.values[name] = value
@@ -172,7 +175,10 @@ class ExchangeReader:
         self._before.setdefault(name, self.namespace.get(name, _ABSENT))
 
     def commit(self) -> None:
-        """Change definitions and what replaced old objects, and look whether all known memory can be written."""
+        """Change definitions, references to replaced objects and memory of devices, and prepare to write other memory.
+
+        Raises Damaged if that memory has moved or has another size.
+        """
         self.transaction.commit()
         self.transaction.replace_references()
         for region, memory in self._patches:
@@ -206,7 +212,7 @@ class ExchangeReader:
             self.namespace.pop(name, None)
 
     def undo(self) -> list[Exception]:
-        """Bind the names to what they were, and put every object back into its old state; what failed in doing so."""
+        """Bind the names to what they were, and change all objects back. Return the errors that this met."""
         failed = self.transaction.undo()
         for name, value in self._before.items():
             if value is _ABSENT:
@@ -240,7 +246,7 @@ class ExchangeReader:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What loading needs of this process for a while, put back where no interrupt can prevent it."""
+    """Switch off garbage collection and warnings for a while. Torch's switch for gradients is put back as well."""
     torch: Any = sys.modules.get("torch")
     has_grads = getattr(torch, "is_grad_enabled", bool)()
     was_enabled = gc.isenabled()
@@ -256,7 +262,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def describe_problem(problem: BaseException, failed: Sequence[Exception] = ()) -> str:
-    """What went wrong, and what then went wrong in undoing it."""
+    """Say what went wrong, and the first of what then went wrong in undoing it."""
     text = " ".join(str(problem).split()) or kind_of(problem)
     said = text if isinstance(problem, Damaged | LookupError) else f"{type(problem).__name__}: {text}"
     return f"{said} (and something did not take its old state back: {describe_problem(failed[0])})" if failed else said

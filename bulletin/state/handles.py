@@ -27,7 +27,10 @@ class Handle:
 
     @staticmethod
     def make(transaction: "LoadTransaction", kind: str, path: str, is_back: bool) -> Any:
-        """The value itself, where this is the side that has it; else a handle. `is_back`: a handle has come back."""
+        """Return what this side has in that place: the value itself, on the side that has it. Else make a handle.
+
+        `is_back` says that it was a handle on the side that sent it: where there is nothing here, the value is lost.
+        """
         own = transaction.take_existing()
         return own if own is not None else Handle(kind, path, LOST if is_back else transaction.absence)
 
@@ -42,7 +45,7 @@ class Handle:
 
 
 def parts(handle: Handle) -> tuple[str, str, str]:
-    """The type of the value, its path, and what became of it."""
+    """Return the type of the value, its path, and what became of it, past the handle's `__getattr__`."""
     own = object.__getattribute__
     return own(handle, "_kind"), own(handle, "_path"), own(handle, "_where")
 
@@ -68,7 +71,7 @@ for _name in _OPERATIONS.split():
 
 
 def reduce_handle(_: Any, handle: Handle) -> Any:
-    """The place of the value; the other side puts its own there if it still has it."""
+    """Write a handle as its type and path; the other side puts its own object there if it still has it."""
     from .load_transaction import RECEIVER
 
     kind, path, _where = parts(handle)

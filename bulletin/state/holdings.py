@@ -30,7 +30,9 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """All of it. Memory that several values share is counted once in `array_bytes`, and in full for each of them.
+    """All that an executor holds of a notebook.
+
+    Memory that several values share is counted once in `array_bytes`, and in full for each of them.
 
     `nameless` counts values that were sent and that no name here holds any more. `modules` are the notebook's own
     whose source the executor has.
@@ -43,7 +45,10 @@ class Holdings:
 
 
 def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
-    """What the table says of the notebook's names. Nothing is read or compared: a changed value is as it was sent."""
+    """List what the table says of the notebook's names.
+
+    Nothing is read or compared: a value that has changed since is as it was sent.
+    """
     values: list[Holding] = []
     told: set[int] = set()  # ids of handles, which several values may hold
     roots = {id(unit.root): unit for unit in table.units.values()}

@@ -62,7 +62,7 @@ def _empty_items(transaction: LoadTransaction, value: Any) -> None:
 
 
 def reused(transaction: LoadTransaction, old: Any, kind: Any, *, has_dict: bool = True) -> Any:
-    """The old object as an empty instance of that class; None where it cannot become one.
+    """Empty the old object and give it that class; return it, or None where its class cannot be changed.
 
     Without `has_dict` its own dict is left as it is: another object is to take its place, or has taken it.
     """
@@ -80,7 +80,7 @@ def reused(transaction: LoadTransaction, old: Any, kind: Any, *, has_dict: bool 
 
 
 def set_class(value: Any, kind: Any) -> None:
-    """Past what the class makes of setting attributes. Raises TypeError where the two are laid out in other ways."""
+    """Set the class past what `__setattr__` makes of it. Raises TypeError where the two are laid out in other ways."""
     if type(value) is not kind:
         object.__setattr__(value, "__class__", kind)
 
@@ -92,7 +92,7 @@ def _empty_dict(transaction: LoadTransaction, value: Any) -> None:
 
 
 def empty_attributes(transaction: LoadTransaction, value: Any) -> None:
-    """Take away attributes and slots."""
+    """Take away all attributes and the content of all slots, undoably."""
     attributes = attributes_of(value)
     if attributes:
         transaction.undoable(fill_dict, attributes, list(attributes.items()))
@@ -111,7 +111,7 @@ def _empty_slots(transaction: LoadTransaction, value: Any) -> None:
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
-    """An instance's own dict."""
+    """Return an instance's own dict, past what its class makes of attribute access; None where it has none."""
     try:
         found = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -121,7 +121,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=1024)
 def slots_of(kind: Any) -> tuple[Any, ...]:
-    """The writable slots of a class that was written in Python."""
+    """List the writable slots of a class and its bases that were written in Python."""
     return tuple(
         held
         for base in kind.__mro__
@@ -137,7 +137,7 @@ def _slots_of(value: Any) -> tuple[Any, ...]:
 
 
 def slots_held(value: Any) -> list[tuple[str, Any]]:
-    """The slots of an instance that hold something, by name."""
+    """List the slots of an instance that hold something, with their names."""
     found = [(slot.__name__, _slot(slot, value)) for slot in _slots_of(value)]
     return [(name, held) for name, held in found if held is not _UNSET]
 
@@ -157,7 +157,7 @@ def _set_slot(slot: Any, value: Any, held: Any) -> None:
 
 
 def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: object, args: tuple[Any, ...]) -> Any:
-    """Give the old object what a newly made one holds. The old one, or the new one where that cannot be done.
+    """Give the old object what a newly made one holds. Return the old one, or the new one where that cannot be done.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def _replace(transaction: LoadTransaction, old: Any, fresh: Any) -> Any:
 
 
 def is_all_attributes(kind: type) -> bool:
-    """Whether instances hold nothing but attributes and slots of Python's."""
+    """Tell whether instances hold nothing but attributes and slots of Python's."""
     if not is_python_all_through(kind):
         return False
     has_members_of_c = any(
@@ -240,7 +240,10 @@ def is_all_attributes(kind: type) -> bool:
 
 
 def _made_alike(transaction: LoadTransaction, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
-    """Whether the old object would be made by the same call, so that only its state, if any, can differ."""
+    """Tell whether the same call would make the old object, so that only its state can differ.
+
+    Noted with the transaction: the call that gives it its old state again.
+    """
     try:
         reduced = old.__reduce_ex__(4)
     except Exception:  # noqa: BLE001  a value's own code; then the new one takes its place
@@ -277,7 +280,7 @@ def _copy_items(transaction: LoadTransaction, old: Any, fresh: Any) -> None:
 
 
 def _write(transaction: LoadTransaction, old: Any, fresh: Any) -> None:
-    """Not cleared first: what has its memory exported, to a memory view, cannot be made smaller."""
+    """Replace the content without clearing it first: what a memory view looks at cannot be made smaller."""
     kind: Any = array if isinstance(old, array) else bytearray
     before = array(old.typecode, old) if kind is array else bytes(old)
     transaction.undoable(kind.__setitem__, old, slice(None), before)
@@ -300,7 +303,7 @@ def _copy_attributes(old: Any, fresh: Any) -> None:
 
 
 def fill_dict(value: Any, items: Any) -> None:
-    """Make this the whole content."""
+    """Make `items` the whole content of a dict, without calling methods of a subclass."""
     kind: Any = OrderedDict if isinstance(value, OrderedDict) else dict
     kind.clear(value)
     if kind is dict:
@@ -311,12 +314,12 @@ def fill_dict(value: Any, items: Any) -> None:
 
 
 def fill_list(value: Any, items: Any) -> None:
-    """Make this the whole content."""
+    """Make `items` the whole content of a list, without calling methods of a subclass."""
     list.__setitem__(value, slice(None), items)
 
 
 def fill_set(value: Any, items: Any) -> None:
-    """Make this the whole content."""
+    """Make `items` the whole content of a set, without calling methods of a subclass."""
     set.clear(value)
     set.update(value, items)
 
@@ -327,7 +330,7 @@ def _fill_deque(value: Any, items: list[Any]) -> None:
 
 
 def set_cell(transaction: LoadTransaction, cell: CellType, content: tuple[object, ...]) -> None:
-    """Put a value into a closure's variable, or take it away."""
+    """Put a value into a closure's variable, or with no content take it away; undoably."""
     try:
         before: tuple[object, ...] = (cell.cell_contents,)
     except ValueError:

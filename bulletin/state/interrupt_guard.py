@@ -39,11 +39,11 @@ class InterruptGuard:
         self._is_open = True  # nothing was raised
 
     def release(self) -> None:
-        """Raise what has come, and what comes from now on."""
+        """Let interrupts through from now on, and raise the one that has waited."""
         self._is_open = True
         if self._is_due:
             self._pressed(signal.SIGINT, None)
 
     def hold(self) -> None:
-        """From here on nothing is raised."""
+        """Hold interrupts back from now on; one that comes waits for `release` or the end."""
         self._is_open = False

@@ -38,7 +38,7 @@ class LoadTransaction:
     """
 
     def __init__(self, namespace: Namespace, table: Table, absence: str) -> None:
-        """`absence` says of a value that did not come what became of it: "stayed in the notebook"."""
+        """Begin. `absence` says what became of a value that did not come, as in "stayed in the notebook"."""
         self.namespace, self.table, self.absence = namespace, table, absence
         self.regions: Sequence[Region] = ()  # of the stream that is being loaded
         self.existing: Any = None  # what this side has in place of the object that is being made
@@ -51,17 +51,17 @@ class LoadTransaction:
         self._undo: list[tuple[Any, ...]] = []
 
     def take_existing(self) -> Any:
-        """The old object, for a function that knows what to do with it; None where there is none."""
+        """Hand out the old object, once, to a function that knows what to do with it; None where there is none."""
         existing, self.existing = self.existing, None
         return existing
 
     def made(self, definition: object) -> None:
-        """A new function, class or cache: it is filled at once, and kept so that its id stays its own."""
+        """Note a new function, class or cache: it may be filled at once, and is kept so that its id stays its own."""
         self.fresh.add(id(definition))
         self.alive.append(definition)
 
     def undoable(self, undo: Callable[..., object], *args: Any) -> None:
-        """Something is about to change at once; this call changes it back, or does nothing where it did not change."""
+        """Note the call that changes back what is about to change; it must do nothing where that did not change."""
         self._undo.append((undo, args))
 
     def later(self, change: Callable[[], None], undo: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class LoadTransaction:
         self._changes.append((change, undo))
 
     def exhaust_at_end(self, spent: Iterator[Any]) -> None:
-        """An iterator of Python's own that has come to its end there: `finish` brings it to its end."""
+        """Note an iterator of Python's own that has come to its end there, for `finish` to bring it to its end."""
         self._spent.append(spent)
 
     def commit(self) -> None:
@@ -117,12 +117,15 @@ class LoadTransaction:
                 self._replace_in(attributes, replaced)
 
     def finish(self) -> None:
-        """Do what cannot fail and cannot be undone."""
+        """Bring iterators to their end: that cannot fail, and cannot be undone."""
         for spent in self._spent:
             deque(spent, 0)
 
     def undo(self) -> list[Exception]:
-        """Change everything back, the last first; what failed in doing so. One that fails does not stop the others."""
+        """Change everything back, the last first, and return the errors that were met.
+
+        One that fails does not stop the others.
+        """
         failed: list[Exception] = []
         while self._undo:
             undo, args = self._undo.pop()
@@ -135,5 +138,5 @@ class LoadTransaction:
 
 
 def refuse(value: object) -> Reduced:
-    """A reducer for what pickle or cloudpickle would carry by making something else of it."""
+    """Raise Unpicklable: a reducer for what pickle or cloudpickle would carry by making something else of it."""
     raise Unpicklable(f"cannot pickle {type(value).__name__!r} object")

@@ -22,13 +22,13 @@ class LookUps(NamedTuple):
 
 
 def words(text: str) -> list[str]:
-    """Everything in a text that could be the name of a variable."""
+    """List everything in a text that could be the name of a variable."""
     return _WORD.findall(text)
 
 
 @lru_cache(maxsize=4096)
 def of_code(code: CodeType) -> LookUps:
-    """The look-ups of a function's code and of all code inside it."""
+    """Find the names that a function's code and all code inside it look up, and whether these may be any."""
     names: dict[str, None] = {}
     is_dynamic = False
     for instruction in dis.get_instructions(code):
@@ -52,13 +52,13 @@ def of_code(code: CodeType) -> LookUps:
 
 @lru_cache(maxsize=4096)
 def attributes(code: CodeType) -> frozenset[str]:
-    """Every name that a piece of code and all code inside it spell, after a dot or not."""
+    """Collect every name that a piece of code and all code inside it spell, after a dot or not."""
     inner = (attributes(constant) for constant in code.co_consts if isinstance(constant, CodeType))
     return frozenset(code.co_names).union(*inner)
 
 
 def operations(code: CodeType) -> list[tuple[str, str]]:
-    """Global names with LOAD, STORE or DELETE, in order: of module-level code and of all code inside it."""
+    """List global names with LOAD, STORE or DELETE, in order: of module-level code and of all code inside it."""
     found: list[tuple[str, str]] = []
     is_module_level = not code.co_flags & _OPTIMIZED and code.co_name == "<module>"
     for instruction in dis.get_instructions(code):
@@ -76,7 +76,7 @@ _VERBS = frozenset({"LOAD", "STORE", "DELETE"})
 
 
 def imports(code: CodeType) -> tuple[str, ...]:
-    """Modules that a piece of code and all code inside it may import, as spelled: `a.b`, or `..c` in a package.
+    """List modules that a piece of code and all code inside it may import, as spelled: `a.b`, or `..c` in a package.
 
     `from a import b` may mean a module `a.b`, so both are given; and any text that looks like the name of a module,
     where the code calls `import_module`.
@@ -108,7 +108,7 @@ _DOTTED = re.compile(r"\.*[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def as_python(source: str) -> str:
-    """A cell as typed, with its magics as calls."""
+    """Translate a cell as typed into Python: its magics become calls."""
     if not any(mark in source for mark in "%!?/,;"):
         return source
     from IPython.core.inputtransformer2 import TransformerManager

@@ -25,7 +25,7 @@ class Meanwhile:
     is_aside: bool = False
 
     def is_rebound(self, name: str, namespace: Mapping[str, Any]) -> bool:
-        """Whether the notebook has bound or deleted the name since."""
+        """Tell whether the notebook has bound or deleted the name since."""
         return namespace.get(name, _GONE) is not self.before.get(name, _GONE)
 
 
@@ -54,7 +54,7 @@ class Aside:
     changed: list[str] = field(default_factory=list)
 
     def takes(self, name: str, namespace: Mapping[str, Any]) -> bool:
-        """Whether the value of this name is laid aside."""
+        """Tell whether the value of this name is laid aside."""
         return self.meanwhile.is_aside or name in self.names or self.meanwhile.is_rebound(name, namespace)
 
     def collect(self, objects: Mapping[int, Any]) -> None:
@@ -100,7 +100,7 @@ def lay_aside(exchange: Exchange, namespace: dict[str, Any], sent: Captured, mea
 
 
 def _changed_here(coming: Mapping[int, PickleStream], namespace: dict[str, Any], table: Table) -> set[int]:
-    """Of the units that come, those that the notebook has changed since."""
+    """Find, of the units that come, those that the notebook has changed since; return their numbers."""
 
     def look(wide: list[Region]) -> TableDiff:
         diff = TableDiff(namespace, table, wide=wide)
@@ -112,7 +112,7 @@ def _changed_here(coming: Mapping[int, PickleStream], namespace: dict[str, Any],
 
 
 def _with_all_they_share(apart: set[int], coming: Mapping[int, PickleStream], table: Table) -> set[int]:
-    """Units that have an object or memory in common stay together."""
+    """Return these with all units that have an object or memory in common with one of them: they stay together."""
     oids = {
         root: {oid for oid in _numbers(stream) if oid in table.objects and _may_change(table.objects[oid])}
         for root, stream in coming.items()
@@ -127,7 +127,7 @@ def _with_all_they_share(apart: set[int], coming: Mapping[int, PickleStream], ta
 
 
 def _may_change(value: Any) -> bool:
-    """False for what is the same wherever it is: equal by content for ever, or found by its name."""
+    """Tell whether a value may change. What is equal by content for ever, or found by its name, does not."""
     kind: Any = type(value)
     if issubclass(kind, type | FunctionType | BuiltinFunctionType | ModuleType):
         return False
@@ -140,7 +140,7 @@ def _numbers(stream: PickleStream) -> list[int]:
 
 
 def _whole(change: RegionContent, known: Region | None, captured: RegionContent | None) -> RegionContent:
-    """All of a region's content, of which only what changed has come."""
+    """Complete a region's content, of which only changes have come, from what was sent or from this side's memory."""
     if change.is_whole:
         return change
     if captured is not None and captured.is_whole:

@@ -31,10 +31,10 @@ class Device(Protocol):
     """How to reach memory that the processor cannot."""
 
     def read(self, owner: Any) -> memoryview:
-        """A copy of all of it."""
+        """Copy all of the owner's memory to the host."""
 
     def write(self, owner: Any, offset: int, data: Any) -> None:
-        """Put bytes into it."""
+        """Put bytes into the owner's memory, from the byte `offset` on."""
 
 
 class Region:
@@ -66,7 +66,7 @@ class Region:
 
     @classmethod
     def arriving(cls, content: Any, *, rid: int, is_guarded: bool) -> "Region":
-        """One that is not yet anywhere: its first user decides where it `land`s."""
+        """Make a region for content that is not yet in memory of its own: its first user decides where it `land`s."""
         region = cls(None, 0, memoryview(content).nbytes, rid=rid, is_guarded=is_guarded)
         region._content = content
         return region
@@ -87,30 +87,30 @@ class Region:
         self.owner, self.address = content, ctypes.addressof(ctypes.c_char.from_buffer(content))
 
     def read(self) -> memoryview:
-        """Its bytes; of a device, a copy."""
+        """Return a view of its bytes; of a device, a copy."""
         if self.device is not None:
             return self.device.read(self.owner)
         return view_of(self.address, self.size)
 
     def write(self, offset: int, data: Any) -> None:
-        """Put bytes into it."""
+        """Put bytes into it, from the byte `offset` on."""
         if self.device is not None:
             self.device.write(self.owner, offset, data)
         else:
             self.read()[offset : offset + memoryview(data).nbytes] = memoryview(data).cast("B")
 
     def digests(self) -> bytes:
-        """Of each block as it is now: read once per exchange, then remembered."""
+        """Return the digest of each block as it is now: computed once per exchange, then remembered."""
         if self._now is None:
             self._now = digests_of(self.read())
         return self._now
 
     def forget(self) -> None:
-        """The memory may have been written: `digests` reads it again."""
+        """Make `digests` read the memory again, since it may have been written."""
         self._now = None
 
     def is_there(self) -> bool:
-        """Whether the owner still has its memory here: arrays and storages can be resized."""
+        """Tell whether the owner still has its memory here: arrays and storages can be resized."""
         owner: Any = self.owner
         if hasattr(owner, "data_ptr"):
             start, size = owner.data_ptr(), owner.nbytes
@@ -122,19 +122,19 @@ class Region:
 
     @property
     def end(self) -> int:
-        """The address behind it."""
+        """The first address behind it."""
         return self.address + self.size
 
 
 def digests_of(view: memoryview) -> bytes:
-    """Sixteen bytes for each block: xxh3_128, which finds accidents and trusts the peer."""
+    """Compute sixteen bytes for each block: xxh3_128, which finds accidents and trusts the peer."""
     return b"".join(
         xxhash.xxh3_128_digest(view[start : start + BLOCK_BYTES]) for start in range(0, view.nbytes, BLOCK_BYTES)
     )
 
 
 def changed_runs(before: bytes, now: bytes, size: int) -> list[tuple[int, int]]:
-    """First and last byte of each run of blocks whose digests differ."""
+    """Find the runs of blocks whose digests differ: the first byte of each, and the byte behind it."""
     runs: list[tuple[int, int]] = []
     if before == now:
         return runs
@@ -175,7 +175,7 @@ class Finder:
             insort(self._sorted, (region.address, region.size))
 
     def find_or_add(self, owner: object, address: int, size: int, device: Device | None = None) -> Region:
-        """The region around a range.
+        """Return the region around a range. Where none is known that still has its memory, add one of just this range.
 
         Raises
         ------
@@ -194,7 +194,10 @@ class Finder:
             self._sorted.remove((found.address, found.size))
 
     def find_or_add_guarded(self, array: object, dense: object, address: int, size: int) -> Region:
-        """A region for one array alone, whatever else looks at this memory. `dense` is the array, or a copy of it."""
+        """Return a region for one array alone, whatever else looks at this memory; where none is known, add one.
+
+        `dense` is the array, or a copy of it.
+        """
         found = self._guards.get(id(array))
         if found is None:
             found = self._guarded.pop((address, size), None) or Region(dense, address, size, is_guarded=True)

@@ -29,21 +29,21 @@ _RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|__session__")
 
 
 def is_history(name: str) -> bool:
-    """True for what IPython binds by itself after each cell: `Out`, `_`, `_3`, `_i3` and the like."""
+    """Tell whether IPython binds the name by itself after each cell: `Out`, `_`, `_3`, `_i3` and the like."""
     return name in HISTORY or (name[:1] == "_" and _RECENT.fullmatch(name) is not None)
 
 
 def is_users_underscore(name: str) -> bool:
-    """True for the names of recent results, which are the user's once a cell has bound them: `for _ in range(3)`."""
+    """Tell whether it names a recent result, which is the user's once a cell has bound it: `for _ in range(3)`."""
     return name in {"_", "__", "___"}
 
 
 def is_users(name: str) -> bool:
-    """True for a variable of the user, whose binding is part of the notebook's state."""
+    """Tell whether it is a variable of the user, whose binding is part of the notebook's state."""
     return name not in FIXED and not is_history(name)
 
 
 def users(namespace: Mapping[str, object], keep: Iterable[str] = ()) -> list[str]:
-    """The user's names of a namespace, in their order, without those in `keep`."""
+    """List the user's names of a namespace, in their order, without those in `keep`."""
     kept = frozenset(keep)
     return [name for name in namespace if name not in kept and is_users(name)]

@@ -40,7 +40,10 @@ class Needs:
 
 
 def needs(source: str, namespace: Mapping[str, object]) -> Needs:
-    """What the cell needs of this namespace. A cell that is not Python needs nothing: running it says what is wrong."""
+    """Find what the cell needs of this namespace.
+
+    A cell that is not Python needs nothing: running it says what is wrong.
+    """
     found = _analyse(source)
     reads = tuple(name for name in found.reads if name in namespace and name not in names.FIXED)
     return Needs(reads, found.writes, found.deletes, found.everything, found.imports, found.attributes)
@@ -48,7 +51,7 @@ def needs(source: str, namespace: Mapping[str, object]) -> Needs:
 
 @lru_cache(maxsize=256)
 def _analyse(source: str) -> Needs:
-    """The part that depends on the source alone; `reads` may not exist."""
+    """Do the part that depends on the source alone. Names in `reads` may not exist in a namespace."""
     found = _CellNames()
     try:
         found.read_cell(source)
@@ -76,7 +79,7 @@ class _CellNames:
         self._bound: set[str] = set()  # by an earlier statement of the cell, whatever happens
 
     def read_cell(self, source: str) -> None:
-        """Take in a cell as typed, with magics."""
+        """Add the names of a cell as typed, with magics. Raises SyntaxError or ValueError where it is not Python."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for statement in ast.parse(lookups.as_python(source)).body:
@@ -108,7 +111,7 @@ class _CellNames:
         self._read_texts(statement)
 
     def _read_texts(self, statement: ast.stmt) -> None:
-        """Names inside the text of `df.query("a > @x")`; a text that is not written out may name anything."""
+        """Add names inside the text of `df.query("a > @x")`. A text that is not written out may name anything."""
         for node in ast.walk(statement):
             if not (
                 isinstance(node, ast.Call)
@@ -127,7 +130,7 @@ class _CellNames:
                     self.reads.update(dict.fromkeys(word for word in lookups.words(text) if word not in self._bound))
 
     def _read_magic(self, statement: ast.stmt) -> bool:
-        """Take in a magic whose effect on names is known; False leaves it to be read as a call of `get_ipython`."""
+        """Take in a magic whose effect on names is known; return False to have it read as a call of `get_ipython`."""
         call = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
         parts = _magic(call)
         if parts is None:
@@ -163,7 +166,7 @@ class _CellNames:
 
 
 def _top_level(code: CodeType) -> tuple[list[str], list[str], list[str]]:
-    """Names loaded, stored and deleted; global statements of nested functions included."""
+    """List the names that it loads, stores and deletes, also by global statements of nested functions."""
     loads: list[str] = []
     stores: list[str] = []
     deletes: list[str] = []
@@ -173,7 +176,7 @@ def _top_level(code: CodeType) -> tuple[list[str], list[str], list[str]]:
 
 
 def _binds_surely(statement: ast.stmt) -> set[str]:
-    """Names that are bound once the statement is done, if it ends without an exception."""
+    """List the names that are bound once the statement is done, if it ends without an exception."""
     match statement:
         case ast.Assign(targets=targets):
             return {name for target in targets for name in _targets(target)}
@@ -199,7 +202,7 @@ def _targets(target: ast.expr) -> Iterator[str]:
 
 
 def _is_open(statement: ast.stmt) -> bool:
-    """True where names are read without being spelled: a bare `locals()`, a star import, `sys.modules["__main__"]`."""
+    """Tell whether names are read without being spelled: bare `locals()`, star imports, `sys.modules["__main__"]`."""
     for node in ast.walk(statement):
         match node:
             case ast.Call(func=ast.Name(id=name), args=[], keywords=[]) if name in _BARE_CALLS:
@@ -212,7 +215,7 @@ def _is_open(statement: ast.stmt) -> bool:
 
 
 def _magic(call: ast.expr | None) -> tuple[str, list[str]] | None:
-    """The method and the texts of a `get_ipython().method("...")`, all written out."""
+    """Return the method and the texts of a `get_ipython().method("...")`; None where not all texts are written out."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method), args=args) if (
             args

@@ -22,7 +22,7 @@ class Stayed:
 
 
 def path_to(name: str, root: object, target: object) -> str | None:
-    """How a person writes the way from a name to a value inside what it holds: `cfg['db'].conn`.
+    """Write, as a person would, the way from a name to a value inside what it holds: `cfg['db'].conn`.
 
     The nearest way; None where none is found by looking at no more than some thousand values.
     """
@@ -48,7 +48,7 @@ _LEAVES = (str, bytes, int, float, complex, ModuleType, type(None))
 
 
 def kind_of(value: object) -> str:
-    """The type of a value, with the module where that says something."""
+    """Name the type of a value, with its module unless that is builtins or the notebook."""
     kind = type(value)
     return (
         kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
@@ -56,7 +56,7 @@ def kind_of(value: object) -> str:
 
 
 def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
-    """Ways down from a value. The user's own code is not asked."""
+    """Yield what a value holds, each with how its path is written. The user's own code is not called."""
     if isinstance(value, dict):
         for key, held in list(dict.items(value)):
             yield _item(key), held
@@ -101,7 +101,7 @@ def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
 
 
 def _state(value: Any) -> object:
-    """What pickle would look into."""
+    """Return what pickle would look into: the value's reduction; None where the value's code fails."""
     try:
         return value.__reduce_ex__(5)
     except Exception:  # noqa: BLE001  the value's own code; that it fails is known
@@ -119,7 +119,7 @@ def _of_function(function: FunctionType) -> Iterator[tuple[Callable[[str], str],
 
 
 def _variable(name: str) -> Callable[[str], str]:
-    """Of what `with gpu:` calls, the variables are those that the user sees."""
+    """Write the path of a variable in a closure; of what `with gpu:` calls, the name alone: the user sees that."""
     return lambda path: name if path == CALL else f"the variable {name!r} inside {path}"
 
 

@@ -65,7 +65,7 @@ class Plan:
 
 
 def rehearse(namespace: dict[str, Any], needs: Needs, *, table: Table) -> Plan:
-    """What `capture` would send for a cell. The table stays as it is.
+    """Find out what `capture` would send for a cell. The table stays as it is.
 
     A name that `capture` would refuse is left out, and the others are looked at without it.
 
@@ -87,7 +87,7 @@ def rehearse(namespace: dict[str, Any], needs: Needs, *, table: Table) -> Plan:
 
 
 def plan_of(captured: Captured, refused: list[CannotSend]) -> Plan:
-    """The plan of what was captured, without the names that were refused."""
+    """Make the plan of what was captured without the names that were refused; these get a row each."""
     sources = list(_sources(captured))
     rows = [*_NameRows(captured, {row.name for row in sources}).count_names(), *sources]
     told = {error.path for error in refused}
@@ -125,13 +125,16 @@ class _NameRows:
         )
 
     def _share_out(self, written: int) -> dict[int, int]:
-        """All changed definitions are one stream: each has its part of that by its own size."""
+        """Divide the one stream of all changed definitions by the size of each; return bytes by id of the object."""
         changed = [id(value) for value in self._diff.changed_definitions().values()]
         whole = sum(self._weights[key] for key in changed)
         return {key: written * self._weights[key] // whole for key in changed}
 
     def count_names(self) -> Iterator[Row]:
-        """One for each name that is found, and one for all functions and classes that have none."""
+        """Yield a row for each name whose value does not stay behind, and one for definitions that no name leads to.
+
+        What several names share is counted for the first, so this works once.
+        """
         owned = self._owned()
         behind = {id(held) for _, held in self._diff.stayed}
         for name, value in self._diff.names.items():
@@ -180,7 +183,10 @@ class _NameRows:
         return Row(name, kind, Fate.SENT, size, written + moved, note)
 
     def _count_memory(self, name: str, regions: list[Region]) -> tuple[int, str]:
-        """The bytes of memory that are counted here, and the name where the first of the others was."""
+        """Count regions for this name that were not counted for another.
+
+        Return their bytes that go, and the name where the first of the others was counted.
+        """
         moved, shared = 0, ""
         for region in regions:
             first = self._first.setdefault(id(region), name)
@@ -191,7 +197,7 @@ class _NameRows:
         return moved, shared
 
     def _owned(self) -> dict[str, list[Unit]]:
-        """Definitions by the name that leads to them: a class has its methods, and a function those inside it."""
+        """Sort definitions by the name that leads to them: a class has its methods, and a function those inside it."""
         found: dict[str, list[Unit]] = {}
         names = {id(value): name for name, value in reversed(self._diff.names.items())}
         heads = {names[key] for key in self._definitions if key in names}
@@ -231,7 +237,7 @@ def _atom_bytes(value: object) -> int:
 
 
 def _code_bytes(definition: object) -> int:
-    """About what its code takes: units that are compared have a token in its place."""
+    """Estimate what its code takes: units that are compared have a token in its place."""
     code = getattr(definition, "__code__", None)
     rest, size = [code] if isinstance(code, CodeType) else [], 0
     while rest:
@@ -243,7 +249,7 @@ def _code_bytes(definition: object) -> int:
 
 
 def _sources(captured: Captured) -> Iterator[Row]:
-    """The sources of the notebook's own modules that the executor does not have: one row for each package."""
+    """Yield a row for each package of the notebook's own modules whose sources would be sent."""
     texts: dict[str, int] = {}
     for stream in captured.exchange.streams:
         if stream.kind == "modules":
@@ -271,7 +277,7 @@ def _untransferable_row(stayed: Stayed) -> Row:
 
 
 def _last_word(kind: str) -> str:
-    """The type alone, without its module and what else is said of it."""
+    """Cut a description of a type down to its name, without its module and what else is said of it."""
     return kind.partition(" that ")[0].rpartition(".")[2]
 
 
@@ -280,7 +286,7 @@ _WORDS = {"ndarray": "array", "NoneType": "None", "builtin_function_or_method": 
 
 
 def word_for(value: object) -> str:
-    """What a value is, for people: the name of its type, "function", "class", "module"."""
+    """Say what a value is, for people: the name of its type, "function", "class", "module"."""
     if isinstance(value, Handle):
         return parts(value)[0]
     if isinstance(value, type):

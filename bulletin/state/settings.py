@@ -46,7 +46,7 @@ class _SettingKind(NamedTuple):
 
 
 def read() -> Settings:
-    """The settings of this process."""
+    """Read the settings of this process. A kind that is at its library's default is left out."""
     found: Settings = {}
     for name, kind in _KINDS.items():
         module = sys.modules.get(kind.module)
@@ -60,7 +60,7 @@ def read() -> Settings:
 
 
 def _pickled(name: str, value: Any) -> bytes:
-    """The value pickled; as it was pickled last time where nothing has changed."""
+    """Pickle a value. One that is as it was the last time gives the same bytes again."""
     known = _pickles.get(name)
     if known is None or known[0] != value:
         known = _pickles[name] = value, pickle.dumps(value, protocol=5)
@@ -68,12 +68,12 @@ def _pickled(name: str, value: Any) -> bytes:
 
 
 def current() -> Settings:
-    """The settings of an executor that was just set up by `write`."""
+    """Return the settings between two cells: as remembered, or read where a module was imported since."""
     return read() if _current is None or len(sys.modules) != _module_count else _current
 
 
 def end_cell() -> Settings:
-    """Read them, and remember them until the next cell."""
+    """Read the settings, and remember them until the next cell."""
     return _remember(read())
 
 
@@ -84,14 +84,14 @@ def _remember(now: Settings) -> Settings:
 
 
 def difference(before: Settings, now: Settings) -> Settings:
-    """Kinds that were set since; one that was set back is there as its default."""
+    """Return the kinds that were set since; one that was set back is there as its default."""
     changed = {name: value for name, value in now.items() if before.get(name) != value}
     changed.update((name, pickle.dumps(_KINDS[name].default)) for name in before.keys() - now.keys())
     return changed
 
 
 def write(found: Settings, *, is_whole: bool) -> None:
-    """Set this process up in the same way.
+    """Set this process up as the other one was.
 
     With `is_whole`, of the executor's side, kinds that are missing are at their default, and the filters of warnings
     that its libraries brought along stay behind those that came.
@@ -131,7 +131,7 @@ def _pairs(found: Settings, now: Settings) -> dict[str, tuple[bytes | None, byte
 
 
 def shell_of_cells() -> Any:
-    """IPython's shell of this process, which runs its cells; None where there is none."""
+    """Return IPython's shell of this process, which runs its cells; None where there is none."""
     interactive: Any = sys.modules.get("IPython.core.interactiveshell")
     return interactive.InteractiveShell._instance if hasattr(interactive, "InteractiveShell") else None
 
@@ -140,7 +140,7 @@ def shell_of_cells() -> Any:
 
 
 def _read_filters(_: Any) -> list[tuple[Any, ...]]:
-    """Categories by name: they are classes of libraries that need not be imported there yet."""
+    """Read the filters, categories by name: they are classes of libraries that need not be imported there yet."""
     found = []
     filters: list[Any] = list(warnings.filters)
     for action, message, category, module, line in filters:
@@ -161,7 +161,7 @@ def _write_filters(_: Any, value: list[tuple[Any, ...]]) -> None:
 
 
 def _import_categories(value: list[tuple[Any, ...]]) -> None:
-    """The cell may be about to import their libraries."""
+    """Import the libraries of the categories, which the cell may use: without its category a filter is left out."""
     for home in {entry[2][0] for entry in value} - sys.modules.keys():
         with contextlib.suppress(Exception):
             importlib.import_module(home)
@@ -201,7 +201,7 @@ def _write_logging(_: Any, value: dict[str, Any]) -> None:
 
 
 def _is_plain(handler: logging.Handler) -> bool:
-    """Whether it is what `basicConfig` makes: one that prints."""
+    """Tell whether the handler is what `basicConfig` makes: one that prints."""
     return (
         type(handler) is logging.StreamHandler
         and not handler.filters
@@ -217,7 +217,7 @@ def _plain_handler(handler: Any) -> tuple[str, int, str | None, str | None]:
 
 
 def _read_path(_: Any) -> tuple[list[str], list[str]]:
-    """Folders that somebody put before Python's own, and behind them."""
+    """Return the folders that somebody put before Python's own, and those behind them."""
     own = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     places = [index for index, entry in enumerate(sys.path) if str(entry).startswith(own)]
     first, last = (places[0], places[-1] + 1) if places else (len(sys.path), len(sys.path))
@@ -225,7 +225,7 @@ def _read_path(_: Any) -> tuple[list[str], list[str]]:
 
 
 def _write_path(_: Any, value: tuple[list[str], list[str]]) -> None:
-    """Folders are only added: those of this side's own stay."""
+    """Add folders to `sys.path`. None is removed: those of this side's own stay."""
     before, behind = value
     for entry in reversed([entry for entry in before if entry not in sys.path]):
         sys.path.insert(1 if sys.path[:1] == [""] else 0, entry)
@@ -233,7 +233,7 @@ def _write_path(_: Any, value: tuple[list[str], list[str]]) -> None:
 
 
 def _read_decimal(_: Any) -> Any:
-    """A copy without the signals that arithmetic leaves in it."""
+    """Read the context of this thread, without the signals that arithmetic leaves in it."""
     found = decimal.getcontext().copy()
     found.clear_flags()
     return found.__reduce__()[1]
@@ -251,7 +251,7 @@ def _write_errors(numpy: Any, value: Mapping[str, Any]) -> None:
 
 
 def _read_options(_: Any) -> dict[str, Any]:
-    """Options that are not as pandas has them. Asked one by one they would take 10 ms."""
+    """Read the options that are not as pandas has them. Asked one by one they would take 10 ms."""
     config: Any = sys.modules.get("pandas._config.config") or importlib.import_module("pandas._config.config")
     seen = _seen.get("options")
     if seen is not None and seen[0] == config._global_config:
@@ -268,7 +268,7 @@ def _read_options(_: Any) -> dict[str, Any]:
 
 
 def _copied(options: dict[str, Any]) -> dict[str, Any]:
-    """A copy that does not change with the original: the containers in it are copied too."""
+    """Copy options so that they do not change with the original: the containers in them are copied too."""
     copy: dict[str, Any] = {}
     for key, value in dict.items(options):  # matplotlib's own way would warn
         copy[key] = _copied(value) if isinstance(value, dict) else list(value) if isinstance(value, list) else value
@@ -305,7 +305,10 @@ def _write_style(matplotlib: Any, value: Mapping[str, Any]) -> None:
 
 
 def _read_figures(_: Any) -> dict[str, Any]:
-    """`%config InlineBackend`: as what figures are sent. IPython keeps it for the first figure if there was none."""
+    """Read `%config InlineBackend`: in which formats figures are sent.
+
+    IPython keeps it for the first figure if there was none.
+    """
     if "matplotlib_inline.config" not in sys.modules and not getattr(shell_of_cells(), "config", {}).get(
         "InlineBackend"
     ):
@@ -361,7 +364,7 @@ _PRINTING = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
 
 
 def _count_hooks(hooks: Any, value: int) -> None:
-    """Never down: a hook whose number another one of the same module has would take its place."""
+    """Raise torch's counter of hooks, never lower it: a number given twice would let one hook replace another."""
     handle = hooks.RemovableHandle
     handle.next_id = max(handle.next_id, value)
 

@@ -23,11 +23,11 @@ class Reader(pickle.Unpickler):
         self._ground = (namespace, transaction, vars(builtins))
 
     def persistent_load(self, pid: Any) -> object:
-        """What this side has in place of the sender's."""
+        """Return what stands here for the sender's namespace (0), transaction (1) and built-ins (2)."""
         return self._ground[pid]
 
     def read(self) -> tuple[Any, list[object]]:
-        """The value, and the objects of the stream by their place."""
+        """Load the stream; return its value, and its objects by their place in the memo."""
         value = self.load()
         return value, pickle_memo.objects_in_order(self)
 
@@ -37,7 +37,7 @@ _SIMPLE = frozenset({dict, list, tuple, str, bytes})
 
 
 def unit_as_read(root: object, data: Buffer, made: list[object], oids: list[int]) -> Unit | None:
-    """What `Encoder.encode` would give for a value that was read just now; None where only encoding can say it.
+    """Make the unit that `Encoder.encode` would give for a value just read; None where only encoding can say it.
 
     A value gives its own stream again if it is made of plain containers and atoms, and if no two of its parts have
     become one: Python has each text of one letter once, and the sender may have had two. Anything else is made by a

@@ -34,7 +34,7 @@ class Unit:
     data: bytes = field(default=b"", repr=False)
 
     def is_as(self, other: "Unit") -> bool:
-        """Whether the content is the same, and all objects and memory in it are the same ones."""
+        """Tell whether the content is the same, and all objects and memory in it are the same ones."""
         return (
             self.digest == other.digest
             and len(self.nodes) == len(other.nodes)
@@ -64,15 +64,15 @@ class Table:
     _held: Counter[int] = field(default_factory=Counter)
 
     def oid_of(self, value: object) -> int:
-        """The number of an object; ABSENT if it has none."""
+        """Return the number of an object; ABSENT if it has none."""
         return self.oids.get(id(value), ABSENT)
 
     def unit_of(self, root: object) -> Unit | None:
-        """What was last agreed of a root."""
+        """Return what was last agreed of a root; None if nothing was."""
         return self.units.get(self.oid_of(root))
 
     def learn(self, oids: Sequence[int], values: Sequence[object]) -> None:
-        """From now on these objects have these numbers. ABSENT stands for none."""
+        """Give these objects these numbers from now on. ABSENT stands for none."""
         objects, known = self.objects, self.oids
         values = [value for oid, value in zip(oids, values, strict=True) if oid != ABSENT]
         oids = [oid for oid in oids if oid != ABSENT]
@@ -89,7 +89,10 @@ class Table:
             known[id(value)] = oid
 
     def settle(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
-        """Both sides have these as they are here, all with numbers. What only their older ones held is forgotten."""
+        """Take these units as what both sides have now; all their objects have numbers.
+
+        Objects that only their older units held are forgotten.
+        """
         before: list[Unit] = []
         for unit in units:
             oid = self.oids[id(unit.root)]
@@ -102,7 +105,7 @@ class Table:
             self._let_go(old)
 
     def _take_in(self, unit: Unit, old: Unit | None) -> list[Unit]:
-        """Hold what a unit holds; the older one, where there is something to let go of."""
+        """Hold the objects of a unit; return the older unit, in a list, where its objects are to be let go of."""
         unit.data = b""
         if not unit.oids:
             number = self.oids.get

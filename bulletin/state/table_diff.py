@@ -24,7 +24,7 @@ from .table import ABSENT, Table, Unit
 
 
 def is_plain(value: object) -> bool:
-    """True for what travels with its name: what has no content, or is found by its own name."""
+    """Tell whether a value travels with its name, since it has no content or is found by its own name."""
     kind = type(value)  # and not `isinstance`, which asks the value itself
     if issubclass(kind, BuiltinFunctionType):  # `numbers.append` is a value, `len` is not
         owner: Any = getattr(value, "__self__", None)
@@ -70,7 +70,7 @@ class TableDiff:
         self.refused: list[str] = []
 
     def add(self, found: Iterable[str]) -> None:
-        """These names, with what they hold."""
+        """Add these names of the namespace, with what they hold, to what `run` looks at."""
         for name in found:
             if name in self.namespace and name not in self.names and name not in names.FIXED:
                 value = self.namespace[name]
@@ -102,18 +102,21 @@ class TableDiff:
                 self._later.append((name, value))
 
     def _is_plain(self, value: object) -> bool:
-        """The same, and the handle of a value that is lost: it has no number, and no unit can have it as its root."""
+        """Tell whether a value travels with its name: as `is_plain`, or as the handle of a value that is lost.
+
+        Such a handle has no number, and no unit can have it as its root.
+        """
         return is_plain(value) or (type(value) is Handle and self.table.oid_of(value) == ABSENT)
 
     def _is_inside(self, value: object) -> bool:
-        """Whether a unit holds it: a name of such an object needs no unit of its own."""
+        """Tell whether a unit holds it: a name of such an object needs no unit of its own."""
         for unit in self._cache_pending:
             self._cache_inside.update(map(id, unit.nodes))
         self._cache_pending.clear()
         return id(value) in self._cache_inside
 
     def look_again(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
-        """Look at what was agreed before, whether or not a name leads to it now."""
+        """Encode what was agreed before, whether or not a name leads to it now."""
         for unit in units:
             if id(unit.root) not in self.units:
                 self._see("a value", unit.root, follow=False)
@@ -121,7 +124,7 @@ class TableDiff:
             self._see_definition(unit.uid, unit.root, follow=False)
 
     def look_at(self, roots: Iterable[object], definitions: Iterable[object]) -> None:
-        """Look at these and nothing else."""
+        """Encode these roots and definitions, and nothing that they lead to."""
         self._is_narrow = True
         for root in roots:
             self._see("a value", root, follow=False)
@@ -175,7 +178,7 @@ class TableDiff:
     # --- what is new
 
     def changed_units(self) -> list[Unit]:
-        """Units that the other side does not have as they are."""
+        """List the units that the other side does not have as they are."""
         found = []
         for unit in self.units.values():
             known = self.table.unit_of(unit.root)
@@ -184,7 +187,7 @@ class TableDiff:
         return found
 
     def changed_definitions(self) -> dict[str, object]:
-        """Functions and classes that the other side does not have as they are."""
+        """Return, by id, the functions and classes that the other side does not have as they are."""
         found = {}
         for uid, unit in self.definitions.items():
             known = self.table.definitions.get(uid)
@@ -207,7 +210,7 @@ class TableDiff:
         extra: Mapping[str, object] | None = None,
         orphans: list[object] | None = None,
     ) -> Exchange:
-        """Everything that the other side does not have, and these names.
+        """Write an exchange: everything that the other side does not have, and what these names are bound to.
 
         `modules` is what is said of the notebook's own modules; `extra` are values beside the names; `orphans` are
         objects that no name leads to any more.
@@ -249,7 +252,7 @@ class TableDiff:
         return exchange
 
     def unused_regions(self, dropped: Collection[int]) -> list[int]:
-        """Known memory that no unit uses once the other side has this, and has forgotten these roots."""
+        """List known memory that no unit uses once the other side has this, and has forgotten these roots."""
         table = self.table
         kept = [unit for oid, unit in table.units.items() if oid not in dropped and id(unit.root) not in self.units]
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
@@ -281,7 +284,10 @@ class TableDiff:
     def _with_definitions(
         self, exchange: Exchange, encode: Callable[[], Unit], sent: dict[int, Region], unit: Unit | None = None
     ) -> Unit:
-        """The unit that `encode` gives, or gave last, behind the functions and classes that were met in it alone."""
+        """Write the functions and classes that were met in a unit alone, and return the unit, then encoded anew.
+
+        `unit` is what `encode` gave just now; without it, `encode` is called first.
+        """
         unit = unit or encode()
         unknown = {uid: held for uid, held in self.encoder.definitions.items() if uid not in self.definitions}
         if not unknown:
@@ -351,7 +357,7 @@ class TableDiff:
         return RegionContent(region.rid, region.size, True, region.is_guarded, [(0, region.read())], now)
 
     def commit(self, exchange: Exchange) -> None:
-        """The other side has it: from now on the table says so."""
+        """Note in the table that the other side has the exchange."""
         table = self.table
         definitions = [self.definitions[uid] for uid in self._changed_definitions]
         for unit in definitions:  # they travelled together, and not one by one
@@ -369,14 +375,17 @@ class TableDiff:
 
 
 def _left(name: str, value: object, problem: Exception) -> Stayed:
-    """A value that no stream can hold."""
+    """Describe a value that no stream can hold, for messages."""
     if isinstance(problem, RecursionError):
         return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))
     return Stayed(name, kind_of(value), name, " ".join(str(problem).split()) or kind_of(problem))
 
 
 def attempt(make: Callable[[list[Region]], Any]) -> Any:
-    """Try until all regions are known to be as wide as they are."""
+    """Call `make` with the regions that are known to be wider, until it raises Widen no more.
+
+    Garbage is not collected meanwhile.
+    """
     wide: list[Region] = []
     was_enabled = gc.isenabled()
     try:

@@ -10,7 +10,7 @@ from .table_diff import TableDiff, attempt
 
 
 def reasons(values: Mapping[str, object], *_: object) -> list[Stayed]:
-    """What of these values, by their names, could not go to the other side now; nothing is sent.
+    """Find what of these values, by their names, could not go to the other side now; nothing is sent.
 
     More arguments are looked at by nobody: to mention them brings what the values may look up.
     """

@@ -46,7 +46,7 @@ def map_ring(ring: int) -> mmap.mmap:
 
 
 def allocate(size: int) -> Blob:
-    """Writable memory for one buffer, quick to touch for the first time."""
+    """Return writable memory for one buffer, quick to touch for the first time."""
     if size < _HUGE:
         return bytearray(size)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -61,7 +61,7 @@ def describe(parts: Sequence[Blob]) -> Parcel:
 
 
 def check(parcel: Parcel, limit: int = PARCEL_LIMIT) -> None:
-    """Refuse what no honest peer says. Raises MalformedMessage."""
+    """Raise MalformedMessage for a parcel that no honest peer describes: a negative size, or too many bytes."""
     total = sum(parcel.sizes)
     if min(parcel.sizes, default=0) < 0 or total > limit:
         raise MalformedMessage(f"a parcel of {total} bytes, at most {limit} allowed")
@@ -96,7 +96,7 @@ class Sender:
 
     @property
     def is_done(self) -> bool:
-        """Everything has been handed out (not: taken in)."""
+        """Whether everything has been handed out (not: taken in)."""
         return not self._parts
 
     def took(self) -> None:
@@ -157,7 +157,7 @@ class Receiver:
 
     @property
     def is_done(self) -> bool:
-        """Every byte is here, in `parts`."""
+        """Whether every byte is here, in `parts`."""
         return not self._open
 
     def take(self, chunk: Chunk, blobs: Sequence[Blob]) -> None:

@@ -45,7 +45,7 @@ def serve(socket: AnySocket, keys: Keys, size_limit: int) -> AnySocket:
 
 
 def bind(socket: AnySocket, address: str) -> str:
-    """Bind to "tcp://host:port"; port 0 takes a free one. The address that was bound. Raises zmq.ZMQError if taken."""
+    """Bind to "tcp://host:port", or to a free port for 0; return the address. Raises zmq.ZMQError if it is taken."""
     socket.bind(address.removesuffix(":0") + ":*" if address.endswith(":0") else address)
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
 

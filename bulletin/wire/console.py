@@ -23,7 +23,7 @@ Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
 
 
 class AskQueue(Message, frozen=True, kw_only=True, tag="ask-queue"):
-    """Who waits and who runs; of one user, and of one project with all that is in it."""
+    """Ask who waits and who runs; of one user, and of one project with all that is in it."""
 
     user: User | None = None
     project: Project | None = None
@@ -79,7 +79,7 @@ class QueueReport(Message, frozen=True, kw_only=True, tag="queue-report"):
 
 
 class AskProjects(Message, frozen=True, tag="ask-projects"):
-    """What each project uses, may use and waits for."""
+    """Ask what each project uses, may use and waits for."""
 
 
 class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):
 
 
 class AskAbout(Message, frozen=True, kw_only=True, tag="ask-about"):
-    """All that is known of a request, a lease or a cell."""
+    """Ask for all that is known of a request, a lease or a cell."""
 
     id: Name
 
@@ -137,7 +137,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AboutWaiting(Message, frozen=True, kw_only=True, tag="about-waiting"):
-    """It waits. `projects` are the one that pays and those that it is in, from the inside out."""
+    """A request that waits. `projects` are the one that pays and those that it is in, from the inside out."""
 
     request: WaitingRow
     projects: tuple[ProjectRow, ...]
@@ -172,7 +172,7 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):
-    """It holds slots; `cells` are those that ran before, the last one first."""
+    """A lease that holds slots; `cells` are those that ran before, the last one first."""
 
     lease: RunningRow
     projects: tuple[ProjectRow, ...]
@@ -181,7 +181,7 @@ class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):
 
 
 class AboutEnded(Message, frozen=True, kw_only=True, tag="about-ended"):
-    """It is over: the cells of the lease, or the runs of the cell, the last one first."""
+    """A lease or a cell that is over: the cells of the lease, or the runs of the cell, the last one first."""
 
     cells: tuple[EndedRow, ...]
     slot_word: str
@@ -197,7 +197,7 @@ class Cancel(Message, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Cancelled(Message, frozen=True, kw_only=True, tag="cancelled"):
-    """It will be: a cell that was asked to stop may take its time."""
+    """The answer to Cancel: `what` is done or under way; a cell that was asked to stop may take its time."""
 
     lease: LeaseId
     user: UserName
@@ -212,7 +212,7 @@ class Drain(Message, frozen=True, kw_only=True, tag="drain"):
 
 
 class Drained(Message, frozen=True, kw_only=True, tag="drained"):
-    """It holds from now on, until it is undone; and what is on the node still."""
+    """The answer to Drain: it holds from now on, until it is undone. `running` is what the node still has."""
 
     node: str
     agents: tuple[AgentId, ...]

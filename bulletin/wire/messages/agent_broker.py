@@ -58,7 +58,7 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
 
 
 class Registered(Message, frozen=True, tag="registered"):
-    """The broker knows the agent and its leases."""
+    """The answer to Register: the broker knows the agent and its leases."""
 
 
 class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
@@ -189,14 +189,14 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
 
 
 class ListCells(Message, frozen=True, kw_only=True, tag="list-cells"):
-    """Say which cells of this user are there."""
+    """Ask an agent which cells of this user it has."""
 
     query: str
     user: UserName
 
 
 class Listed(Message, frozen=True, kw_only=True, tag="listed"):
-    """These."""
+    """The cells of the user of a ListCells that this agent has."""
 
     query: str
     cells: tuple[CellNote, ...]

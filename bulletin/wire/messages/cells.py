@@ -15,7 +15,7 @@ from bulletin.wire.messages.kernel_broker import Refusal
 
 
 class Attach(Message, frozen=True, kw_only=True, tag="attach"):
-    """The ticket of a lease: from now on this connection is its session."""
+    """Show the ticket of a lease: from now on this connection is its session."""
 
     protocol: int
     lease: Annotated[LeaseId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -30,7 +30,7 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
 
 
 class Attached(Message, frozen=True, kw_only=True, tag="attached"):
-    """Come in. `cell` is the one that runs, if one does."""
+    """The answer to Attach: the session is open. `cell` is the one that runs, if one does."""
 
     lease: LeaseId
     cell: CellId | None = None
@@ -106,14 +106,14 @@ class Asked(Message, frozen=True, kw_only=True, tag="asked"):
 
 
 class Answer(Message, frozen=True, kw_only=True, tag="answer"):
-    """What the user typed."""
+    """The answer to Asked: what the user typed."""
 
     cell: CellId
     text: str
 
 
 class Stop(Message, frozen=True, kw_only=True, tag="stop"):
-    """The stop button. The first is an interrupt; a hard one ends the executor."""
+    """Stop the cell, as the stop button does. The first is an interrupt; a hard one ends the executor."""
 
     cell: CellId
     hard: bool = False

@@ -19,25 +19,25 @@ Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * DAY_MS)]  # ms; ten y
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Something said on a link."""
+    """A message of a link: its tag says which one."""
 
 
 class Ping(Message, frozen=True, kw_only=True, tag="ping"):
-    """Are you there? Answered with a Pong, or with Unknown by one who has forgotten us."""
+    """Ask whether the other side is there. It answers with Pong, or with Unknown if it has forgotten the sender."""
 
     #: What an agent has turned away at its own socket so far.
     counters: dict[str, int] = {}
 
 
 class Pong(Message, frozen=True, tag="pong"):
-    """I am."""
+    """The answer to Ping."""
 
 
 class Unknown(Message, frozen=True, tag="unknown"):
-    """I do not know you (I may have been restarted): introduce yourself again."""
+    """Tell the sender to introduce itself again: this side does not know it, and may have been restarted."""
 
 
 class Malformed(Message, frozen=True, tag="malformed"):
-    """Your frames were not a message of this link. They were counted and dropped."""
+    """Tell the sender that its frames were not a message of this link. They were counted and dropped."""
 
     problem: str

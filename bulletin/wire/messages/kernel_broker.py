@@ -43,7 +43,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
 
 
 class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
-    """You are known."""
+    """The answer to Hello: the broker knows the user."""
 
     user: UserName
     version: str
@@ -52,7 +52,7 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
 
 
 class Refusal(Message, frozen=True, kw_only=True, tag="refused"):
-    """No, for good: of a request, or (without one) of the whole conversation."""
+    """A refusal for good: of a request, or (without one) of the whole conversation."""
 
     code: RefusalCode
     sentence: str
@@ -77,7 +77,7 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):
-    """The request is no longer wanted."""
+    """Tell the broker that the request is no longer wanted."""
 
     request: Annotated[RequestId, msgspec.Meta(max_length=TEXT_LIMIT)]
 
@@ -105,7 +105,7 @@ class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Granted(Message, frozen=True, kw_only=True, tag="granted"):
-    """The lease is yours. Attach to the agent with the ticket."""
+    """The grant of a lease. The kernel attaches to the agent with the ticket."""
 
     request: RequestId
     lease: LeaseId
@@ -131,7 +131,7 @@ class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
 
 
 class Look(Message, frozen=True, tag="look"):
-    """What is going on in the pool? For people and pages."""
+    """Ask what is going on in the pool; for people and pages. Answered with a Picture."""
 
 
 class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +198,7 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
 
 
 class Find(Message, frozen=True, tag="find"):
-    """The cells of this user that nodes have are asked for."""
+    """Ask for the cells of this user that nodes have. Answered with Found."""
 
 
 class CellNote(msgspec.Struct, frozen=True, kw_only=True):
