@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
 
+from bulletin.codes import LeaseEnd
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_link import ExecutorLink
@@ -30,10 +31,10 @@ class CellStopper:
     def stop(self, cell: AgentCell, *, hard: bool) -> None:
         """Do what the stop button asks: interrupt, end the executor after the grace; a `hard` stop ends it at once."""
         if hard:
-            self._end_executor(EndReason.STOPPED)
+            self._end_executor(LeaseEnd.STOPPED)
         elif not cell.is_stopped:
             cell.is_stopped = True
-            self._interrupt(cell, EndReason.STOPPED, self._settings.interrupt_grace_ms)
+            self._interrupt(cell, LeaseEnd.STOPPED, self._settings.interrupt_grace_ms)
         else:
             self._executor.interrupt()
 
@@ -48,11 +49,11 @@ class CellStopper:
     def _end_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
         cell.is_overdue = True
         self._log.info("walltime", cell=cell.id, walltime_ms=walltime_ms)
-        self._interrupt(cell, EndReason.WALLTIME, self._settings.walltime_grace_ms)
+        self._interrupt(cell, LeaseEnd.WALLTIME, self._settings.walltime_grace_ms)
 
     def _reclaim(self, cell: AgentCell) -> None:
         if not cell.is_closed and cell.ended is None:
-            self._end_executor(EndReason.RECLAIMED)
+            self._end_executor(LeaseEnd.RECLAIMED)
 
     def _interrupt(self, cell: AgentCell, end: EndReason, grace_ms: int) -> None:
         """Interrupt; end the executor if no Python code has noticed within the grace."""
@@ -72,7 +73,7 @@ class CellStopper:
         self._call_later(cell, after_s, self._interrupt_again, cell, after_s)
 
     def _escalate(self, cell: AgentCell, end: EndReason) -> None:
-        if not cell.is_closed and (end is EndReason.WALLTIME or not cell.has_noticed):
+        if not cell.is_closed and (end is LeaseEnd.WALLTIME or not cell.has_noticed):
             self._end_executor(end)
 
     @staticmethod

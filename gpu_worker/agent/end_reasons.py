@@ -1,34 +1,31 @@
 """The ways in which an executor ends, and what its user is told of each."""
 
 import signal
-from enum import Enum
+from typing import Literal
 
 from bulletin.codes import LeaseEnd
 from bulletin.units import show_duration
 
-
-class EndReason(Enum):
-    """Why the agent ended an executor; each value is the word for it on the wire."""
-
-    EVICTED = LeaseEnd.EVICTED
-    RECLAIMED = LeaseEnd.RECLAIMED
-    LEFT = LeaseEnd.LEFT
-    CANCELLED = LeaseEnd.CANCELLED
-    KERNEL_GONE = LeaseEnd.KERNEL_GONE
-    STOPPED = LeaseEnd.STOPPED
-    WALLTIME = LeaseEnd.WALLTIME
-    FLOOD = LeaseEnd.FLOOD
-
-
-_TOLD = {
-    EndReason.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
-    EndReason.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
-    EndReason.LEFT: "The notebook gave the session back.",
-    EndReason.CANCELLED: "The cell was cancelled before it ran.",
-    EndReason.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
-    EndReason.STOPPED: "The cell was stopped by ending its process.",
-    EndReason.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
-    EndReason.FLOOD: "The notebook sent more at once than the protocol allows.",
+#: The ends of a lease that are the agent's own doing: it ended the executor, for this reason.
+EndReason = Literal[
+    LeaseEnd.EVICTED,
+    LeaseEnd.RECLAIMED,
+    LeaseEnd.LEFT,
+    LeaseEnd.CANCELLED,
+    LeaseEnd.KERNEL_GONE,
+    LeaseEnd.STOPPED,
+    LeaseEnd.WALLTIME,
+    LeaseEnd.FLOOD,
+]
+_TOLD: dict[EndReason, str] = {
+    LeaseEnd.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
+    LeaseEnd.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
+    LeaseEnd.LEFT: "The notebook gave the session back.",
+    LeaseEnd.CANCELLED: "The cell was cancelled before it ran.",
+    LeaseEnd.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",
+    LeaseEnd.STOPPED: "The cell was stopped by ending its process.",
+    LeaseEnd.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
+    LeaseEnd.FLOOD: "The notebook sent more at once than the protocol allows.",
 }
 _SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL). Most often that is the system, because memory ran out: "

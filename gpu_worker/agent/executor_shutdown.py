@@ -21,7 +21,7 @@ class ExecutorShutdown:
     @property
     def lease_end(self) -> LeaseEnd:
         """Why the lease ended, once it has: where the agent did not end the executor, that died."""
-        return LeaseEnd.EXECUTOR_DIED if self.reason is None else self.reason.value
+        return LeaseEnd.EXECUTOR_DIED if self.reason is None else self.reason
 
     def describe(self, walltime_ms: int) -> str:
         """Say what became of the executor, in a sentence for its user."""
@@ -37,7 +37,7 @@ class ExecutorShutdown:
         if self._executor.gone.is_set():
             return
         self._outputs.release(self._cells.running)
-        await self._executor.end(at_once=reason not in (EndReason.STOPPED, EndReason.WALLTIME))
+        await self._executor.end(at_once=reason not in (LeaseEnd.STOPPED, LeaseEnd.WALLTIME))
 
     def record_exit(self, status: int) -> None:
         """Take note that the executor's process is gone, with this status."""

@@ -9,7 +9,6 @@ from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
 from gpu_worker.agent.broker_link import BrokerLink
-from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_kernel import ToKernel
@@ -80,7 +79,7 @@ class LeaseCommands:
         elif not session.is_evictable and not force:
             session.is_wanted = True  # it goes as soon as the kernel, or this agent, has the results
         else:
-            session.shutdown.begin(EndReason.EVICTED)
+            session.shutdown.begin(LeaseEnd.EVICTED)
 
     async def _pause(self, session: Session) -> None:
         """Decline where a cell runs, since no session can be moved with its state yet; else let the session go.
@@ -92,7 +91,7 @@ class LeaseCommands:
         elif not session.is_evictable:
             session.is_wanted = True
         else:
-            session.shutdown.begin(EndReason.EVICTED)
+            session.shutdown.begin(LeaseEnd.EVICTED)
 
     # --- from Prepare to LeaseOver
 
@@ -127,7 +126,7 @@ class LeaseCommands:
             session.log.warning("a session failed", problem=repr(error))
             session.executor.kill()
         session.executor.close()
-        has_left = session.shutdown.reason is EndReason.LEFT
+        has_left = session.shutdown.reason is LeaseEnd.LEFT
         self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
         session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.shutdown.lease_end)
         if problem is not None:

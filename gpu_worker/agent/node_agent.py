@@ -10,12 +10,12 @@ import zmq.asyncio
 
 from bulletin import __version__
 from bulletin.boot_id import read_boot_id
+from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.agent import host
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_launcher import ExecutorLauncher
 from gpu_worker.agent.executor_process import kill_marked
 from gpu_worker.agent.inventory import Inventory
@@ -107,7 +107,7 @@ class Agent:
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
                 if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
-                    session.shutdown.begin(EndReason.KERNEL_GONE)
+                    session.shutdown.begin(LeaseEnd.KERNEL_GONE)
                 session.check_silence()
             self.sessions.forget_finished(self.settings.keep_results_ms)
             await asyncio.sleep(_PING_S)

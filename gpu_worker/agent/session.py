@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from msgspec import structs
 
-from bulletin.codes import CellOutcome, RefusalCode
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.errors import MalformedMessage
 from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk, messages as wire
@@ -19,7 +19,6 @@ from gpu_worker.agent import session_reports
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.cell_stopper import CellStopper
 from gpu_worker.agent.clock import now_ms
-from gpu_worker.agent.end_reasons import EndReason
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
@@ -148,7 +147,7 @@ class Session:
 
     def _evict_if_wanted(self) -> None:
         if self.is_wanted and self.cells.running is None:
-            self.shutdown.begin(EndReason.EVICTED)
+            self.shutdown.begin(LeaseEnd.EVICTED)
 
     # --- what the kernel says
 
@@ -207,7 +206,7 @@ class Session:
         """End the session that its kernel gives back, or with `keeps_cell` let its cell go on for another kernel."""
         cell = self.cells.latest
         if not keeps_cell or cell is None:
-            self.shutdown.begin(EndReason.LEFT)
+            self.shutdown.begin(LeaseEnd.LEFT)
             return
         self.kernel.leave()
         cell.outlives_kernel = True
@@ -222,7 +221,7 @@ class Session:
             if self._is_over:
                 await self._tell_over()
             elif self.is_wanted:
-                self.shutdown.begin(EndReason.EVICTED)
+                self.shutdown.begin(LeaseEnd.EVICTED)
 
     def _forget_last(self) -> None:
         cell = self.cells.drop_last()
@@ -265,7 +264,7 @@ class Session:
         # What lacks some of its state will not begin: a kernel that comes back sends all of it anew, to any session.
         is_alone = not cell.outlives_kernel and self.kernel.is_silent_for(_ALONE)
         if self.cells.running is not None and (cell.missing_bytes or is_alone):
-            self.shutdown.begin(EndReason.KERNEL_GONE)
+            self.shutdown.begin(LeaseEnd.KERNEL_GONE)
         elif cell.results is not None and cell.lost is None and not self._is_over:
             self._results.keep(cell)
 
@@ -299,7 +298,7 @@ class Session:
         """End the session for the owner of its slots, with its cell, which has so long to end."""
         cell, self.is_wanted = self.cells.running, True
         if cell is None:
-            self.shutdown.begin(EndReason.EVICTED)
+            self.shutdown.begin(LeaseEnd.EVICTED)
             return
         self._stopper.start_reclaim(cell, grace_ms)
         if grace_ms:
@@ -317,11 +316,11 @@ class Session:
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
             self._stopper.stop(cell, hard=hard)
         elif self.cells.is_unused:
-            self.shutdown.begin(EndReason.CANCELLED)
+            self.shutdown.begin(LeaseEnd.CANCELLED)
 
     def _end_flood(self) -> None:
         self.log.warning("the kernel sends more than its window allows; the session is ended")
-        self.shutdown.begin(EndReason.FLOOD)
+        self.shutdown.begin(LeaseEnd.FLOOD)
 
     async def _reap(self) -> str:
         """Make sure that the executor is gone, tell the kernel why, and wait until its slots are empty.
@@ -351,7 +350,7 @@ class Session:
     async def _tell_over(self) -> None:
         """Tell the kernel that the session is over, unless it ended the session itself or the broker tells it."""
         # Of the one reason it knows; of the other the broker tells.
-        if self.shutdown.reason not in (EndReason.LEFT, EndReason.CANCELLED):
+        if self.shutdown.reason not in (LeaseEnd.LEFT, LeaseEnd.CANCELLED):
             sentence = self.shutdown.describe(self.prepare.walltime_ms)
             await self.kernel.tell(wire.Lost(cell=None, code=self.shutdown.lease_end.outcome, sentence=sentence))
 

@@ -31,7 +31,7 @@ WIDTH_MS = 30 * 60_000
 START_MS = 4 * DAY_MS
 #: If nothing but the passing of time happens for so long, who waits will wait for ever: no budget is for longer.
 PATIENCE_MS = 62 * DAY_MS
-CellOutcome = Literal["returned", "walltime", "refused", "lost"]
+PlayedOutcome = Literal["returned", "walltime", "refused", "lost"]
 
 
 class PlayedCell(msgspec.Struct):
@@ -45,7 +45,7 @@ class PlayedCell(msgspec.Struct):
     submitted_ms: int
     started_ms: int | None = None  #: None while it waits, and where it was refused
     ended_ms: int | None = None  #: None while it waits or runs
-    end: CellOutcome | None = None
+    end: PlayedOutcome | None = None
     was_hot: bool = False  #: it began without a request, on the GPUs that its session had
     reclaims: int = 0  #: how often it was ended for an owner, to run again
 
@@ -82,7 +82,7 @@ class TraceCellFinished(msgspec.Struct, frozen=True):
 
     lease: LeaseId
     cell: CellId
-    end: CellOutcome
+    end: PlayedOutcome
 
 
 class TraceNotebookClosed(msgspec.Struct, frozen=True):
@@ -283,11 +283,11 @@ class SimulatedPool:
         played.started_ms = self.now_ms + after_ms
         run_ms = kernel.notebook.cells[kernel.next].run_ms
         walltime_ms = self.nodes.leases[lease].walltime_ms
-        end: CellOutcome = "returned" if run_ms <= walltime_ms else "walltime"
+        end: PlayedOutcome = "returned" if run_ms <= walltime_ms else "walltime"
         self._plan(played.started_ms + min(run_ms, walltime_ms), TraceCellFinished(lease, played.cell, end))
         self.tell(ev.CellStarted(lease, played.cell))
 
-    def _finish(self, lease: LeaseId, cell: CellId, end: CellOutcome) -> None:
+    def _finish(self, lease: LeaseId, cell: CellId, end: PlayedOutcome) -> None:
         if lease not in self.nodes.leases or self.nodes.leases[lease].is_leaving:
             return  # it is lost
         self.nodes.end_cell(lease, self.now_ms)
@@ -324,7 +324,7 @@ class SimulatedPool:
         self.waiting.add(-1, self.now_ms)
         self._over(kernel, "refused")
 
-    def _over(self, kernel: SimulatedKernel, end: CellOutcome) -> None:
+    def _over(self, kernel: SimulatedKernel, end: PlayedOutcome) -> None:
         """Record how the cell under way ended; its user then thinks before submitting the next one."""
         assert kernel.under_way is not None, "a cell ends once"
         kernel.under_way.ended_ms, kernel.under_way.end = self.now_ms, end

@@ -1,15 +1,18 @@
 """Whatever ends an executor, its user reads one true sentence."""
 
+from typing import get_args
+
 import pytest
 
+from bulletin.codes import LeaseEnd
 from gpu_worker.agent.end_reasons import EndReason, describe_exit
 
 
 @pytest.mark.parametrize(
     ("end", "status", "words"),
     [
-        (EndReason.WALLTIME, -9, "walltime of 30 min"),
-        (EndReason.EVICTED, -9, "somebody who waited"),
+        (LeaseEnd.WALLTIME, -9, "walltime of 30 min"),
+        (LeaseEnd.EVICTED, -9, "somebody who waited"),
         (None, None, "could not be started"),
         (None, 3, "with status 3"),
         (None, -9, "memory ran out"),
@@ -25,4 +28,4 @@ def test_the_sentence_names_the_cause(end: EndReason | None, status: int | None,
 
 
 def test_every_end_has_a_sentence() -> None:
-    assert all(describe_exit(end, -9, 1_000) for end in EndReason)
+    assert all(describe_exit(end, -9, 1_000) for end in get_args(EndReason))
