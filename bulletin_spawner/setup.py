@@ -1,7 +1,7 @@
 """`configure(c)`: everything that a hub needs to know about Bulletin, in one call from jupyterhub_config.py.
 
 A kernel proves who it is with the token its server already has. The hub answers `GET /hub/api/user` for that token
-with the user's name and, in `scopes`, what the token may do: the broker lets in who holds `ACCESS`.
+with the user's name and, in `scopes`, what the token may do: the broker lets in who holds `ACCESS_SCOPE`.
 """
 
 import sys
@@ -16,14 +16,10 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from bulletin.errors import BadConfig
+from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE, SERVICE
 from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.spawner import with_bulletin
 
-SERVICE = "bulletin"
-#: Who may send cells to the pool and see its page.
-ACCESS = f"access:services!service={SERVICE}"
-#: Who may see everybody's names there, and later change quotas.
-MANAGE = "custom:bulletin:manage"
 #: How long a hub waits for the service at its start, in seconds. A hub that waits in vain ends.
 START_S = 120
 
@@ -72,16 +68,16 @@ def configure(
         "command": command,
         "timeout": START_S,
         "oauth_no_confirm": True,
-        "oauth_client_allowed_scopes": [MANAGE, "read:users!user"],  # of its reader: manager or admin, or neither
+        "oauth_client_allowed_scopes": [MANAGE_SCOPE, "read:users!user"],  # of its reader: manager or admin, or neither
     }
     c.JupyterHub.services = [*_configured(c.JupyterHub, "services", []), service]
     c.JupyterHub.custom_scopes = {
         **_configured(c.JupyterHub, "custom_scopes", {}),
-        MANAGE: {"description": "Manage the GPU pool and see who uses it"},
+        MANAGE_SCOPE: {"description": "Manage the GPU pool and see who uses it"},
     }
     c.JupyterHub.load_roles = _roles(_configured(c.JupyterHub, "load_roles", []), groups, managers)
     if groups is None:
-        c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS}
+        c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS_SCOPE}
 
     c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []))
     c.BulletinMixin.pool_folder = str(folder)
@@ -113,7 +109,7 @@ def _roles(
                 "name": "bulletin-users",
                 "description": "Send cells to the GPU pool",
                 "groups": list(groups),
-                "scopes": [ACCESS],
+                "scopes": [ACCESS_SCOPE],
             }
         )
     if managers:
@@ -122,7 +118,7 @@ def _roles(
                 "name": "bulletin-managers",
                 "description": "Manage the GPU pool",
                 "groups": list(managers),
-                "scopes": [ACCESS, MANAGE],
+                "scopes": [ACCESS_SCOPE, MANAGE_SCOPE],
             }
         )
     return roles
@@ -131,13 +127,14 @@ def _roles(
 def _server_token_scopes(given: Sequence[str] | Callable[..., object]) -> list[str]:
     """Return what a server's token may do: setting this replaces the `server` role's scopes, so they are added again.
 
-    The hub grants the part that the user holds, so that asking for `ACCESS` gives it to nobody.
+    The hub grants the part that the user holds, so that asking for `ACCESS_SCOPE` gives it to nobody.
     """
     if callable(given):
         raise BadConfig(
-            f"Spawner.server_token_scopes is a function. Let it return {ACCESS!r} too, and set it after configure()."
+            f"Spawner.server_token_scopes is a function. Let it return {ACCESS_SCOPE!r} too, "
+            "and set it after configure()."
         )
-    return [*(given or _default_scopes("server")), ACCESS]
+    return [*(given or _default_scopes("server")), ACCESS_SCOPE]
 
 
 def _default_scopes(role: str) -> list[str]:

@@ -8,6 +8,7 @@ from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, List, Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
+from bulletin.hub_scopes import ACCESS_SCOPE
 
 #: Imported by a zygote before it forks, where the environment has them: a first cell must not pay for `import torch`.
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
@@ -152,9 +153,9 @@ class Pool(Configurable):
         "Example: /srv/bulletin/journal.jsonl",
     ).tag(config=True)
     parcel_limit = Float(64.0, min=0.001, help="What one cell may send or return at most, in GB.").tag(config=True)
-    hub_scope = Unicode(
-        "access:services!service=bulletin", help="The hub scope that a user's token must have to use the pool."
-    ).tag(config=True)
+    hub_scope = Unicode(ACCESS_SCOPE, help="The hub scope that a user's token must have to use the pool.").tag(
+        config=True
+    )
 
     def settings(self) -> PoolSettings:
         """Check everything together and freeze it.

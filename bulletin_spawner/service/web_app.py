@@ -13,13 +13,12 @@ from tornado import web
 
 import bulletin
 from bulletin.errors import NoPool
+from bulletin.hub_scopes import MANAGE_SCOPE
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.pages import describe_page, hide_others
 
 _HERE = Path(__file__).parent
-#: Whoever's token has this scope, and each admin of the hub, sees everybody's names. See `bulletin_spawner.setup`.
-_MANAGE = "custom:bulletin:manage"
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -77,7 +76,7 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
 
 def _is_manager(user: Mapping[str, Any]) -> bool:
-    return _MANAGE in user.get("scopes", ()) or user.get("admin") is True
+    return MANAGE_SCOPE in user.get("scopes", ()) or user.get("admin") is True
 
 
 class PoolPage(_PoolHandler):

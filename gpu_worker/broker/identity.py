@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from bulletin.errors import NotAllowed
+from bulletin.hub_scopes import MANAGE_SCOPE
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
@@ -123,7 +124,7 @@ class Identity:
         # The hub shows groups only to tokens that may read them; the service's own may.
         full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token) or model
         groups = tuple(sorted(str(group) for group in full.get("groups", ())))
-        is_admin = "custom:bulletin:manage" in scopes or full.get("admin") is True
+        is_admin = MANAGE_SCOPE in scopes or full.get("admin") is True
         return Person(user=UserName(name), groups=groups, is_admin=is_admin)
 
     def _get(self, path: str, token: str) -> dict[str, Any] | None:

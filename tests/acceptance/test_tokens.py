@@ -5,7 +5,7 @@ import urllib.error
 
 import pytest
 
-from bulletin_spawner.setup import ACCESS, MANAGE
+from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE
 from tests.acceptance.hub import Hub
 from tests.acceptance.notebook import Kernel
 
@@ -31,14 +31,14 @@ def test_a_members_kernel_has_a_token_that_opens_the_pool_and_no_other(hub: Hub)
     scopes = model["scopes"]
     assert isinstance(scopes, list)
     assert (model["kind"], model["name"]) == ("user", "ada")
-    assert ACCESS in scopes
+    assert ACCESS_SCOPE in scopes
     assert "users:activity!user=ada" in scopes  # what a server needs anyway
-    assert MANAGE not in scopes
+    assert MANAGE_SCOPE not in scopes
 
 
 def test_the_kernel_of_somebody_outside_the_groups_has_not(hub: Hub) -> None:
     model = model_of(hub, "carol")
-    assert ACCESS not in model["scopes"]  # type: ignore[operator]
+    assert ACCESS_SCOPE not in model["scopes"]  # type: ignore[operator]
     assert "users:activity!user=carol" in model["scopes"]  # type: ignore[operator]
 
 

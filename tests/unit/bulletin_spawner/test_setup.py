@@ -9,8 +9,9 @@ from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 from traitlets.config import Config
 
 from bulletin.errors import BadConfig
+from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE
 from bulletin_spawner.ports import find_free_ports
-from bulletin_spawner.setup import ACCESS, MANAGE, configure
+from bulletin_spawner.setup import configure
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner
 
 
@@ -21,7 +22,7 @@ def roles(c: Config) -> dict[str, list[str]]:
 def test_everybody_may_use_the_pool_where_no_groups_are_named(tmp_path: Path) -> None:
     c = Config()
     configure(c, folder=tmp_path)
-    assert c.JupyterHub.extra_user_scopes == {ACCESS}
+    assert c.JupyterHub.extra_user_scopes == {ACCESS_SCOPE}
     assert "bulletin-users" not in roles(c)
 
 
@@ -29,8 +30,8 @@ def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
     c = Config()
     configure(c, folder=tmp_path, groups=["course"], managers=["staff"])
     assert "extra_user_scopes" not in c.JupyterHub
-    assert roles(c)["bulletin-users"] == [ACCESS]
-    assert roles(c)["bulletin-managers"] == [ACCESS, MANAGE]
+    assert roles(c)["bulletin-users"] == [ACCESS_SCOPE]
+    assert roles(c)["bulletin-managers"] == [ACCESS_SCOPE, MANAGE_SCOPE]
     groups = {role["name"]: role.get("groups") for role in c.JupyterHub.load_roles}
     assert (groups["bulletin-users"], groups["bulletin-managers"]) == (["course"], ["staff"])
 
@@ -38,7 +39,7 @@ def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
 def test_a_servers_token_keeps_what_it_could_do_before(tmp_path: Path) -> None:
     c = Config()
     configure(c, folder=tmp_path)
-    assert c.Spawner.server_token_scopes == ["users:activity!user", "access:servers!server", ACCESS]
+    assert c.Spawner.server_token_scopes == ["users:activity!user", "access:servers!server", ACCESS_SCOPE]
 
 
 def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
@@ -51,9 +52,9 @@ def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
     configure(c, folder=tmp_path)
     assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
     assert roles(c)["culler"] == ["list:users"]
-    assert set(c.JupyterHub.custom_scopes) == {"custom:x", MANAGE}
-    assert c.JupyterHub.extra_user_scopes == {"read:hub", ACCESS}
-    assert c.Spawner.server_token_scopes == ["inherit", ACCESS]
+    assert set(c.JupyterHub.custom_scopes) == {"custom:x", MANAGE_SCOPE}
+    assert c.JupyterHub.extra_user_scopes == {"read:hub", ACCESS_SCOPE}
+    assert c.Spawner.server_token_scopes == ["inherit", ACCESS_SCOPE]
 
 
 def test_what_the_config_file_had_added_to_a_default_stays(tmp_path: Path) -> None:
