@@ -18,7 +18,7 @@ run.chmod(0o700)
 
 
 def password(name: str, size_bytes: int) -> str:
-    """A random password, made once and kept in a file that only this user can read."""
+    """Return a random password, made once and kept in a file that only this user can read."""
     path = run / name
     if not path.exists():
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -68,7 +68,7 @@ def do(*command: object, **options: object) -> None:
 
 
 def works(*command: object) -> str | None:
-    """What a short command prints, or None if it fails or is not there."""
+    """Return what a short command prints, or None if it fails or is not there."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -80,7 +80,7 @@ def works(*command: object) -> str | None:
 
 
 def find_python() -> str:
-    """A Python that is new enough and that runs: this one, else what is on PATH (where a name may be an empty shim)."""
+    """Find a Python that is new enough and that runs: this one, else what is on PATH."""
     if sys.version_info >= PYTHON_NEEDED:
         return sys.executable
     for minor in PYTHON_MINORS:
@@ -91,7 +91,7 @@ def find_python() -> str:
 
 
 def find_minor(minor: int) -> str | None:
-    """A Python 3 of this minor version, on PATH or of pyenv (whose names on PATH may be shims that run nothing)."""
+    """Find a Python 3 of this minor version, on PATH or of pyenv, whose names on PATH may be shims that run nothing."""
     prefix = works("pyenv", "prefix", f"3.{minor}")
     for path in (f"python3.{minor}", *([f"{prefix}/bin/python"] if prefix else [])):
         found = works(path, "-c", "import sys, venv; print(sys.executable)")
@@ -132,12 +132,12 @@ def make_venv() -> None:
 
 
 def digest(*paths: Path) -> str:
-    """What these files say now."""
+    """Compute a digest of what these files say now."""
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def install(kind: str) -> None:
-    """What requirements/KIND.txt names, and Bulletin itself, to be edited in place."""
+    """Install what requirements/KIND.txt names, and Bulletin itself, to be edited in place."""
     make_venv()
     wanted = HERE / "requirements" / f"{kind}.txt"
     stamp, now = (
@@ -154,7 +154,7 @@ def install(kind: str) -> None:
 
 
 def install_proxy() -> None:
-    """The hub's proxy, in the versions of package-lock.json."""
+    """Install the hub's proxy, in the versions of package-lock.json."""
     check_node()
     stamp, now = HERE / "node_modules" / ".installed", digest(HERE / "package-lock.json")
     if stamp.exists() and stamp.read_text() == now:
@@ -165,7 +165,7 @@ def install_proxy() -> None:
 
 
 def install_torch() -> None:
-    """The one large library that tests want and nobody must have, and what needs it."""
+    """Install the one large library that tests want and nobody must have, and what needs it."""
     is_there = "from importlib.util import find_spec; assert find_spec('torch') and find_spec('accelerate')"
     if works(PYTHON, "-c", is_there) is not None:
         return
@@ -180,7 +180,7 @@ def install_torch() -> None:
 
 
 def install_chromium() -> None:
-    """The browser of the acceptance tests, from Debian. Elsewhere they are skipped, and say why."""
+    """Install the browser of the acceptance tests, from Debian. Elsewhere they are skipped, and say why."""
     if shutil.which("chromium"):
         return
     strict = bool(os.environ.get("CI"))
@@ -256,7 +256,7 @@ def run(_: list[str]) -> None:
 
 
 def wait_until_healthy(hub: subprocess.Popen[bytes], address: Path, log: Path) -> str:
-    """The hub's address, once it answers there."""
+    """Wait for the hub; return its address once it answers there."""
     deadline = time.monotonic() + HUB_START_S
     while hub.poll() is None and time.monotonic() < deadline:
         try:
@@ -292,7 +292,7 @@ def check(_: list[str]) -> None:
 
 
 def lint() -> None:
-    """What takes a second: lint, format, import contracts."""
+    """Check what takes a second: lint, format, import contracts."""
     bin_ = VENV / "bin"
     do(bin_ / "ruff", "check", "--quiet", ".")
     do(bin_ / "ruff", "format", "--quiet", "--check", ".")
@@ -345,13 +345,13 @@ def test_newest() -> None:
 
 
 def mutants(arguments: list[str]) -> None:
-    """The scheduler's tests against bugs that were put in: names of mutants, or all."""
+    """Run the scheduler's tests against bugs that were put in: names of mutants, or all."""
     install("test")
     do(PYTHON, "-m", "tests.mutants.check", *arguments)
 
 
 def soak(arguments: list[str]) -> None:
-    """What may break at any moment, broken at many."""
+    """Break at many moments what may break at any."""
     install("test")
     count = arguments[0] if arguments else "20"
     files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
@@ -359,7 +359,7 @@ def soak(arguments: list[str]) -> None:
 
 
 def pictures(_: list[str]) -> None:
-    """What the docs show of JupyterLab, from the tests that walk through it."""
+    """Take the pictures of JupyterLab that the docs show, by the tests that walk through it."""
     install_chromium()
     install("test")
     install_proxy()
