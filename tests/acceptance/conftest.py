@@ -28,7 +28,7 @@ PATIENCE_MS = 120_000
 
 @pytest.fixture(scope="package")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    """A running hub with a pool of one CPU slot: ada, bob and newcomer may use it. Nothing of it is left afterwards."""
+    """A running hub with a pool of one CPU slot: for ada, bob, newcomer and student. Nothing of it is left."""
     hub = Hub(tmp_path_factory.mktemp("hub"))
     try:
         hub.start()

@@ -27,7 +27,7 @@ import bulletin_spawner.setup as setup
 setup.configure = functools.partial(setup.configure, groups=["course"], pool_args=["--slots=1", "--device=cpu"])
 load_subconfig({config!r})
 c = get_config()
-c.JupyterHub.load_groups = {{"course": {{"users": ["ada", "bob", "newcomer"]}}}}
+c.JupyterHub.load_groups = {{"course": {{"users": ["ada", "bob", "newcomer", "student"]}}}}
 c.JupyterHub.services.append({{"name": "test", "api_token": os.environ["BULLETIN_TEST_TOKEN"]}})
 c.JupyterHub.load_roles.append({{"name": "test", "services": ["test"],
     "scopes": ["admin:users", "admin:servers", "tokens", "access:servers", "access:services", "shutdown"]}})

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_student_logs_in_and_runs_the_first_gpu_cell(hub: Hub, page: Page) -> None:
-    log_in(hub, page, "ada")
-    page.wait_for_url("**/user/ada/lab**")
+    log_in(hub, page, "student")  # whose JupyterLab opens nothing that another test has left
+    page.wait_for_url("**/user/student/lab**")
     page.get_by_role("listitem", name="first_cell.ipynb").dblclick()
     page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
     page.get_by_role("menuitem", name="Run", exact=True).click()
