@@ -29,7 +29,11 @@ class CellStopper:
         self._executor, self._settings, self._log, self._end_executor = executor, settings, log, end_executor
 
     def stop(self, cell: AgentCell, *, hard: bool) -> None:
-        """Do what the stop button asks: interrupt, end the executor after the grace; a `hard` stop ends it at once."""
+        """Interrupt the cell, as the stop button asks; a `hard` stop ends its executor at once.
+
+        The first stop is repeated until code of the cell has noticed, and ends the executor if none has within
+        `Pool.interrupt_grace`. Another one that is not hard is one more interrupt.
+        """
         if hard:
             self._end_executor(LeaseEnd.STOPPED)
         elif not cell.is_stopped:

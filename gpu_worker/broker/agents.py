@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import assert_never
 
 import msgspec
 import structlog
@@ -87,6 +88,8 @@ class Agents:
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
                 await self.joins.take_handed_over(agent_id, message)
+            case _:
+                assert_never(message)
 
     async def tell(self, agent: AgentId, message: wire.Message) -> None:
         """Say something to an agent, if it is there."""

@@ -1,4 +1,8 @@
-"""Which engine a name stands for. A new engine is a new file here, and a line in `_ENGINES`."""
+"""Which engine a name stands for.
+
+A new engine is a new file here and a line in `_ENGINES`. With the second one comes a setting that chooses, which
+`PoolCommand` hands over.
+"""
 
 from collections.abc import Callable, Sequence
 

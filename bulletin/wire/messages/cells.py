@@ -113,7 +113,7 @@ class Answer(Message, frozen=True, kw_only=True, tag="answer"):
 
 
 class Stop(Message, frozen=True, kw_only=True, tag="stop"):
-    """Stop the cell, as the stop button does. The first is an interrupt; a hard one ends the executor."""
+    """Stop the cell, as the stop button does: by an interrupt each time; a hard one ends the executor."""
 
     cell: CellId
     hard: bool = False
