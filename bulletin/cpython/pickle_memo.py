@@ -11,13 +11,14 @@ new_object: Any = copyreg.__newobj__  # type: ignore[attr-defined]
 EXTENSIONS: Mapping[int, tuple[str, str]] = copyreg._inverted_registry  # type: ignore[attr-defined]
 
 
-def ground_preamble(places: Iterable[int]) -> bytes:
+def ground_preamble(memo_indexes: Iterable[int]) -> bytes:
     """Build the opcodes with which a stream begins.
 
     They put what `persistent_load` gives for each of these places into the memo, in this order.
     """
     opcodes = b"".join(
-        pickle.BININT1 + bytes([place]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP for place in places
+        pickle.BININT1 + bytes([memo_index]) + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP
+        for memo_index in memo_indexes
     )
     return pickle.PROTO + b"\x05" + opcodes
 

@@ -13,8 +13,8 @@ def _count_in_a_loop() -> int:
     """Measure the reference count that a loop like those below sees of an object in the list of nodes alone."""
     nodes = [object()]
     count_of = sys.getrefcount
-    for place in range(1):
-        value = nodes[place]
+    for memo_index in range(1):
+        value = nodes[memo_index]
         found = count_of(value)
     return found
 
@@ -55,11 +55,11 @@ def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[
 def _take_out_temporary(nodes: list[object], root: object, owners: AbstractSet[int]) -> list[object]:
     found: list[object] = []
     count_of = sys.getrefcount
-    for place in range(len(nodes)):
-        value = nodes[place]
+    for memo_index in range(len(nodes)):
+        value = nodes[memo_index]
         if value is not root and count_of(value) <= HELD_BY_STREAM + (id(value) in owners):
             found.append(value)
-            nodes[place] = None
+            nodes[memo_index] = None
     return found
 
 
@@ -69,7 +69,7 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: 
     Returns True if some of the containers were of C code, which does not show what it holds.
     """
     has_opaque = False
-    places: dict[int, int] = {}
+    memo_indexes: dict[int, int] = {}
     inside: dict[int, int] = {}
     count_of = sys.getrefcount
     while temporary:
@@ -84,15 +84,15 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: 
             has_opaque = has_opaque or parts is None
             parts = () if parts is None else (parts,)
         del container
-        if parts and not places:
-            places.update((id(node), place) for place, node in enumerate(nodes) if node is not None)
+        if parts and not memo_indexes:
+            memo_indexes.update((id(node), memo_index) for memo_index, node in enumerate(nodes) if node is not None)
         for part in parts:
-            place = places.get(id(part))
-            if place is None or nodes[place] is None:
+            memo_index = memo_indexes.get(id(part))
+            if memo_index is None or nodes[memo_index] is None:
                 continue
             seen = inside[id(part)] = inside.get(id(part), 0) + 1
             if count_of(part) <= HELD_BY_STREAM + seen + (id(part) in owners):
-                nodes[place] = None
+                nodes[memo_index] = None
                 temporary.append(part)
         part = parts = None
     return has_opaque
@@ -107,10 +107,10 @@ def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int])
     has_found = True
     while has_found:
         has_found = False
-        for place in range(len(nodes)):
-            value = nodes[place]
+        for memo_index in range(len(nodes)):
+            value = nodes[memo_index]
             if value is not root and value is not None and count_of(value) < HELD_BY_STREAM + (id(value) in owners):
-                nodes[place] = None
+                nodes[memo_index] = None
                 has_found = True
         value = None
 
@@ -136,13 +136,13 @@ def find_dict_sharers(nodes: list[object], kinds: AbstractSet[type], known: Abst
         return found
     held = None
     last = len(nodes) - 1
-    for place, value in enumerate(nodes):
+    for memo_index, value in enumerate(nodes):
         if type(value) in kinds and id(value) not in known:
             held = getattr(value, "__dict__", None)
             if held is None:
                 continue
-            if place < last and nodes[place + 1] is held:  # pickle goes on with it
-                nodes[place + 1] = None
+            if memo_index < last and nodes[memo_index + 1] is held:  # pickle goes on with it
+                nodes[memo_index + 1] = None
             if count_of(held) > HELD_BY_INSTANCE:
                 found.add(id(value))
     return found

@@ -128,8 +128,8 @@ class Decoder:
                 push, pop = stack.append, stack.pop
             elif op == EMPTY_DICT or op == EMPTY_LIST or op == EMPTY_SET:
                 kind: Any = dict if op == EMPTY_DICT else list if op == EMPTY_LIST else set
-                place = len(memo)
-                old = existing[place] if place < known and data[at] == MEMOIZE else None
+                memo_index = len(memo)
+                old = existing[memo_index] if memo_index < known and data[at] == MEMOIZE else None
                 if old is None:
                     push(kind())
                 elif type(old) is kind:

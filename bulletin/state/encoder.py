@@ -34,7 +34,7 @@ from .silence import silence
 from .table import Unit
 
 #: Puts the namespace, the transaction and the built-ins into the first places of the memo.
-PREAMBLE = pickle_memo.ground_preamble(places=(0, 1, 2))
+PREAMBLE = pickle_memo.ground_preamble(memo_indexes=(0, 1, 2))
 #: The place of the first object after the preamble.
 FIRST_PLACE = 3
 #: Known by their name: never in the table.
@@ -72,7 +72,9 @@ class Encoder(pickle.Pickler):
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
-        self._ground: dict[int, tuple[int, object]] = {id(part): (place, part) for place, part in enumerate(shared)}
+        self._ground: dict[int, tuple[int, object]] = {
+            id(part): (memo_index, part) for memo_index, part in enumerate(shared)
+        }
         self._begin("", None)
 
     def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
@@ -147,10 +149,10 @@ class Encoder(pickle.Pickler):
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
         """Pickle a handle in the place of a value that no stream can hold, and note the value in `stayed`."""
-        place = _HandleInStream(stayed)
-        unit = self.encode(place, stayed.name)
+        stand_in = _HandleInStream(stayed)
+        unit = self.encode(stand_in, stayed.name)
         self.stayed.append((stayed, root))
-        nodes = [root if node is place else node for node in unit.nodes]
+        nodes = [root if node is stand_in else node for node in unit.nodes]
         return Unit(root, unit.digest, nodes, unit.regions, data=unit.data)
 
     def _dump_deep(self, root: object) -> None:
@@ -184,12 +186,12 @@ class Encoder(pickle.Pickler):
         found = pickle_memo.read_memo(self)
         nodes: list[object] = [None] * len(found)
         kinds = _kinds_of_nodes
-        for place, value in found.values():
+        for memo_index, value in found.values():
             kind = type(value)
             if kind not in kinds:
                 kinds[kind] = _has_identity(kind)
             if kinds[kind]:
-                nodes[place] = value
+                nodes[memo_index] = value
         if id(root) in found:  # a definition is the root of its own unit, and nothing in those of others
             nodes[found[id(root)][0]] = root
         found.clear()

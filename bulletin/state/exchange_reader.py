@@ -193,16 +193,16 @@ class ExchangeReader:
             self.transaction.undoable(region.write, start, before)
             region.write(start, data)
             return
-        place = region.read()[start : start + data.nbytes]
-        if place.nbytes != data.nbytes:
+        target = region.read()[start : start + data.nbytes]
+        if target.nbytes != data.nbytes:
             raise Damaged("there is more of an array's memory than the array has")
-        self._writes.append((place, data))
+        self._writes.append((target, data))
 
     def write_memory(self) -> None:
         """Copy the bytes that have changed. This cannot fail, and there is no way back from it."""
         self.transaction.finish()
-        for place, data in self._writes:
-            place[:] = data
+        for target, data in self._writes:
+            target[:] = data
         for region, memory in self._patches:
             region.agreed = memory.digests
 

@@ -96,10 +96,10 @@ class LoadTransaction:
     def _replace_in(self, holder: Any, replaced: dict[int, tuple[object, object]]) -> None:
         kind = type(holder)
         if kind is list:
-            for place, value in enumerate(holder):
+            for index, value in enumerate(holder):
                 if id(value) in replaced:
-                    self.undoable(holder.__setitem__, place, value)
-                    holder[place] = replaced[id(value)][1]
+                    self.undoable(holder.__setitem__, index, value)
+                    holder[index] = replaced[id(value)][1]
         elif kind is dict:
             for key, value in list(holder.items()):
                 if id(value) in replaced:

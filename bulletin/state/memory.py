@@ -139,8 +139,8 @@ def changed_runs(before: bytes, now: bytes, size: int) -> list[tuple[int, int]]:
     if before == now:
         return runs
     for number in range(len(now) // DIGEST_BYTES):
-        place = slice(number * DIGEST_BYTES, (number + 1) * DIGEST_BYTES)
-        if before[place] != now[place]:
+        digest_slice = slice(number * DIGEST_BYTES, (number + 1) * DIGEST_BYTES)
+        if before[digest_slice] != now[digest_slice]:
             start, end = number * BLOCK_BYTES, min((number + 1) * BLOCK_BYTES, size)
             if runs and runs[-1][1] == start:
                 runs[-1] = (runs[-1][0], end)
@@ -206,15 +206,15 @@ class Finder:
         return found
 
     def _around(self, address: int, size: int) -> Region | None:
-        place = bisect_right(self._sorted, (address, sys.maxsize))
-        if place:
-            before = self._exact[self._sorted[place - 1]]
+        position = bisect_right(self._sorted, (address, sys.maxsize))
+        if position:
+            before = self._exact[self._sorted[position - 1]]
             if before.end >= address + size:
                 return before
             if before.end > address:
                 raise Widen(Region(before.owner, before.address, address + size - before.address))
-        if place < len(self._sorted):
-            after = self._exact[self._sorted[place]]
+        if position < len(self._sorted):
+            after = self._exact[self._sorted[position]]
             if after.address < address + size:
                 raise Widen(Region(after.owner, address, max(address + size, after.end) - address))
         return None

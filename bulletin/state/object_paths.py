@@ -62,8 +62,8 @@ def _parts(value: Any) -> Iterator[tuple[Callable[[str], str], object]]:
             yield _item(key), held
             yield _format("a key of {}"), key
     elif isinstance(value, list | tuple):
-        for place, held in enumerate(value):
-            yield _item(place), held
+        for index, held in enumerate(value):
+            yield _item(index), held
     elif isinstance(value, set | frozenset):
         for held in value:
             yield _format("an element of {}"), held

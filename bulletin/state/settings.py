@@ -219,8 +219,8 @@ def _plain_handler(handler: Any) -> tuple[str, int, str | None, str | None]:
 def _read_path(_: Any) -> tuple[list[str], list[str]]:
     """Return the folders that somebody put before Python's own, and those behind them."""
     own = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
-    places = [index for index, entry in enumerate(sys.path) if str(entry).startswith(own)]
-    first, last = (places[0], places[-1] + 1) if places else (len(sys.path), len(sys.path))
+    indexes = [index for index, entry in enumerate(sys.path) if str(entry).startswith(own)]
+    first, last = (indexes[0], indexes[-1] + 1) if indexes else (len(sys.path), len(sys.path))
     return [entry for entry in sys.path[:first] if entry], sys.path[last:]
 
 

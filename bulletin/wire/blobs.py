@@ -113,10 +113,10 @@ class Sender:
                 yield Chunk(cell=self._cell, size=size, round=self.round), list(pieces)
             else:
                 at = (self._sent % WINDOW) * CHUNK
-                place = memoryview(self._ring)[at : at + CHUNK]
+                target = memoryview(self._ring)[at : at + CHUNK]
                 for piece in pieces:
-                    _copy(place, piece)
-                    place = place[piece.nbytes :]
+                    _copy(target, piece)
+                    target = target[piece.nbytes :]
                 yield Chunk(cell=self._cell, size=size, at=at, round=self.round), []
             self._sent += 1
 

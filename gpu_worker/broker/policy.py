@@ -86,7 +86,7 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
     """
     changes: list[Record] = [
         ConfigChange(
-            change=f"quotas-{number:09}-{place:06}",
+            change=f"quotas-{number:09}-{index:06}",
             at_ms=at_ms,
             who=UserName(new.by),
             what=f"{change.what} {change.name}"[:256],
@@ -94,7 +94,7 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
             before=change.before,
             after=change.after,
         )
-        for place, change in enumerate(new.changes)
+        for index, change in enumerate(new.changes)
     ]
     payload = msgspec.to_builtins(new.quotas)
     return [*changes, LedgerEvent(id=f"{IN_FORCE}{number:09}", kind="quotas-in-force", payload=payload, at_ms=at_ms)]

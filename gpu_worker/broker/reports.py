@@ -25,8 +25,8 @@ _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
 
 def in_line(state: State) -> list[Request]:
     """List the requests that wait: first those whose place in line is known, in its order, then by who asked first."""
-    places = {request: place for lane in LANES for request, place in explain.standings(state, lane).items()}
-    return sorted(state.pending.values(), key=lambda one: (places.get(one.id, len(places)), one.entry.key[-1]))
+    positions = {request: position for lane in LANES for request, position in explain.standings(state, lane).items()}
+    return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key[-1]))
 
 
 def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_ms: int) -> console.WaitingRow:

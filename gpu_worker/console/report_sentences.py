@@ -130,14 +130,14 @@ def _about_waiting(answer: console.AboutWaiting) -> Blocks:
 
 def _about_running(answer: console.AboutRunning) -> Blocks:
     row = answer.lease
-    place = f"on {row.node} ({', '.join(row.slots)})"
+    slots = f"on {row.node} ({', '.join(row.slots)})"
     since = show_duration(row.for_ms)
     first = {
-        "granted": f"was granted {since} ago {place}, and its cell has not begun",
-        "busy": f"runs a cell {place} for {since}, of {show_duration(row.walltime_ms)} at most",
-        "reclaiming": f"runs a cell {place} for {since}, and gives its place back to whom it is guaranteed",
-        "hot": f"is kept hot {place} for {since}: no cell runs, and it goes when somebody needs the place",
-        "leaving": f"leaves its place {place} since {since}",
+        "granted": f"was granted {since} ago {slots}, and its cell has not begun",
+        "busy": f"runs a cell {slots} for {since}, of {show_duration(row.walltime_ms)} at most",
+        "reclaiming": f"runs a cell {slots} for {since}, and gives its place back to whom it is guaranteed",
+        "hot": f"is kept hot {slots} for {since}: no cell runs, and it goes when somebody needs the place",
+        "leaving": f"leaves its place {slots} since {since}",
     }[row.state]
     known: list[tuple[str, str]] = [("id", row.lease)]
     if row.cell:

@@ -18,8 +18,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     is_warning: bool = False
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
-        return f"{place}: {'warning: ' if self.is_warning else ''}{self.sentence}"
+        location = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{location}: {'warning: ' if self.is_warning else ''}{self.sentence}"
 
 
 class TooManyErrors(Exception):

@@ -90,8 +90,8 @@ class ExecutorModules:
         """
         first, last = self._finders
         if first not in sys.meta_path:
-            places = [place for place, finder in enumerate(sys.meta_path) if finder is PathFinder]
-            sys.meta_path.insert(places[0] if places else len(sys.meta_path), first)
+            indexes = [index for index, finder in enumerate(sys.meta_path) if finder is PathFinder]
+            sys.meta_path.insert(indexes[0] if indexes else len(sys.meta_path), first)
             sys.meta_path.append(last)
 
     def _adopt(self, entries: Mapping[str, ModuleEntry]) -> list[str]:

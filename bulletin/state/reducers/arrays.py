@@ -267,8 +267,8 @@ def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> Non
     numpy = sys.modules["numpy"]
     flat = numpy.empty(len(items), dtype=object)
     flat[:] = items or flat
-    for place, item in enumerate(items):
-        flat[place] = item  # one by one: numpy would take a list of lists apart
+    for index, item in enumerate(items):
+        flat[index] = item  # one by one: numpy would take a list of lists apart
     array.flags.writeable = True
     array[...] = flat.reshape(array.shape, order=order)
     array.flags.writeable = writeable

@@ -198,8 +198,8 @@ def _put_in_order(cls: type, new: Mapping[str, Any]) -> None:
     """
     now = [name for name in vars(cls) if name in new]
     wanted = [name for name in new if name in vars(cls)]
-    place = next((place for place, pair in enumerate(zip(now, wanted, strict=True)) if pair[0] != pair[1]), None)
-    for name in wanted[place:] if place is not None else ():
+    first_other = next((index for index, pair in enumerate(zip(now, wanted, strict=True)) if pair[0] != pair[1]), None)
+    for name in wanted[first_other:] if first_other is not None else ():
         if name not in _FIXED_PLACES:
             type.__delattr__(cls, name)
             type.__setattr__(cls, name, new[name])

@@ -168,9 +168,9 @@ def reduce_dict_sharer(value: Any) -> Reduced:
 
     The dict itself goes, not what is in it.
     """
-    place = _place_of_dict(value)
-    if place is not None:
-        return _reduce_sharing(value, *place)
+    dict_holder = _find_dict_holder(value)
+    if dict_holder is not None:
+        return _reduce_sharing(value, *dict_holder)
     state = (RECEIVER, instance_dict(value), slots_held(value))
     return make_instance, (RECEIVER, type(value), True), state, None, None, fill_dict_sharer
 
@@ -190,7 +190,7 @@ def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
         object.__setattr__(value, slot, held)
 
 
-def _place_of_dict(value: Any) -> tuple[type, str] | None:
+def _find_dict_holder(value: Any) -> tuple[type, str] | None:
     """Find the class of a library, and its attribute, that is the instance's own dict; None if there is none.
 
     All instances of such a class share their attributes.
@@ -295,9 +295,9 @@ def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
 
     Its `__getattr__` would be asked for `__setstate__` while it is still empty.
     """
-    place = _place_of_dict(value)
-    if place is not None:
-        return _reduce_sharing(value, *place)
+    dict_holder = _find_dict_holder(value)
+    if dict_holder is not None:
+        return _reduce_sharing(value, *dict_holder)
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
         return reduced

@@ -63,14 +63,14 @@ def reduce_file(_: "Encoder", file: Any) -> Reduced:
     return make_closed_file, (_FILES.index(type(file)), file.name, file.mode, encoding)
 
 
-def make_closed_file(place: int, name: Any, mode: str, encoding: str | None) -> Any:
+def make_closed_file(kind_number: int, name: Any, mode: str, encoding: str | None) -> Any:
     """Make a closed file of the type at that place in `_FILES`.
 
     No file of that name is touched.
     """
     letter = next((letter for letter in "ra" if letter in mode), "w")
     letters = letter + ("+" if "+" in mode else "")
-    kind = _FILES[place]
+    kind = _FILES[kind_number]
     raw: Any = io.FileIO(os.devnull, letters)
     raw.name = name
     file: Any = raw

@@ -37,10 +37,12 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
         return NotImplemented
     storage = tensor.untyped_storage()
     device = _Cuda if tensor.device.type == "cuda" else None
-    place: tuple[int, int] = (-1, 0)
+    region_and_offset: tuple[int, int] = (-1, 0)
     if storage.nbytes():
         start = storage.data_ptr()
-        place = encoder.region(encoder.finder.find_or_add(storage, start, storage.nbytes(), device), start, tensor)
+        region_and_offset = encoder.region(
+            encoder.finder.find_or_add(storage, start, storage.nbytes(), device), start, tensor
+        )
     window = (str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
     is_leaf_with_grad = tensor.is_leaf and tensor.requires_grad
     marks = (tensor.is_conj(), tensor.is_neg(), is_leaf_with_grad, home_of(tensor))
@@ -49,7 +51,7 @@ def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
     kind = type(tensor).__name__
     return (
         make_tensor,
-        (RECEIVER, kind, *place, *window, *marks),
+        (RECEIVER, kind, *region_and_offset, *window, *marks),
         (RECEIVER, grad, hooks, dict(tensor.__dict__)),
         None,
         None,
