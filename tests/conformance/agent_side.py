@@ -38,6 +38,8 @@ from bulletin.wire.messages import (
 
 #: Until a test gives up. Never what a test waits for.
 DEADLINE_S = 120
+#: For how long an interrupt may go unnoticed before it is sent again.
+_REPEAT_MS = 500
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -240,6 +242,16 @@ class Session:
 
     def interrupt(self) -> None:
         signal.pidfd_send_signal(self.pidfd, signal.SIGINT)
+
+    def interrupt_until_noticed(self) -> None:
+        """Interrupt again and again, as the agent does: one alone may come just before it means something."""
+        answer = select.poll()
+        answer.register(self.link, select.POLLIN)
+        while not answer.poll(0):
+            self.interrupt()
+            answer.poll(_REPEAT_MS)
+        noticed = self.hear()
+        assert isinstance(noticed, Noticed), noticed
 
     def is_gone(self) -> bool:
         """Wait for its end, up to the deadline."""

@@ -88,8 +88,7 @@ def test_an_interrupt_while_state_arrives_means_that_nothing_runs(session: Sessi
     session.say(Run(cell=cell, source="print('ran')", number=1, parcel=Parcel(sizes=(part.nbytes,), inline=False)))
     session.say(Chunk(cell=cell, size=blobs.CHUNK), [part[: blobs.CHUNK]])
     session.hear()  # Took: so the executor has the Run
-    session.interrupt()
-    session.hear()  # Noticed
+    session.interrupt_until_noticed()
     for _ in range(2):
         session.say(Chunk(cell=cell, size=blobs.CHUNK), [part[: blobs.CHUNK]])
     result = session.finish(cell)

@@ -15,10 +15,10 @@ import msgspec
 import psutil
 import pytest
 import zmq
-from jupyter_client.manager import KernelManager
 
 from bulletin import __version__
 from bulletin.wire import channel, frames, keys, messages as wire
+from tests.kernels import make_manager
 
 PATIENCE_S = 120.0
 
@@ -172,7 +172,7 @@ class Notebook:
     first_cell = "%load_ext bulletin_magic"
 
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
-        self.manager = KernelManager(kernel_name="python3")
+        self.manager = make_manager(kernel_name="python3")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
         self.manager.start_kernel(env={**clean, **environ}, cwd=str(folder), stderr=subprocess.DEVNULL)
         self.client = self.manager.blocking_client()

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import jupyter_kernel_test
 import pytest
-from jupyter_client.manager import start_new_kernel
 
 from tests.integration.conftest import PATIENCE_S, Notebook, Output, PoolProcess
+from tests.kernels import make_manager
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,7 +68,11 @@ class TestKernelWhoseCellsAllRunOnThePool(Samples, jupyter_kernel_test.KernelTes
             "BULLETIN": "on",
             "BULLETIN_CONNECTION_FILE": str(cls.pool.folder / "connection.json"),
         }
-        cls.km, cls.kc = start_new_kernel(kernel_name=cls.kernel_name, env=environ, cwd=str(cls.folder))
+        cls.km = make_manager(kernel_name=cls.kernel_name)
+        cls.km.start_kernel(env=environ, cwd=str(cls.folder))
+        cls.kc = cls.km.blocking_client()
+        cls.kc.start_channels()
+        cls.kc.wait_for_ready(timeout=PATIENCE_S)
         cls.kc.execute_interactive("%%cpu\nimport os\nhere = os.getpid()", store_history=False, timeout=PATIENCE_S)
         cls.kc.execute_interactive("elsewhere = os.getpid() != here", timeout=PATIENCE_S)
         reply = cls.kc.execute("", user_expressions={"elsewhere": "elsewhere"}, reply=True, timeout=PATIENCE_S)

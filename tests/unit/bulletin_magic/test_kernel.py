@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager
+
+from tests.kernels import make_manager
 
 ROOT = Path(__file__).parents[3]
 
@@ -20,7 +21,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingKernelC
         "IPYTHONDIR": str(folder),
         "BULLETIN_CONNECTION_FILE": str(folder / "nowhere.json"),
     }
-    manager = KernelManager(transport="ipc", ip=str(folder / "k"))
+    manager = make_manager()
     manager.start_kernel(env=environ)
     client: BlockingKernelClient = manager.client()
     client.start_channels()
