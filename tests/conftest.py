@@ -1,8 +1,15 @@
-"""In which order all tests run."""
+"""In which order all tests run, and what no test asks: how fast a machine is."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+if settings.get_current_profile_name() in {"default", "ci"}:  # no other one was chosen on the command line
+    settings.register_profile(
+        "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    )
+    settings.load_profile("patient")
 
 TESTS = Path(__file__).parent
 #: Folders whose tests take longest, the longest first. All others come after them.
