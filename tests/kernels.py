@@ -12,10 +12,15 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="bulletin-kernels-")
 _numbers = itertools.count()
 
 
-def make_manager(kind: type[Any] = KernelManager, **options: Any) -> Any:
-    """Make a manager, of this kind, whose kernel listens at Unix sockets.
+def where_to_listen() -> dict[str, str]:
+    """Choose sockets that nothing else has, as settings of a `KernelManager`.
 
     Jupyter's choice of TCP ports is a race: it looks for free ones, and the kernel binds them a second later. In
     between another test's process may have them; the kernel then never answers.
     """
-    return kind(transport="ipc", ip=str(Path(_FOLDER.name) / str(next(_numbers))), **options)
+    return {"transport": "ipc", "ip": str(Path(_FOLDER.name) / str(next(_numbers)))}
+
+
+def make_manager(**options: Any) -> KernelManager:
+    """Make a manager of a kernel that listens there."""
+    return KernelManager(**where_to_listen(), **options)

@@ -12,11 +12,11 @@ from typing import Any
 
 import nbformat
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell
+from traitlets.config import Config
 
-from tests.kernels import make_manager
+from tests.kernels import where_to_listen
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = REPOSITORY / "examples"
@@ -104,7 +104,8 @@ def execute(name: str, folder: Path, environ: dict[str, str], asked: dict[str, s
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     resources = {"metadata": {"path": str(folder)}}
-    client = NotebookClient(notebook, make_manager(AsyncKernelManager), timeout=_PATIENCE_S, resources=resources)
+    config = Config(KernelManager=where_to_listen())
+    client = NotebookClient(notebook, timeout=_PATIENCE_S, resources=resources, config=config)
     with (
         client.setup_kernel(env={**clean, "IPYTHONDIR": str(folder / "ipython"), **environ}),
         _listening(client.km.connection_file) as listener,
