@@ -223,19 +223,22 @@ class ConsoleRequests:
             raise CannotTell(
                 RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
             )
-        for agent in agents:
-            if asked.is_undone == (agent in self._drained):
-                note = NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user)
-                self._log.info("node drained" if note.is_drained else "node given back", node=note.node, by=note.by)
-                await self._note(note)
-                await self._keep(note)
-        await self._shell.tell_queue(everybody=True)
+        changed = [agent for agent in agents if asked.is_undone == (agent in self._drained)]
+        notes = [NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user) for agent in changed]
+        for note in notes:
+            self._log.info("node drained" if note.is_drained else "node given back", node=note.node, by=note.by)
+            await self._note(note)
+        # Before the ledger is waited for: sessions that leave now may be gone by then, and are to be told of.
         leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
+        running = self._running(person, leases)
+        for note in notes:
+            await self._keep(note)
+        await self._shell.tell_queue(everybody=True)
         return console.Drained(
             node=names[agents[0]],
             agents=agents,
             is_drained=not asked.is_undone,
-            running=self._running(person, leases),
+            running=running,
             slot_word=self._agents.slot_word,
         )
 
