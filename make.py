@@ -41,7 +41,17 @@ PYTHON_NEEDED, NODE_NEEDED = (3, 11), 20
 PYTHON_MINORS = (14, 13, 12, 11)
 #: What the newest Python must play: a cell's variables, output and errors, on a pool. And what that needs.
 MAIN_JOB = "tests/integration/test_main_job.py"
-MAIN_JOB_NEEDS = ("ipykernel", "jupyter-client", "matplotlib", "numpy", "psutil", "pytest", "pytest-timeout")
+#: (hypothesis: tests/conftest.py sets its profile for all tests.)
+MAIN_JOB_NEEDS = (
+    "hypothesis",
+    "ipykernel",
+    "jupyter-client",
+    "matplotlib",
+    "numpy",
+    "psutil",
+    "pytest",
+    "pytest-timeout",
+)
 HUB_START_S = 180.0
 #: All tests, in more processes than cores: for half of its time a test waits for a kernel, a pool or a browser.
 EVERYTHING = ("--numprocesses", str((os.cpu_count() or 1) + 1), "--dist", "worksteal")
