@@ -595,15 +595,21 @@ def test_a_generator_of_torch_is_changed_in_place_and_is_there_for_the_next_cell
     assert notebook.local("torch.equal(g.get_state(), should.get_state())") is True
 
 
+@pytest.mark.parametrize(("attribute", "travelled_before"), [("shared", False), ("shared_later", True)])
 def test_instances_that_are_as_one_by_the_dict_of_their_librarys_class_stay_so(
-    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+    attribute: str, travelled_before: bool, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if travelled_before:  # an instance whose dict somebody else holds, while the class has none
+        notebook.local("import argparse\nalone = argparse.Namespace(a=0)\nheld = vars(alone)")
+        notebook.gpu("alone.a = 1; held")
+        assert notebook["held"] == {"a": 1}
     shared: dict[str, int] = {}
-    monkeypatch.setattr(argparse.Namespace, "shared", shared, raising=False)
-    one = "{} = argparse.Namespace(); {}.__dict__ = argparse.Namespace.shared"
-    notebook.gpu("import argparse\nargparse.Namespace.shared = {}")
+    monkeypatch.setattr(argparse.Namespace, attribute, shared, raising=False)
+    one = f"{{}} = argparse.Namespace(); {{}}.__dict__ = argparse.Namespace.{attribute}"
+    notebook.gpu(f"import argparse\nargparse.Namespace.{attribute} = {{}}")
     notebook.local(f"{one.format('x', 'x')}; x.a = 1")
     applied = notebook.gpu(f"kept = x\n{one.format('y', 'y')}; y.b = x.a + 1; r = y.a")
+    notebook.gpu(f"del argparse.Namespace.{attribute}")  # the other tests' executor is the same
     assert "error" not in applied.extra, applied.extra["error"]
     assert (notebook["r"], notebook["x"].b, shared) == (1, 2, {"a": 1, "b": 2})
     assert all(vars(notebook[name]) is shared for name in ("x", "y"))

@@ -2,7 +2,6 @@
 
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
-from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -193,25 +192,17 @@ def _set_slots(value: Any, slots: list[tuple[str, Any]]) -> None:
 def _find_dict_holder(value: Any) -> tuple[type, str] | None:
     """Find the class of a library, and its attribute, that is the instance's own dict; None if there is none.
 
-    All instances of such a class share their attributes.
+    All instances of such a class share their attributes. The class is asked anew for each value: a library may set that
+    attribute when its first instance has long travelled.
     """
     own = instance_dict(value)
-    kind: Any = type(value)
-    for base, name in _dicts_of(kind):
-        if vars(base).get(name) is own:
-            return base, name
+    if type(own) is not dict:
+        return None
+    for base in type(value).__mro__[:-1]:  # the last is `object`
+        for held in list(vars(base).values()):  # a copy, as another thread may set one
+            if held is own and is_importable(base):
+                return base, next(name for name, held in vars(base).items() if held is own)
     return None
-
-
-@lru_cache(maxsize=1024)
-def _dicts_of(kind: Any) -> tuple[tuple[type, str], ...]:
-    return tuple(
-        (base, name)
-        for base in kind.__mro__
-        if is_importable(base)
-        for name, held in vars(base).items()
-        if type(held) is dict and not (name.startswith("__") and name.endswith("__"))
-    )
 
 
 def _reduce_sharing(value: Any, owner: type, name: str) -> Reduced:
