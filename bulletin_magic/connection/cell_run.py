@@ -179,6 +179,7 @@ class CellRun:
             request=self.submitted.message,
             is_whole=self.submitted.is_whole,
             outlives_kernel=self.submitted.outlives_kernel,
+            label=self.submitted.resources.label,
         )
         self._send_to_agent(message, parts if parcel.inline else ())
         self._deliver(CellSent(lease))

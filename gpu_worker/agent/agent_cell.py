@@ -20,9 +20,10 @@ _LINE_LENGTH = 80
 class AgentCell:
     """What it has said, what it has cost so far, and how it ended: for a kernel that comes back, too."""
 
-    def __init__(self, run: wire.Run, folder: Path, output_buffer_bytes: int) -> None:
+    def __init__(self, run: wire.Run, lease_label: str, folder: Path, output_buffer_bytes: int) -> None:
         """Begin to count. Outputs that do not fit into memory go into a file in `folder`, at most so many bytes."""
         self.id = run.cell
+        self.label = lease_label if run.label is None else run.label
         self.outputs = OutputBuffer(run.cell, folder, output_buffer_bytes)
         self.started_ms = now_ms()
         self.load = SlotLoad()

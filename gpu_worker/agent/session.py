@@ -244,7 +244,7 @@ class Session:
             await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
             return
         self._forget_last()
-        cell = AgentCell(message, self._settings.folder, self._settings.output_buffer_bytes)
+        cell = AgentCell(message, self.prepare.label, self._settings.folder, self._settings.output_buffer_bytes)
         self.cells.start(cell)
         self.executor.write(message, blobs)
         cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
@@ -275,7 +275,7 @@ class Session:
         cell = self.cells.latest
         if cell is None or cell.missing_bytes:
             return None
-        return session_reports.cell_note(self.prepare, cell, is_attended=self.kernel.is_attended)
+        return session_reports.cell_note(cell, is_attended=self.kernel.is_attended)
 
     def hand_over(self, message: wire.HandOver) -> str:
         """Let another kernel of the same user have the cell. Or a sentence why not."""

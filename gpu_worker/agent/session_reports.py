@@ -64,12 +64,12 @@ def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> 
         project=prepare.project,
         qos=prepare.qos,
         slots=prepare.slots,
-        label=prepare.label,
+        label=cell.label,
         usage=usage,
     )
 
 
-def cell_note(prepare: wire.Prepare, cell: AgentCell, *, is_attended: bool) -> wire.CellNote:
+def cell_note(cell: AgentCell, *, is_attended: bool) -> wire.CellNote:
     """Describe the cell as its user finds it in another notebook; the agent fills in its own id and its node."""
     return wire.CellNote(
         cell=cell.id,
@@ -77,7 +77,7 @@ def cell_note(prepare: wire.Prepare, cell: AgentCell, *, is_attended: bool) -> w
         node="",
         state=cell.state,
         line=cell.line,
-        label=prepare.label,
+        label=cell.label,
         since_ms=now_ms() - cell.started_ms,
         is_attended=is_attended,
     )

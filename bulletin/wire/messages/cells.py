@@ -64,6 +64,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     is_whole: bool = False
     #: Whether the cell goes on when its kernel is gone, for another one to join.
     outlives_kernel: bool = True
+    #: What its user calls it; None: as the lease is called, in whose request an earlier version says it.
+    label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):

@@ -46,7 +46,7 @@ def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
     assert stage.said_to_agent() == [say.Attach(protocol=say.PROTOCOL, lease=LEASE, ticket="ticket")]
     stage.now_ms = 400
     stage.agent(say.Attached(lease=LEASE))
-    run = say.Run(cell=CELL, source="1", number=7, parcel=say.Parcel(sizes=(6, 6)))
+    run = say.Run(cell=CELL, source="1", number=7, parcel=say.Parcel(sizes=(6, 6)), label="")
     assert SendToAgent(run, SMALL) in stage.actions
     assert stage.delivered() == [CellSent(LEASE_INFO)]
     stage.finish()

@@ -48,7 +48,7 @@ def session(tmp_path: Path) -> Session:
     async def make() -> Session:
         settings = Pool(folder=str(tmp_path), slots=1).settings()
         made = Session(PREPARE, settings, Inventory(1, use_gpus=False), _nobody, _no_broker)
-        made.cells.running = AgentCell(RUN, tmp_path, 10**6)
+        made.cells.running = AgentCell(RUN, "", tmp_path, 10**6)
         made.kernel.heard_ms -= 60_000
         return made
 
