@@ -40,7 +40,7 @@ from bulletin_magic.running.pool_client import PoolClient
 
 #: So many receipts are in the panel, and in `%gpu receipts`.
 _PANEL_RECEIPTS, _TABLE_RECEIPTS = 3, 20
-_NO_GPU_HELD = "This notebook holds no GPU."
+_NOTHING_HELD = "This notebook holds nothing of the pool."
 _SECOND_SIGN = "With one %, this only shows the pool, and the code below runs here. To run it on the pool, write %%gpu."
 
 
@@ -200,7 +200,7 @@ class GpuLine:
             answer, _ = self._pool.converse(ReleaseAsked())
             assert isinstance(answer, LeaseReleased)
             lease = answer.lease
-        show_note(self._shell, f"Given back: {describe_slots(lease)}." if lease else _NO_GPU_HELD)
+        show_note(self._shell, f"Given back: {describe_slots(lease)}." if lease else _NOTHING_HELD)
 
     def _attach(self, name: str) -> None:
         """List the cells that nodes have, and this notebook's own; take one over, or show one anew."""

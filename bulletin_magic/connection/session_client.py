@@ -343,7 +343,8 @@ class SessionClient:
             self._agent.tick(self._now_ms)
         elif run.has_waited_too_long(self._now_ms):
             self._broker.withdraw()
-            self._fail(WaitedTooLong(show_duration(run.submitted.max_wait_ms or 0), self._broker.slot_word))
+            word = self._broker.slot_word if run.submitted.resources.gpus else "CPU slot"
+            self._fail(WaitedTooLong(show_duration(run.submitted.max_wait_ms or 0), word))
         elif not run.tick(self._now_ms):
             self._abandon(run)
         elif self._ping_ms + PING_MS <= self._now_ms:

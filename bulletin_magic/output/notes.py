@@ -31,8 +31,10 @@ def as_sentence(text: str) -> str:
 
 
 def count(number: int, word: str) -> str:
-    """Count things in words: "a GPU", "2 GPUs", "a CPU slot"."""
-    return f"a {word}" if number <= 1 else f"{number} {word}s"
+    """Count what was asked for, in words: "a GPU", "2 GPUs"; whoever asks for no GPU gets a CPU slot."""
+    if number < 1:
+        return "a CPU slot"
+    return f"a {word}" if number == 1 else f"{number} {word}s"
 
 
 def describe_queue_position(position: QueuePosition) -> str:

@@ -1,7 +1,7 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import assert_never
 
@@ -23,6 +23,11 @@ _SILENCE_MS = 10_000
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
 
+def slot_word_of(kinds: Collection[str]) -> str:
+    """Return what people call a slot of a pool that has slots of these kinds; of one that has none yet, a GPU."""
+    return "CPU slot" if set(kinds) == {"cpu"} else "GPU"
+
+
 class ConnectedAgent(msgspec.Struct):
     """A node that registered: one connection."""
 
@@ -42,9 +47,11 @@ class Agents:
         kernels: Kernels,
         now_ms: Callable[[], int],
         registered: Callable[[], None],
+        slot_word: str,
     ) -> None:
+        """Take what a slot of this pool was called last, for as long as no agent is there."""
         self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
-        self._registered = registered
+        self._registered, self._slot_word = registered, slot_word
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self.refused = 0
@@ -56,7 +63,7 @@ class Agents:
     def slot_word(self) -> str:
         """Return what people call a slot of this pool."""
         kinds = {slot.kind for agent in self.known.values() for slot in agent.message.slots}
-        return "CPU slot" if kinds == {"cpu"} else "GPU"
+        return slot_word_of(kinds) if kinds else self._slot_word
 
     async def take(self, route: bytes, message: wire.FromAgent) -> None:
         """Take in one message of an agent, and answer where one is due."""
@@ -123,6 +130,7 @@ class Agents:
             self._kernels.learn(held)
         self._log.info("agent registered", agent=message.agent, node=message.node, slots=len(message.slots))
         await self._send(route, wire.Registered())
+        self._slot_word = self.slot_word
         await self._kernels.name_slots(self.slot_word)
         await self.shell.add_node(message)
         self._registered()

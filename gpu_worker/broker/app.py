@@ -21,7 +21,7 @@ from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
-from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.identity import Hub, Identity, Person
@@ -64,8 +64,9 @@ class Broker:
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         self.writer = Writer(ledger, self.now_ms)
         identity = Identity(files.token, hub, settings.hub_scope)
-        self.kernels = Kernels(self._to_kernel, identity, self.now_ms, self._draw, self._answer)
-        self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce)
+        slot_word = slot_word_of(ledger.slot_kinds())
+        self.kernels = Kernels(self._to_kernel, identity, self.now_ms, self._draw, self._answer, slot_word)
+        self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce, slot_word)
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())

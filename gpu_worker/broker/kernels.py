@@ -41,8 +41,13 @@ class ConnectedKernel(msgspec.Struct):
 class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
-    def __init__(self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Draw, answer: Answer) -> None:
-        """Take `draw`, which serves those who only look, and `answer`, which serves people at a command line."""
+    def __init__(
+        self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Draw, answer: Answer, slot_word: str
+    ) -> None:
+        """Take `draw`, which serves those who only look, and `answer`, which serves people at a command line.
+
+        `slot_word` is what a slot of this pool is called, until an agent says otherwise.
+        """
         self._send, self._identity, self._now_ms = send, identity, now_ms
         self._draw_picture, self._answer_console = draw, answer
         self._known: dict[bytes, ConnectedKernel] = {}
@@ -51,7 +56,7 @@ class Kernels:
         self._asking: set[asyncio.Task[None]] = set()
         self.refused_hellos = 0
         self.active_ms = now_ms()  #: when any kernel was heard last
-        self.slot_word = "GPU"
+        self.slot_word = slot_word
         self.shell: SchedulerShell  #: set by the broker: kernels and leases know each other
         self.joins: Joins
         self._log = structlog.get_logger("broker")

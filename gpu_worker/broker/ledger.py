@@ -177,6 +177,11 @@ class Ledger:
         with self._database.reading() as connection:
             return {(project, kind): amount for project, kind, amount in usage.charged(connection, since_ms, until_ms)}
 
+    def slot_kinds(self) -> set[str]:
+        """Return the kinds of slots that were ever leased: "gpu", "cpu"."""
+        with self._database.reading() as connection:
+            return set(connection.scalars(select(leases.c.kind).distinct()))
+
     def open_leases(self) -> list[OpenLease]:
         """Return leases that have not ended, oldest first: what a broker that starts again goes on to account."""
         until = select(func.max(lease_spans.c.ended_at_ms)).where(lease_spans.c.lease == leases.c.lease)

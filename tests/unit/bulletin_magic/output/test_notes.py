@@ -42,6 +42,7 @@ def waiting(
         (waiting(1, None, 2), "⏳ Waiting for 2 GPUs: 1st in line."),
         (waiting(1, None, reason="all are busy"), "⏳ Waiting for a GPU: 1st in line. All are busy."),
         (waiting(11, None, slot_word="CPU slot"), "⏳ Waiting for a CPU slot: 11th in line."),
+        (waiting(1, None, 0), "⏳ Waiting for a CPU slot: 1st in line."),
         (waiting(1, 999), "⏳ Waiting for a GPU: 1st in line."),
         (waiting(0, None), "⏳ Getting a GPU ready."),
     ],

@@ -40,8 +40,8 @@ class BrokerParts:
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
         self.heard = asyncio.Event()
-        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, _nobody_looks, self._answer)
-        self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None)
+        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, _nobody_looks, self._answer, "GPU")
+        self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None, "GPU")
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
