@@ -1,40 +1,94 @@
-"""The figures of docs/explanation/simulation.md: `python benchmarks/simulation.py`. The same on every machine."""
+"""The figures of docs/explanation/simulation.md, the same on every machine.
 
-from gpu_worker.simulator.run_report import RunReport, simulate, smallest
+    python benchmarks/simulation.py --write                     all tables and the figure, into the page
+    python benchmarks/simulation.py weeks                       one table, printed
+    python benchmarks/simulation.py costs --gpus 60 --seed 2    another one
+
+`weeks` finds the number of GPUs that the page leads with, and the week that needs most. The other tables are of that
+pool and that week, which `--gpus` and `--seed` name; without them they are looked for first, which takes some minutes.
+`--jobs 2` uses two processes.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from pathlib import Path
+
+from simulation_tables import SEEDS, TABLES, Standard, find_standard, find_week, weeks_table
+
+from gpu_worker.simulator.figure import draw
 from gpu_worker.simulator.simulated_nodes import Delays
-from gpu_worker.simulator.simulated_pool import divide_gpus
-from gpu_worker.simulator.workloads import generate
 
-SHARE, NODES = 0.9, 8
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, FIGURE = DOCS / "explanation" / "simulation.md", DOCS / "images" / "simulated_course.svg"
+WEEKS = "weeks"
 
 
-def percent(*parts: float) -> str:
-    return " | ".join(f"{part:.1%}" for part in parts)
+def begin_mark(name: str) -> str:
+    """Write what stands before a table in the page."""
+    return f"<!-- {name}: written by benchmarks/simulation.py -->\n"
+
+
+def end_mark(name: str) -> str:
+    """Write what stands behind it."""
+    return f"<!-- end of {name} -->\n"
+
+
+def fill(page: str, tables: Mapping[str, str]) -> str:
+    """Put each table between its marks; raise KeyError with the first name that has none."""
+    for name, text in tables.items():
+        before, begin, rest = page.partition(begin_mark(name))
+        _, end, after = rest.partition(end_mark(name))
+        if not begin or not end:
+            raise KeyError(name)
+        page = before + begin + text + end + after
+    return page
+
+
+def show(name: str, lines: list[str], standard: Standard) -> str:
+    """Write a table as it stands in the page: below the command that makes it."""
+    of = "" if name == WEEKS else f" --gpus {standard.gpus} --seed {standard.seed}"
+    return "\n".join(["```sh", f"python benchmarks/simulation.py {name}{of}", "```", "", *lines, ""])
+
+
+def make(names: list[str], standard: Standard | None, executor: Executor) -> Iterator[tuple[str, str]]:
+    """Yield each table by its name; the pool and the week are looked for where nobody gave them."""
+    if standard is None or WEEKS in names:
+        found = list(executor.map(find_week, SEEDS))
+        standard = find_standard(found)
+        if WEEKS in names:
+            yield WEEKS, show(WEEKS, weeks_table(standard, found), standard)
+    others = [name for name in names if name != WEEKS]
+    for name, future in [(name, executor.submit(TABLES[name], standard)) for name in others]:
+        yield name, show(name, future.result(), standard)
+
+
+def write_figure(standard: Standard) -> None:
+    """Draw the waits and the use of the week that needs most."""
+    draw([f"week {standard.seed}"], [standard.play(standard.week, Delays())], FIGURE)
 
 
 def main() -> None:
-    first: RunReport | None = None
-    print("| seed | fewest GPUs | at once | 99% wait, s | longest, s | per notebook | GPUs saved | GPU-hours saved |")
-    for seed in range(1, 6):
-        found = smallest(generate("course", seed), SHARE, NODES, 100)
-        first = first or found
-        print(f"| {seed} | {found.gpus} | {percent(found.waits.at_once)}", end=" | ")
-        print(f"{found.waits.p99_ms / 1000:.0f} | {found.waits.max_ms / 1000:.0f} | {found.reserved_gpus}", end=" | ")
-        print(percent(found.saved_gpus, found.saved_hours), "|")
-    assert first is not None
-    week = generate("course", 1)
-    fewer = simulate(week, divide_gpus(first.gpus - 1, NODES))
-    print(f"with {fewer.gpus} GPUs: {percent(fewer.waits.at_once)}")
-    print(f"saved if hot sessions count too: {percent(first.saved_hours_strictly)}")
-    print(f"GPU-hours: {first.cell_gpu_hours:.0f} for cells of {first.reserved_gpu_hours:.0f}")
-    for gpus in (40, 45, 51, 60, 80):
-        runs = [simulate(week, divide_gpus(gpus, NODES), None, Delays(evict_ms=evict_ms)) for evict_ms in (500, 2000)]
-        print(f"| {gpus} | {percent(*(part for one in runs for part in (one.waits.at_once, one.waited_for_nobody)))} |")
-    mixed = smallest(generate("mix", 1), SHARE, NODES, 100)
-    print(
-        f"mix: {mixed.gpus} GPUs of {mixed.reserved_gpus}, {percent(mixed.waits.at_once, mixed.saved_gpus)};", end=" "
-    )
-    print(f"{mixed.cell_gpu_hours:.0f} GPU-hours of {mixed.reserved_gpu_hours:.0f}, {percent(mixed.saved_hours)}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="TABLE", help=", ".join([WEEKS, *TABLES]))
+    parser.add_argument("--write", action="store_true", help="write them into the page, all where none is named")
+    parser.add_argument("--gpus", type=int)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--jobs", type=int, default=1)
+    words = parser.parse_args()
+    names = words.names or [WEEKS, *TABLES]
+    if unknown := set(names) - {WEEKS, *TABLES}:
+        parser.error(f"there is no table {', '.join(sorted(unknown))}")
+    standard = Standard(words.gpus, words.seed) if words.gpus and words.seed else None
+    began_s = time.monotonic()
+    with ProcessPoolExecutor(words.jobs) as executor:
+        for name, text in make(names, standard, executor):
+            print(f"{name}\n\n{text}", flush=True)
+            print(f"{time.monotonic() - began_s:.0f} s so far\n", file=sys.stderr, flush=True)
+            if words.write:
+                PAGE.write_text(fill(PAGE.read_text(), {name: text}))
 
 
 if __name__ == "__main__":

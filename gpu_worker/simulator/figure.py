@@ -5,7 +5,8 @@ from pathlib import Path
 
 from bulletin.errors import BadConfig
 from bulletin.units import show_duration
-from gpu_worker.simulator.run_report import EDGES_MS, RunReport
+from gpu_worker.simulator.run_report import RunReport
+from gpu_worker.simulator.waits import EDGES_MS
 
 _HALF_HOURS_A_DAY = 48
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from bulletin.units import show_duration
-from gpu_worker.simulator.run_report import EDGES_MS, RunReport, WaitStatistics
+from gpu_worker.simulator.run_report import CULLED_AFTER_MS, RunReport
+from gpu_worker.simulator.waits import EDGES_MS, WaitStatistics
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _PARTS_OF_A_BAR: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")  # by how many eighths of a letter
@@ -36,10 +37,13 @@ def table(names: Sequence[str], reports: Sequence[RunReport]) -> list[str]:
     row("started at once (1 s)", lambda one: f"{one.waits.at_once:.1%}")
     row("waited for no other cell", lambda one: f"{one.waited_for_nobody:.1%}")
     row("started hot, without a request", lambda one: f"{one.started_hot / max(1, one.cells):.1%}")
-    row("wait: median", lambda one: show_duration(one.waits.median_ms))
+    row("worst hour: at once, of cells", _worst_hour)
+    row("wait: mean", lambda one: show_duration(round(one.waits.mean_ms)))
+    row("  median", lambda one: show_duration(one.waits.median_ms))
     row("  90%, 99% of cells", lambda one: f"{show_duration(one.waits.p90_ms)}, {show_duration(one.waits.p99_ms)}")
     row("  longest", lambda one: show_duration(one.waits.max_ms))
     row("    passed by later requests", lambda one: f"{one.longest_passed_by}")
+    row("people who waited over 1 min", lambda one: f"{one.people_hindered:.1%}")
     projects = sorted({project for one in reports for project in one.waits_by_project})
     for project in projects if len(projects) > 1 else ():
         row(f"  {project}: at once, 90%", lambda one, project=project: _by_project(one, project))  # type: ignore[misc]
@@ -50,6 +54,9 @@ def table(names: Sequence[str], reports: Sequence[RunReport]) -> list[str]:
     row("  saved if hot ones count too", lambda one: f"{one.saved_hours_strictly:.1%}")
     row("GPUs for one per notebook", lambda one: f"{one.reserved_gpus}")
     row("  saved against that", lambda one: f"{one.saved_gpus:.1%}")
+    for at in range(len(CULLED_AFTER_MS)):
+        label = f"  closed when idle for {show_duration(CULLED_AFTER_MS[at])}"
+        row(label, lambda one, at=at: f"{one.culled[at].gpus}, {one.culled[at].reopened} lost variables")  # type: ignore[misc]
     row("utilization", lambda one: f"{one.utilization:.1%} of {one.hours:.0f} h")
     row("evictions of hot sessions", lambda one: f"{one.evictions}")
     row("reclaims of running cells", lambda one: f"{one.reclaims}")
@@ -62,6 +69,11 @@ def table(names: Sequence[str], reports: Sequence[RunReport]) -> list[str]:
     widths = [max(len(values[at]) for _, values in rows) for at in range(len(reports))]
     cells = [[label.ljust(label_width), *map(str.rjust, values, widths)] for label, values in rows]
     return ["  ".join(line) for line in cells]
+
+
+def _worst_hour(one: RunReport) -> str:
+    worst = one.worst_hour
+    return f"{worst.at_once:.1%} of {worst.cells}, day {worst.hour // 24 + 1} {worst.hour % 24}:00" if worst else "-"
 
 
 def _by_project(one: RunReport, project: str) -> str:

@@ -1,34 +1,42 @@
 """What a simulated run comes to, in numbers: waits, use of the GPUs, what it saves, fairness."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from bulletin.errors import BadConfig
-from bulletin.units import HOUR_MS
+from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.quotas import read_quotas
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
-from gpu_worker.simulator.simulated_nodes import Delays
-from gpu_worker.simulator.simulated_pool import PlayedCell, SimulatedPool, divide_gpus
-from gpu_worker.simulator.traces import Trace, reserved_gpus
+from gpu_worker.simulator.played_cells import PlayedCell
+from gpu_worker.simulator.policies import Policies
+from gpu_worker.simulator.reservations import reserved_gpus
+from gpu_worker.simulator.simulated_nodes import Delays, NodeFault
+from gpu_worker.simulator.simulated_pool import SimulatedPool
+from gpu_worker.simulator.traces import Trace
+from gpu_worker.simulator.waits import (
+    HourOfWaits,
+    WaitStatistics,
+    find_worst_hour,
+    histogram,
+    passed_by,
+    share_of_people,
+    share_within,
+    wait_statistics,
+)
 
-#: A cell that waits no longer than this starts at once.
-AT_ONCE_MS = 1_000
-#: The upper edges of the histogram of waits; the last bin has none.
-EDGES_MS = (1_000, 3_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000)
+#: After how long an idle notebook is closed by the hubs that the pool is compared with.
+CULLED_AFTER_MS = (60 * MINUTE_MS, 30 * MINUTE_MS, 20 * MINUTE_MS)
 
 
-class WaitStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """How long cells waited, from their submission to their first line of code."""
+class CulledNotebooks(msgspec.Struct, frozen=True, kw_only=True):
+    """What one GPU per notebook takes where idle notebooks are closed."""
 
-    cells: int  #: submitted
-    at_once: float  #: the share of them that began within a second; one that never began did not
-    median_ms: int  #: this and the others are of those that began
-    p90_ms: int  #: no more than one cell in ten waited longer
-    p99_ms: int
-    max_ms: int
+    after_ms: int  #: in which nothing ran
+    gpus: int  #: at the worst moment
+    gpu_hours: float
+    reopened: int  #: how often somebody came back to a notebook that was closed, and found no variables
 
 
 class RunReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +52,12 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     still_waiting: int  #: at the end of the run
     still_running: int
     started_hot: int  #: without a request, on GPUs that their session still had
+    started_warm: int  #: with their session's memory on the GPU: those, where policies do not let others stay there too
     waited_for_nobody: float  #: the share of all cells that waited no longer than an eviction and a start take
     longest_passed_by: int  #: requests that were submitted after the one that waited longest, and began before it
     waits: WaitStatistics
+    worst_hour: HourOfWaits | None  #: None where no hour has enough cells
+    people_hindered: float  #: the share of users of whom a cell waited for more than a minute, or never began
     waits_by_project: dict[str, WaitStatistics]
     histogram: tuple[int, ...]  #: cells by their wait, between the edges; one longer than those
     evictions: int  #: hot sessions that had to leave for somebody else
@@ -56,6 +67,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     hot_gpu_hours: float  #: GPUs held by hot sessions, which anybody may take, and by those that leave
     reserved_gpu_hours: float  #: one GPU (or as many as it ever needs) per open notebook, if nobody had to wait
     reserved_gpus: int  #: how many GPUs that takes at the worst moment
+    culled: tuple[CulledNotebooks, ...]  #: the same, if idle notebooks were closed
     utilization: float  #: the part of the pool's GPU time that cells held
     saved_hours: float  #: the part of the reserved GPU time that no cell held
     saved_hours_strictly: float  #: the part that neither a cell nor a hot session held
@@ -88,14 +100,17 @@ def report(pool: SimulatedPool) -> RunReport:
         still_waiting=sum(one.started_ms is None and one.end is None for one in played),
         still_running=sum(one.started_ms is not None and one.end is None for one in played),
         started_hot=sum(one.was_hot for one in played),
-        waited_for_nobody=_share_within(played, nodes.delays.evict_ms + nodes.delays.start_ms),
-        longest_passed_by=_passed_by(played),
-        waits=_waits(played),
+        started_warm=sum(one.was_warm for one in played),
+        waited_for_nobody=share_within(played, nodes.delays.unhindered_ms),
+        longest_passed_by=passed_by(played),
+        waits=wait_statistics(played),
+        worst_hour=find_worst_hour(played, nodes.delays.unhindered_ms),
+        people_hindered=share_of_people(played),
         waits_by_project={
-            project: _waits([one for one in played if one.project == project])
+            project: wait_statistics([one for one in played if one.project == project])
             for project in sorted({one.project for one in played})
         },
-        histogram=_histogram(one.wait_ms for one in played if one.wait_ms is not None),
+        histogram=histogram(played),
         evictions=nodes.evictions,
         reclaims=nodes.reclaims,
         hours=span_ms / HOUR_MS,
@@ -103,6 +118,7 @@ def report(pool: SimulatedPool) -> RunReport:
         hot_gpu_hours=(nodes.leased.total_ms - nodes.busy.total_ms) / HOUR_MS,
         reserved_gpu_hours=reserved.gpu_ms / HOUR_MS,
         reserved_gpus=reserved.most_at_once,
+        culled=tuple(_culled(pool.trace, after_ms) for after_ms in CULLED_AFTER_MS),
         utilization=nodes.busy.total_ms / (gpus * span_ms),
         saved_hours=_saved(nodes.busy.total_ms, reserved.gpu_ms),
         saved_hours_strictly=_saved(nodes.leased.total_ms, reserved.gpu_ms),
@@ -116,46 +132,29 @@ def report(pool: SimulatedPool) -> RunReport:
     )
 
 
+def _culled(trace: Trace, after_ms: int) -> CulledNotebooks:
+    reserved = reserved_gpus(trace.notebooks, after_ms)
+    return CulledNotebooks(
+        after_ms=after_ms,
+        gpus=reserved.most_at_once,
+        gpu_hours=reserved.gpu_ms / HOUR_MS,
+        reopened=reserved.reopened,
+    )
+
+
 def simulate(
-    trace: Trace, sizes: tuple[int, ...], settings: SchedulerSettings | None = None, delays: Delays | None = None
-) -> RunReport:
-    """Play a trace on nodes with so many GPUs each, until every notebook is closed, and report."""
-    pool = SimulatedPool(trace, sizes, settings, delays)
-    pool.run()
-    return report(pool)
-
-
-def smallest(
     trace: Trace,
-    share: float,
-    nodes: int,
-    most: int,
+    sizes: tuple[int, ...],
     settings: SchedulerSettings | None = None,
     delays: Delays | None = None,
+    *,
+    faults: Sequence[NodeFault] = (),
+    policies: Policies | None = None,
 ) -> RunReport:
-    """Find the fewest GPUs, `most` at most, with which this share of cells starts at once.
-
-    The report of the run with them. Found by halving: the next smaller pool was tried and falls short.
-
-    Raises
-    ------
-    BadConfig
-        If `most` GPUs do not suffice.
-    """
-    best = simulate(trace, divide_gpus(most, nodes), settings, delays)
-    if best.waits.at_once < share:
-        raise BadConfig(
-            f"With {most} GPUs, {best.waits.at_once:.1%} of the cells start at once, and {share:.1%} were asked for. "
-            "Give more with --gpus."
-        )
-    low = 0
-    while best.gpus - low > 1:
-        tried = simulate(trace, divide_gpus((low + best.gpus) // 2, nodes), settings, delays)
-        if tried.waits.at_once >= share:
-            best = tried
-        else:
-            low = tried.gpus
-    return best
+    """Play a trace on nodes with so many GPUs each, until every notebook is closed, and report."""
+    pool = SimulatedPool(trace, sizes, settings, delays, faults=faults, policies=policies)
+    pool.run()
+    return report(pool)
 
 
 def read_settings(path: Path) -> SchedulerSettings:
@@ -211,48 +210,6 @@ def _progress(played: Iterable[PlayedCell], of: Callable[[PlayedCell], str]) -> 
         ran[who] = ran.get(who, 0) + one.ended_ms - one.started_ms
         passed[who] = passed.get(who, 0) + one.ended_ms - one.submitted_ms
     return [ran[who] / passed[who] if passed[who] else 1.0 for who in ran]
-
-
-def _waits(played: Sequence[PlayedCell]) -> WaitStatistics:
-    waits = sorted(one.wait_ms for one in played if one.wait_ms is not None)
-
-    def quantile(percent: int) -> int:
-        """Find the smallest wait that so many percent of all do not exceed (nearest rank); 0 without any."""
-        rank = math.ceil(len(waits) * percent / 100)
-        return waits[rank - 1] if waits else 0
-
-    return WaitStatistics(
-        cells=len(played),
-        at_once=_share_within(played, AT_ONCE_MS),
-        median_ms=quantile(50),
-        p90_ms=quantile(90),
-        p99_ms=quantile(99),
-        max_ms=quantile(100),
-    )
-
-
-def _share_within(played: Sequence[PlayedCell], limit_ms: int) -> float:
-    return sum(one.wait_ms is not None and one.wait_ms <= limit_ms for one in played) / max(1, len(played))
-
-
-def _passed_by(played: Sequence[PlayedCell]) -> int:
-    longest = max((one for one in played if one.wait_ms is not None), key=lambda one: one.wait_ms or 0, default=None)
-    if longest is None or longest.started_ms is None:
-        return 0
-    return sum(
-        one.started_ms is not None
-        and one.started_ms < longest.started_ms
-        and one.submitted_ms > longest.submitted_ms
-        and not one.was_hot
-        for one in played
-    )
-
-
-def _histogram(waits: Iterable[int]) -> tuple[int, ...]:
-    counts = [0] * (len(EDGES_MS) + 1)
-    for wait_ms in waits:
-        counts[next((at for at, edge_ms in enumerate(EDGES_MS) if wait_ms <= edge_ms), len(EDGES_MS))] += 1
-    return tuple(counts)
 
 
 def _saved(used: int, reserved: int) -> float:

@@ -10,11 +10,15 @@ from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, InvariantBroken
+from bulletin.units import HOUR_MS
 from gpu_worker.scheduler import journal
+from gpu_worker.scheduler.projects import SchedulerSettings
 from gpu_worker.simulator import replay, report_text, traces
-from gpu_worker.simulator.run_report import RunReport, read_settings, simulate, smallest
-from gpu_worker.simulator.simulated_nodes import Delays
+from gpu_worker.simulator.pool_size import Play, find_fewest_at_once
+from gpu_worker.simulator.run_report import RunReport, read_settings, simulate
+from gpu_worker.simulator.simulated_nodes import Delays, NodeFault
 from gpu_worker.simulator.simulated_pool import divide_gpus
+from gpu_worker.simulator.variations import with_long_cells
 from gpu_worker.simulator.workloads import WORKLOADS, generate
 
 
@@ -46,8 +50,23 @@ class SimulateCommand(Application):
     at_once = Float(
         0.0, min=0, max=1, help="Find the fewest GPUs with which this share of cells starts within 1 s. Example: 0.9"
     ).tag(config=True)
-    start_delay = Float(0.2, min=0, help="Seconds from a grant until the cell begins.").tag(config=True)
+    start_delay = Float(0.2, min=0, help="Seconds from a grant until the executor is up.").tag(config=True)
+    state_delay = Float(0.0, min=0, help="Seconds after that until the cell's variables have travelled.").tag(
+        config=True
+    )
+    model_delay = Float(0.0, min=0, help="Seconds after that until what the cell needs is on the GPU again.").tag(
+        config=True
+    )
     evict_delay = Float(0.5, min=0, help="Seconds that a hot session takes to leave its GPUs.").tag(config=True)
+    long_cells = Float(
+        0.0,
+        min=0,
+        max=1,
+        help="Let this share of the cells run for an hour, in QoS batch with a walltime of two. Example: 0.05",
+    ).tag(config=True)
+    lost_node = Float(
+        -1.0, help="Hours from the start of the trace until the first node is lost, for good. Below 0: none is."
+    ).tag(config=True)
     save_trace = Unicode("", help="Write the trace to this file. Example: week.jsonl").tag(config=True)
     figure = Unicode("", help="Draw the report into this SVG file; needs matplotlib. Example: week.svg").tag(
         config=True
@@ -73,6 +92,10 @@ class SimulateCommand(Application):
         "at-once": "SimulateCommand.at_once",
         "start-delay": "SimulateCommand.start_delay",
         "evict-delay": "SimulateCommand.evict_delay",
+        "state-delay": "SimulateCommand.state_delay",
+        "model-delay": "SimulateCommand.model_delay",
+        "long-cells": "SimulateCommand.long_cells",
+        "lost-node": "SimulateCommand.lost_node",
         "save-trace": "SimulateCommand.save_trace",
         "figure": "SimulateCommand.figure",
         "journal": "SimulateCommand.journal",
@@ -104,16 +127,18 @@ class SimulateCommand(Application):
         if self.nodes > self.gpus:
             raise BadConfig(f"{self.gpus} GPUs are not enough for {self.nodes} nodes. Give fewer nodes with --nodes.")
         trace = self._find_trace()
+        if self.long_cells:
+            trace = with_long_cells(trace, self.long_cells, HOUR_MS, 2 * HOUR_MS, "batch")
         if self.save_trace:
             traces.write(trace, Path(self.save_trace))
-        delays = Delays(start_ms=round(self.start_delay * 1000), evict_ms=round(self.evict_delay * 1000))
         files = [self.settings_file, self.compare] if self.compare else [self.settings_file]
         settings = [read_settings(Path(file)) if file else None for file in files]
         began_s = time.perf_counter()
+        plays = [self._play(trace, one) for one in settings]
         if self.at_once:
-            reports = [smallest(trace, self.at_once, self.nodes, self.gpus, one, delays) for one in settings]
+            reports = [find_fewest_at_once(play, self.at_once, self.gpus) for play in plays]
         else:
-            reports = [simulate(trace, divide_gpus(self.gpus, self.nodes), one, delays) for one in settings]
+            reports = [play(self.gpus) for play in plays]
         took_s = time.perf_counter() - began_s
         names = [Path(file).stem if file else "defaults" for file in files]
         if self.figure:
@@ -127,6 +152,17 @@ class SimulateCommand(Application):
         made = f", seed {origin.seed}, {origin.people} people, version {origin.version}" if origin.version else ""
         lines = [f"{origin.made_by}{made}: {len(trace.notebooks)} notebooks; a simulation, in {took_s:.1f} s", ""]
         sys.stdout.write("\n".join(lines + report_text.pages(names, reports)) + "\n")
+
+    def _play(self, trace: traces.Trace, settings: SchedulerSettings | None) -> Play:
+        """Return what plays the trace under these settings on a number of GPUs."""
+        delays = Delays(
+            start_ms=_ms(self.start_delay),
+            state_ms=_ms(self.state_delay),
+            model_ms=_ms(self.model_delay),
+            evict_ms=_ms(self.evict_delay),
+        )
+        faults = [NodeFault(0, round(self.lost_node * HOUR_MS))] if self.lost_node >= 0 else []
+        return lambda gpus: simulate(trace, divide_gpus(gpus, self.nodes), settings, delays, faults=faults)
 
     def _replay(self, path: Path) -> None:
         """Play a journal again; print each decision, then what they come to."""
@@ -161,6 +197,10 @@ class SimulateCommand(Application):
             with Ledger.open(self.ledger) as ledger:
                 return traces.trace_of_ledger(ledger.cells(limit=10_000_000))
         return traces.read(Path(self.extra_args[0]))
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def _json(trace: traces.Trace, names: list[str], reports: list[RunReport]) -> str:

@@ -1,27 +1,42 @@
 """A pool in virtual time: the scheduler that a broker runs, simulated nodes, and kernels that play a trace."""
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Literal, assert_never
+from typing import assert_never
 
 import msgspec
 
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId
 from bulletin.units import DAY_MS
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Grant
+from gpu_worker.scheduler.actions import Evict, Grant
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.projects import GPU_MILLI, SchedulerSettings
 from gpu_worker.simulator.curves import Curve
+from gpu_worker.simulator.played_cells import PlayedCell, PlayedOutcome
+from gpu_worker.simulator.policies import Policies
 from gpu_worker.simulator.simulated_nodes import (
     AgentReport,
     DelayedOutcome,
     Delays,
     ExecutorReady,
     GraceOver,
+    NodeFault,
     RequestRefused,
     SimulatedNodes,
     SlotsFreed,
+)
+from gpu_worker.simulator.simulation_events import (
+    KeepTimeOver,
+    NodeFaultBegun,
+    NodeFaultOver,
+    SimulationEvent,
+    TickDue,
+    TraceCellFinished,
+    TraceCellSubmitted,
+    TraceNotebookClosed,
+    TraceNotebookOpened,
 )
 from gpu_worker.simulator.traces import Trace, TraceNotebook
 
@@ -31,28 +46,6 @@ WIDTH_MS = 30 * 60_000
 START_MS = 4 * DAY_MS
 #: If nothing but the passing of time happens for so long, who waits will wait for ever: no budget is for longer.
 PATIENCE_MS = 62 * DAY_MS
-PlayedOutcome = Literal["returned", "walltime", "refused", "lost"]
-
-
-class PlayedCell(msgspec.Struct):
-    """One cell of the trace, as it went: when it was submitted, began and ended, and how."""
-
-    cell: CellId
-    user: UserName
-    project: ProjectId
-    qos: str
-    gpus: int
-    submitted_ms: int
-    started_ms: int | None = None  #: None while it waits, and where it was refused
-    ended_ms: int | None = None  #: None while it waits or runs
-    end: PlayedOutcome | None = None
-    was_hot: bool = False  #: it began without a request, on the GPUs that its session had
-    reclaims: int = 0  #: how often it was ended for an owner, to run again
-
-    @property
-    def wait_ms(self) -> int | None:
-        """From its submission until its code began to run; None for a cell that did not begin."""
-        return None if self.started_ms is None else self.started_ms - self.submitted_ms
 
 
 class SimulatedKernel(msgspec.Struct):
@@ -65,50 +58,6 @@ class SimulatedKernel(msgspec.Struct):
     qos: str | None = None  #: in which it has its lease
 
 
-class TraceNotebookOpened(msgspec.Struct, frozen=True):
-    """A notebook is opened, and its kernel starts."""
-
-    notebook: TraceNotebook
-
-
-class TraceCellSubmitted(msgspec.Struct, frozen=True):
-    """A notebook's next cell is submitted."""
-
-    session: SessionId
-
-
-class TraceCellFinished(msgspec.Struct, frozen=True):
-    """A cell that runs in a lease has come to its end, or to its walltime."""
-
-    lease: LeaseId
-    cell: CellId
-    end: PlayedOutcome
-
-
-class TraceNotebookClosed(msgspec.Struct, frozen=True):
-    """A notebook is closed, and gives back what it has."""
-
-    session: SessionId
-
-
-class TickDue(msgspec.Struct, frozen=True):
-    """The time has come for which the scheduler asked for a Tick."""
-
-
-SimulationEvent = (
-    TraceNotebookOpened
-    | TraceCellSubmitted
-    | ExecutorReady
-    | TraceCellFinished
-    | SlotsFreed
-    | GraceOver
-    | TraceNotebookClosed
-    | AgentReport
-    | RequestRefused
-    | TickDue
-)
-
-
 class SimulatedPool:
     """Plays one trace once. The same trace, nodes and settings give the same run, to the last millisecond."""
 
@@ -118,10 +67,16 @@ class SimulatedPool:
         sizes: tuple[int, ...],
         settings: SchedulerSettings | None = None,
         delays: Delays | None = None,
+        *,
+        faults: Sequence[NodeFault] = (),
+        policies: Policies | None = None,
     ) -> None:
         self.scheduler = Scheduler(settings)
-        self.nodes = SimulatedNodes(sizes, delays or Delays(), WIDTH_MS)
+        self.policies = policies or Policies()
+        self.nodes = SimulatedNodes(sizes, delays or Delays(), WIDTH_MS, self.policies.residents)
         self.trace = trace
+        self.faults = faults
+        self._guaranteed = {one.id: one.guaranteed_milli for one in settings.projects} if settings is not None else {}
         self.played: list[PlayedCell] = []
         self.waiting = Curve(WIDTH_MS)
         self.steps = 0
@@ -141,6 +96,10 @@ class SimulatedPool:
                 self.tell(joined)
             for notebook in self.trace.notebooks:
                 self._plan(notebook.opened_ms, TraceNotebookOpened(notebook))
+            for fault in self.faults:
+                self._plan(fault.at_ms, NodeFaultBegun(fault))
+                if fault.back_ms is not None:
+                    self._plan(fault.back_ms, NodeFaultOver(fault))
         while self._heap and (until_ms is None or self._heap[0][0] <= until_ms):
             at_ms, _, event = heappop(self._heap)
             if isinstance(event, TickDue) and at_ms != self._tick_ms:
@@ -152,6 +111,7 @@ class SimulatedPool:
                 break
             self.now_ms = at_ms
             self._handle(event)
+            self._keep_reserve()
         self.now_ms = max(self.now_ms, until_ms or 0)
         for curve in (self.nodes.leased, self.nodes.busy, self.waiting):
             curve.advance(self.now_ms)
@@ -181,6 +141,12 @@ class SimulatedPool:
                 self.tell(event.event)
             case RequestRefused():
                 self._refuse(self._requested.pop(event.action.request))
+            case NodeFaultBegun():
+                self.tell(self.nodes.lose(event.fault.node))
+            case NodeFaultOver():
+                self.tell(self.nodes.rejoin(event.fault.node))
+            case KeepTimeOver():
+                self._end_keep_time(event)
             case TickDue():
                 self._tick_ms = None
                 self.tell(ev.Tick())
@@ -200,7 +166,10 @@ class SimulatedPool:
                 kernel = self._requested.pop(action.request)
                 assert kernel.under_way is not None, "a kernel asks for a lease for a cell"
                 kernel.lease, kernel.qos = action.lease, kernel.under_way.qos
-            self._follow(self.nodes.perform(action, self.now_ms))
+            if isinstance(action, Evict) and (keep_ms := self._find_keep_ms(action.lease)) > 0:
+                self._plan(self.now_ms + keep_ms, KeepTimeOver(action.lease, self.nodes.leases[action.lease].hot_ms))
+            else:
+                self._follow(self.nodes.perform(action, self.now_ms))
         due_ms = self.scheduler.deadline()
         due_ms = None if due_ms is None else max(due_ms - START_MS, self.now_ms)
         if due_ms != self._tick_ms:
@@ -211,6 +180,36 @@ class SimulatedPool:
     def _follow(self, outcomes: list[DelayedOutcome]) -> None:
         for delay_ms, event in outcomes:
             self._plan(self.now_ms + delay_ms, event)
+
+    # Experiments
+
+    def _keep_reserve(self) -> None:
+        """Let hot sessions leave before anybody asks, until as many GPUs are free, or soon will be, as are wanted."""
+        while self.policies.reserve and self.nodes.hot:
+            if self.nodes.free + self.nodes.leaving >= self.policies.reserve:
+                return
+            self._follow(self.nodes.evict_hot())
+
+    def _find_keep_ms(self, lease: LeaseId) -> int:
+        """For how long a hot session that somebody wants to leave stays all the same."""
+        held = self.nodes.leases.get(lease)
+        if not self.policies.keep_ms or held is None or held.has_cell or held.is_leaving:
+            return 0
+        is_owner = self._is_in_quota(self._kernels[held.session].notebook.project)
+        if not is_owner or any(self._is_in_quota(one.notebook.project) for one in self._requested.values()):
+            return 0
+        return held.hot_ms + self.policies.keep_ms - self.now_ms
+
+    def _is_in_quota(self, project: ProjectId) -> bool:
+        """Whether all that a project's sessions hold, hot ones too, is within its own guarantee, and there is one."""
+        kernels = [one for one in self._kernels.values() if one.lease is not None and one.notebook.project == project]
+        held = sum(len(self.nodes.leases[one.lease].slots) for one in kernels if one.lease is not None)
+        return 0 < self._guaranteed.get(project, 0) >= held * GPU_MILLI
+
+    def _end_keep_time(self, event: KeepTimeOver) -> None:
+        held = self.nodes.leases.get(event.lease)
+        if held is not None and not held.has_cell and held.hot_ms == event.hot_ms:
+            self._follow(self.nodes.perform(Evict(event.lease), self.now_ms))
 
     # What notebooks do
 
@@ -226,6 +225,7 @@ class SimulatedPool:
     def _close(self, kernel: SimulatedKernel) -> None:
         if kernel.lease is not None:
             self._follow(self.nodes.leave(kernel.lease))
+        self.nodes.forget(kernel.notebook.session)
 
     def _submit(self, kernel: SimulatedKernel) -> None:
         notebook = kernel.notebook
@@ -241,9 +241,9 @@ class SimulatedPool:
         self.played.append(played)
         held = self.nodes.leases[kernel.lease] if kernel.lease is not None else None
         if held is not None and not held.is_leaving and (len(held.slots), kernel.qos) == (cell.gpus, cell.qos):
-            self.nodes.begin_hot(held.lease, self.now_ms)
+            begins_ms = self.nodes.begin_hot(held.lease, self.now_ms)
             played.was_hot = True
-            self._start(kernel, played, held.lease, self.nodes.delays.hot_ms)
+            self._start(kernel, played, held.lease, begins_ms)
             return
         self._ask(kernel, played)
 
@@ -281,6 +281,7 @@ class SimulatedPool:
         The user's code begins to run `after_ms` later, and runs for its walltime at most.
         """
         played.started_ms = self.now_ms + after_ms
+        played.was_warm = self.nodes.leases[lease].is_warm
         run_ms = kernel.notebook.cells[kernel.next].run_ms
         walltime_ms = self.nodes.leases[lease].walltime_ms
         end: PlayedOutcome = "returned" if run_ms <= walltime_ms else "walltime"

@@ -73,13 +73,6 @@ class Trace(msgspec.Struct, frozen=True):
 _Line = TypeVar("_Line", TraceOrigin, TraceNotebook)
 
 
-class ReservedGpus(msgspec.Struct, frozen=True, kw_only=True):
-    """What it would take to give each open notebook GPUs of its own, as many as its largest cell uses."""
-
-    gpu_ms: int  #: GPUs times milliseconds, from each notebook's opening until it is closed
-    most_at_once: int  #: GPUs at the worst moment
-
-
 def write(trace: Trace, path: Path) -> None:
     """Write a trace as JSON lines: equal traces are equal bytes."""
     path.write_bytes(encode(trace))
@@ -153,22 +146,3 @@ def trace_of_ledger(records: Sequence["CellRecord"]) -> Trace:
             )
         )
     return Trace(TraceOrigin(made_by="ledger"), in_order(notebooks))
-
-
-def reserved_gpus(notebooks: Sequence[TraceNotebook]) -> ReservedGpus:
-    """Add up what notebooks would reserve if each kept its GPUs while it is open, and nobody ever waited."""
-    return ReservedGpus(
-        gpu_ms=sum((notebook.closed_ms - notebook.opened_ms) * notebook.gpus for notebook in notebooks),
-        most_at_once=_most_at_once(notebooks),
-    )
-
-
-def _most_at_once(notebooks: Sequence[TraceNotebook]) -> int:
-    """Count the GPUs of all open notebooks at the worst moment; who closes makes room for who opens then."""
-    changes = [(notebook.opened_ms, notebook.gpus) for notebook in notebooks]
-    changes += [(notebook.closed_ms, -notebook.gpus) for notebook in notebooks]
-    most = open_now = 0
-    for _, change in sorted(changes):
-        open_now += change
-        most = max(most, open_now)
-    return most

@@ -38,6 +38,8 @@ STAY = _table(MINUTE_MS, (0, 5), (0.25, 40), (0.5, 110), (0.75, 200), (0.95, 360
 LATE = _table(MINUTE_MS, (0, 0), (0.5, 4), (0.9, 10), (1, 30))
 #: How long before a deadline somebody sits down to the homework.
 BEFORE = _table(HOUR_MS, (0, 0.5), (0.25, 2), (0.5, 4), (0.75, 7), (0.9, 14), (1, 36))
+#: The same, where everybody begins late.
+LAST_HOURS = _table(HOUR_MS, (0, 0.1), (1, 2))
 #: From the opening of a notebook to its first cell.
 READ = _table(_SECOND_MS, (0, 10), (0.5, 60), (1, 600))
 #: Between two bursts of work of a researcher in one notebook.
@@ -106,12 +108,12 @@ class WorkloadWeek:
         """Add a notebook with one burst of work, left open for a while."""
         self._open(user, project, opened_ms, self.draw_burst(number, STAY), self.draws.draw_ms(READ))
 
-    def attend(self, user: str, project: str, begins_ms: int) -> None:
+    def attend(self, user: str, project: str, begins_ms: int, class_ms: int = _CLASS_MS) -> None:
         """Add a notebook with cells until the class is over, left open for a while."""
         draws = self.draws
         late_ms = draws.draw_ms(LATE)
         first_ms = draws.draw_ms(READ)
-        left_ms = _CLASS_MS - late_ms - first_ms
+        left_ms = class_ms - late_ms - first_ms
         cells: list[TraceCell] = []
         while left_ms > 0:
             cells.append(TraceCell(run_ms=draws.draw_ms(RUN), think_ms=draws.draw_ms(GAP)))
@@ -119,8 +121,11 @@ class WorkloadWeek:
         cells[-1] = TraceCell(run_ms=cells[-1].run_ms, think_ms=draws.draw_ms(STAY))
         self._open(user, project, begins_ms + late_ms, cells, first_ms)
 
-    def add_course(self, project: str, people: int) -> None:
-        """Add a course: sections of 100 with two classes each, and homework for Wednesday and Sunday midnight."""
+    def add_course(self, project: str, people: int, before: Quantiles = BEFORE) -> None:
+        """Add a course: sections of 100 with two classes each, and homework for Wednesday and Sunday midnight.
+
+        `before` is how long before a deadline people sit down to the homework.
+        """
         draws = self.draws
         for person in range(people):
             user = f"{project}-{person}"
@@ -131,7 +136,7 @@ class WorkloadWeek:
                     self.attend(user, project, day * DAY_MS + at * HOUR_MS)
             for deadline_ms in (3 * DAY_MS, 7 * DAY_MS):
                 if draws.draw_chance(0.9):
-                    self.sit(user, project, deadline_ms - draws.draw_ms(BEFORE), 6 + draws.draw_below(11))
+                    self.sit(user, project, deadline_ms - draws.draw_ms(before), 6 + draws.draw_below(11))
             if draws.draw_chance(0.6):
                 at_ms = draws.draw_below(7) * DAY_MS + 9 * HOUR_MS + draws.draw_below(13 * HOUR_MS)
                 self.sit(user, project, at_ms, 3 + draws.draw_below(10))
@@ -172,10 +177,31 @@ class WorkloadWeek:
             ]
             self._open(user, project, opened_ms, cells, _SECOND_MS)
 
+    def fill(self, user: str, project: str, opened_ms: int, until_ms: int) -> None:
+        """Add a notebook with one trial after the other, for so long if none of them waits."""
+        cells: list[TraceCell] = []
+        while opened_ms + sum(cell.run_ms + cell.think_ms for cell in cells) < until_ms:
+            run_ms = self.draws.draw_ms(TRIAL)
+            cells.append(TraceCell(run_ms=run_ms, think_ms=_SECOND_MS, qos="batch", walltime_ms=HOUR_MS))
+        self._open(user, project, opened_ms, cells, _SECOND_MS)
+
 
 def course(week: WorkloadWeek, people: int) -> None:
     """Add a course with class hours and deadline evenings."""
     week.add_course("course", people)
+
+
+def deadline(week: WorkloadWeek, people: int) -> None:
+    """Add a course in which everybody sits down to the homework in the last two hours."""
+    week.add_course("course", people, LAST_HOURS)
+
+
+def lesson(week: WorkloadWeek, people: int) -> None:
+    """Add one class of 50 minutes on Monday at 10:00, and a lab whose batch cells would fill any pool until 11:00."""
+    for person in range(people):
+        week.attend(f"student-{person}", "class", 10 * HOUR_MS, 50 * MINUTE_MS)
+    for member in range(2 * people):
+        week.fill(f"lab-{member}", "lab", 9 * HOUR_MS, 11 * HOUR_MS)
 
 
 def research(week: WorkloadWeek, people: int) -> None:
@@ -193,6 +219,8 @@ def mix(week: WorkloadWeek, people: int) -> None:
 #: Each with how many people it has where nobody says otherwise.
 WORKLOADS: dict[str, tuple[Callable[[WorkloadWeek, int], None], int]] = {
     "course": (course, 500),
+    "deadline": (deadline, 500),
+    "lesson": (lesson, 16),
     "research": (research, 12),
     "mix": (mix, 500),
 }

@@ -17,10 +17,12 @@ from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.curves import Curve
-from gpu_worker.simulator.run_report import jain, read_settings, report, simulate, smallest
+from gpu_worker.simulator.played_cells import PlayedCell
+from gpu_worker.simulator.pool_size import find_fewest_at_once
+from gpu_worker.simulator.run_report import RunReport, jain, read_settings, report, simulate
 from gpu_worker.simulator.simulate_command import SimulateCommand
 from gpu_worker.simulator.simulated_nodes import Delays
-from gpu_worker.simulator.simulated_pool import PlayedCell, SimulatedPool, divide_gpus
+from gpu_worker.simulator.simulated_pool import SimulatedPool, divide_gpus
 from gpu_worker.simulator.traces import Trace, TraceCell, TraceNotebook, TraceOrigin
 from gpu_worker.simulator.workloads import generate
 
@@ -334,12 +336,16 @@ def test_a_curve_is_an_exact_integral_and_means_of_bins() -> None:
 
 def test_the_smallest_pool_suffices_and_the_next_smaller_one_does_not() -> None:
     trace = generate("course", seed=1, people=8)
-    at_once = [0.0] + [simulate(trace, (gpus,)).waits.at_once for gpus in range(1, 7)]
+
+    def play_on(gpus: int) -> RunReport:
+        return simulate(trace, (gpus,))
+
+    at_once = [0.0] + [play_on(gpus).waits.at_once for gpus in range(1, 7)]
     for share in (0.5, 0.9, 0.99):
-        found = smallest(trace, share, nodes=1, most=6)
+        found = find_fewest_at_once(play_on, share, most=6)
         assert at_once[found.gpus - 1] < share <= at_once[found.gpus] == found.waits.at_once
     with pytest.raises(BadConfig, match="were asked for"):
-        smallest(trace, 0.99, nodes=1, most=1)
+        find_fewest_at_once(play_on, 0.99, most=1)
 
 
 def test_gpus_are_divided_as_evenly_as_can_be() -> None:

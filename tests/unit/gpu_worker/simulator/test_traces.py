@@ -8,14 +8,13 @@ import pytest
 from bulletin.errors import BadConfig
 from gpu_worker.broker.ledger import CellRecord
 from gpu_worker.simulator import traces
+from gpu_worker.simulator.reservations import ReservedGpus, reserved_gpus
 from gpu_worker.simulator.traces import (
     MINUTE_MS,
-    ReservedGpus,
     Trace,
     TraceCell,
     TraceNotebook,
     TraceOrigin,
-    reserved_gpus,
 )
 from gpu_worker.simulator.workloads import RUN, WORKLOADS, RandomDraws, generate
 from tests.unit.gpu_worker.simulator.trace_statistics import statistics_of
@@ -104,6 +103,8 @@ def test_what_notebooks_would_reserve_is_what_a_hand_finds() -> None:
     ("name", "digest"),
     [
         ("course", "2dab3e5f4e3b2f7530926cbdb7aeffa4c78dc94b2685bf2d8f9d767547b6e954"),
+        ("deadline", "b8021bcea6fb66f01eaf503a2bf15afb9c4ad8b5f9b44de0f5d7055d7f53b399"),
+        ("lesson", "d405e3eb2b722968770afc68a5b62475165064c90d5a0b0b5187a41ac61b960f"),
         ("research", "d74b621f2332e4d7831815d12a9c27c57754b8a68d948cefb2889318920428c0"),
         ("mix", "d2e0e5a0f388049ba9c7c01a45a8b6c3787cf7717a44040c2c90fbb4aa54d0ae"),
     ],
@@ -138,6 +139,25 @@ def test_a_course_has_so_many_people_and_comes_to_class_in_class_hours() -> None
     in_class = sum(10 <= hour < 10.5 for hour in monday)
     assert in_class == pytest.approx(85, abs=15)  # one section of 100, of whom 85% come
     assert sum(11 <= hour < 11.5 for hour in monday) < 10
+
+
+def test_before_a_deadline_all_sit_down_in_the_last_two_hours() -> None:
+    week = generate("deadline", seed=1)
+    late = [one for one in week.notebooks if 7 * 24 - 2 <= one.opened_ms / (60 * MINUTE_MS) < 7 * 24]
+    assert len(late) == pytest.approx(450, abs=25)
+    assert (
+        reserved_gpus(week.notebooks).most_at_once > 1.5 * reserved_gpus(generate("course", 1).notebooks).most_at_once
+    )
+
+
+def test_a_lesson_is_an_hour_of_a_class_and_a_lab_that_would_fill_any_pool() -> None:
+    week = generate("lesson", seed=1)
+    students = [one for one in week.notebooks if one.project == "class"]
+    assert len({one.user for one in students}) == 16
+    assert all(10 <= one.opened_ms / (60 * MINUTE_MS) <= 10.5 for one in students)
+    lab = [one for one in week.notebooks if one.project == "lab"]
+    assert len(lab) == 32
+    assert all(one.opened_ms == 9 * 60 * MINUTE_MS and one.closed_ms >= 11 * 60 * MINUTE_MS for one in lab)
 
 
 def test_a_group_has_sweeps_of_hundreds_of_cells_and_long_trainings() -> None:
@@ -189,7 +209,7 @@ def test_a_ledger_becomes_a_trace_with_its_pauses() -> None:
 
 def test_an_empty_ledger_is_an_empty_trace() -> None:
     assert traces.trace_of_ledger([]).notebooks == ()
-    assert reserved_gpus(()) == ReservedGpus(gpu_ms=0, most_at_once=0)
+    assert reserved_gpus(()) == ReservedGpus(gpu_ms=0, most_at_once=0, most_notebooks=0)
 
 
 def test_equal_traces_are_equal_bytes_and_a_plain_cell_is_short() -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from statistics import median_high
 
 from bulletin.units import MINUTE_MS
-from gpu_worker.simulator.traces import TraceNotebook, reserved_gpus
+from gpu_worker.simulator.reservations import reserved_gpus
+from gpu_worker.simulator.traces import TraceNotebook
 
 #: A longer pause between two cells is not part of one burst of work.
 BURST_GAP_MS = 20 * MINUTE_MS
