@@ -77,7 +77,7 @@ class BrokerLink:
     async def tell(self, message: wire.Message) -> None:
         """Tell the broker something that it must hear: at once, or after it has come to know this agent."""
         if isinstance(message, wire.CellDone):
-            self._unrecorded[message.lease, message.cell] = (message, now_ms())
+            self._unrecorded[message.lease, message.cell] = (message, now_ms() - message.ended_ago_ms)
         if self._is_known:
             await self.send(message)
         else:
@@ -100,7 +100,8 @@ class BrokerLink:
             if isinstance(message, wire.CellDone):
                 done, ended_ms = self._unrecorded.get((message.lease, message.cell), (None, 0))
                 if done is not None:
-                    await self.send(structs.replace(done, ended_ago_ms=now_ms() - ended_ms))
+                    said_ms = now_ms()
+                    await self.send(structs.replace(done, ended_ago_ms=said_ms - ended_ms, clock_ms=said_ms))
             else:
                 await self.send(message)
         self._is_known = True

@@ -103,7 +103,7 @@ class Agent:
         while True:
             malformed = self._broker.malformed + self._kernels.malformed
             counters = {"malformed": malformed, "failed handshakes": self._kernels.failed_handshakes}
-            await self._broker.send(wire.Ping(counters=counters))
+            await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms()))
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
                 if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:

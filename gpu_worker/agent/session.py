@@ -125,7 +125,7 @@ class Session:
         self._results.check(message)  # before any of it is believed: a cell can forge it
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         outcome = CellOutcome.WALLTIME if cell.is_overdue else CellOutcome(message.outcome)
-        usage = session_reports.cell_usage(self.prepare, cell, outcome, message)
+        usage = session_reports.cell_usage(self.prepare, cell, outcome, message, now_ms())
         cell.cancel_timers()  # no walltime ends it any more
         cell.ended, cell.question = structs.replace(message, usage=usage), None
         await self._results.begin(cell, cell.ended, blobs)
@@ -139,9 +139,12 @@ class Session:
             return
         self.cells.close(cell)
         usage = cell.ended.usage if cell.ended is not None and outcome is None else None
+        # What lacks some of its state never began: nobody is charged for the agent's waiting for its kernel.
+        until_ms = max(cell.started_ms, self.kernel.heard_ms) if cell.missing_bytes else now_ms()
         if usage is None:
-            usage = session_reports.cell_usage(self.prepare, cell, outcome or CellOutcome.EXECUTOR_DIED, cell.ended)
-        await self._to_broker(session_reports.cell_done(self.prepare, cell, usage))
+            code = outcome or CellOutcome.EXECUTOR_DIED
+            usage = session_reports.cell_usage(self.prepare, cell, code, cell.ended, until_ms)
+        await self._to_broker(session_reports.cell_done(self.prepare, cell, usage, until_ms))
         if self.is_evictable:  # or a notebook that runs cell after cell would never give way
             self._evict_if_wanted()
 

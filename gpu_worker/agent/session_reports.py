@@ -1,5 +1,7 @@
 """What the broker, and people, are told of a session and its cell."""
 
+from msgspec import structs
+
 from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
@@ -31,20 +33,22 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
 
 def cell_began(prepare: wire.Prepare, cell: AgentCell) -> wire.CellBegan:
     """Make the message that a cell runs, with how long it has."""
-    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=now_ms() - cell.started_ms)
+    said_ms = now_ms()
+    return wire.CellBegan(lease=prepare.lease, cell=cell.id, running_ms=said_ms - cell.started_ms, clock_ms=said_ms)
 
 
 def cell_usage(
-    prepare: wire.Prepare, cell: AgentCell, outcome: CellOutcome, ended: wire.Ended | None
+    prepare: wire.Prepare, cell: AgentCell, outcome: CellOutcome, ended: wire.Ended | None, until_ms: int
 ) -> wire.CellUsage:
-    """Sum up what the cell has used until now.
+    """Sum up what the cell has used until a time of the agent's clock.
 
     `ended` is what the executor says of it. User code can forge that: its running time is at most the time held.
     """
-    held_ms = now_ms() - cell.started_ms
+    held_ms = max(0, until_ms - cell.started_ms)
+    ran_ms = max(0, ended.ran_ms) if ended is not None else 0 if cell.missing_bytes else held_ms
     return wire.CellUsage(
         outcome=outcome,
-        ran_ms=min(max(0, ended.ran_ms), held_ms) if ended is not None else held_ms,
+        ran_ms=min(ran_ms, held_ms),
         held_ms=held_ms,
         peak_memory_bytes=cell.load.peak_memory_bytes,
         mean_utilization=cell.load.mean_utilization,
@@ -54,8 +58,9 @@ def cell_usage(
     )
 
 
-def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> wire.CellDone:
-    """Make the message that a cell is over, with what it has used and who pays."""
+def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage, until_ms: int) -> wire.CellDone:
+    """Make the message that a cell was over at a time of the agent's clock, with what it has used and who pays."""
+    said_ms = now_ms()
     return wire.CellDone(
         lease=prepare.lease,
         session=prepare.session,
@@ -65,7 +70,9 @@ def cell_done(prepare: wire.Prepare, cell: AgentCell, usage: wire.CellUsage) -> 
         qos=prepare.qos,
         slots=prepare.slots,
         label=cell.label,
-        usage=usage,
+        usage=structs.replace(usage, held_ms=until_ms - cell.started_ms),  # to the last byte of its results
+        ended_ago_ms=said_ms - until_ms,
+        clock_ms=said_ms,
     )
 
 

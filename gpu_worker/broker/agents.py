@@ -12,6 +12,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -35,6 +36,7 @@ class ConnectedAgent(msgspec.Struct):
     message: wire.Register
     heard_ms: int
     counters: dict[str, int] = {}
+    clock: AgentClock = msgspec.field(default_factory=AgentClock)
 
 
 class Agents:
@@ -79,14 +81,17 @@ class Agents:
         match message:
             case wire.Ping():
                 agent.counters = message.counters
+                agent.clock.compare(message.clock_ms, agent.heard_ms)
                 await self._send(route, wire.Pong())
             case wire.Prepared():
                 await self.shell.tell_granted(message.lease)
             case wire.CellBegan():
-                await self.shell.step(events.CellStarted(message.lease, message.cell, message.running_ms))
+                running_ms = message.running_ms + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
+                await self.shell.step(events.CellStarted(message.lease, message.cell, running_ms))
             case wire.CellDone():
                 recorded = partial(self._send, route, wire.Recorded(cell=message.cell, lease=message.lease))
-                await self.shell.record_cell(message, agent.message, recorded)
+                ago_ms = max(0, message.ended_ago_ms) + agent.clock.ago_ms(message.clock_ms, agent.heard_ms)
+                await self.shell.record_cell(message, agent.message, ago_ms, recorded)
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():

@@ -40,17 +40,31 @@ class Meter:
             self._cut(at_ms)
             self._is_in_quota = is_in_quota
 
-    def end(self, record: CellRecord, at_ms: int, *, is_refunded: bool = False) -> list[HotRecord | CellRecord]:
+    def end(
+        self, record: CellRecord, at_ms: int, *, began_ms: int | None = None, is_refunded: bool = False
+    ) -> list[HotRecord | CellRecord]:
         """End the cell that runs: return the hot time before it, and its record with the times of this meter.
 
-        Refunded is all that it held until now.
+        `began_ms` is when it began by its agent's clock, where that is known: it may be otherwise than was heard, and
+        the meter may have turned after `at_ms`. Refunded is all that it held.
         """
         assert self.cell == record.cell, "it is the one that runs"
         self._cut(at_ms)
+        if began_ms is not None:
+            self._move(max(self._until_ms, began_ms), at_ms)
         hot = self._take_hot_time(self.began_ms)
         cell = self._fill(record, self.began_ms, tuple(self._spans), is_refunded=is_refunded)
         self._until_ms, self.cell, self._spans = self._now_ms, None, []
         return [*hot, cell]
+
+    def _move(self, began_ms: int, ended_ms: int) -> None:
+        """Let the cell that runs have run between these times: its first and last stretches grow or shrink."""
+        ended_ms = max(began_ms, ended_ms)
+        first = self._spans[0] if self._spans else Span(began_ms, ended_ms, self._is_in_quota)
+        spans = [Span(began_ms, first.ended_at_ms, first.is_in_quota), *self._spans[1:]]
+        cut = [Span(max(began_ms, one.started_at_ms), min(ended_ms, one.ended_at_ms), one.is_in_quota) for one in spans]
+        self._spans = [one for one in cut if one.length_ms > 0]
+        self.began_ms, self._now_ms = began_ms, ended_ms
 
     def add_earlier(
         self, record: CellRecord, started_at_ms: int, ended_at_ms: int, *, is_in_quota: bool, is_refunded: bool = False

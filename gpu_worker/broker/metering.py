@@ -1,7 +1,8 @@
 """The meters of all leases: what the scheduler does and what agents report, as records for the ledger. Pure.
 
-A lease is metered from its grant until its slots are free again, by the broker's clock. What its agent says of a cell
-(how long its code ran, how it ended) comes with the cell's end; agents say it again until it is written.
+A lease is metered from its grant until its slots are free again, by the broker's clock. For how long a cell held them
+is its agent's word, which comes with the cell's end: a broker that stood still has heard of it too late. Agents say it
+again until it is written. Of a cell that was lost with its agent, what was heard of it counts.
 
 Agents outlive brokers, and may be thought lost and come back. What became of a lease is then not known at once: its
 meter stays open for a while, for the cells that its agent may still report. Whoever comes back later than that finds
@@ -33,6 +34,8 @@ from gpu_worker.scheduler.state import State
 
 #: For how long the cells of a lease that is over may still be reported.
 PATIENCE_MS = 30_000
+#: What the scheduler saw for longer than it was used is taken back from so long on.
+_WORTH_MS = 1_000
 #: So many of the last cells of a lease may be reported again.
 _CELLS = 1000
 
@@ -58,6 +61,7 @@ class _MeteredLease(msgspec.Struct):
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
     #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
     seen_until_ms: int | None = None
+    seen_from_ms: int = 0  #: from then on the scheduler saw what its cell used, or has been told of it
     is_granted: bool = True  #: no cell has begun yet, and it counts as use all the same
 
     def note_end(self, cell: CellId) -> None:
@@ -130,8 +134,8 @@ class Metering:
         if lease is not None and lease.phase is Phase.ENDING:
             told.append(metered.meter.without_charge(record))  # its session has long gone on elsewhere
         elif metered.meter.cell == record.cell:
-            ended = metered.meter.end(record, at_ms, is_refunded=is_refunded)
-            self._note_end(metered, ended)
+            ended = metered.meter.end(record, at_ms, began_ms=at_ms - record.held_ms, is_refunded=is_refunded)
+            self._note_end(metered, ended, now_ms)
             told += ended
         else:
             told += metered.meter.add_earlier(
@@ -165,16 +169,24 @@ class Metering:
     def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
         self._unseen += self._stretch(lease, from_ms, until_ms)
 
-    def _note_end(self, metered: _MeteredLease, ended: Iterable[Record]) -> None:
-        """Note what of an ended cell, whose beginning the scheduler saw, it did not see or is refunded."""
+    def _note_end(self, metered: _MeteredLease, ended: Iterable[Record], heard_ms: int) -> None:
+        """Note what of an ended cell, whose beginning the scheduler saw, it did not see, saw too long, or is refunded.
+
+        `heard_ms` is when the scheduler hears of the end.
+        """
+        lease, seen_from_ms = metered.meter.lease, metered.seen_from_ms
+        seen_until_ms = heard_ms if metered.seen_until_ms is None else metered.seen_until_ms
         for record in ended:
-            for span in record.held if isinstance(record, CellRecord) else ():
-                seen_ms = span.ended_at_ms if metered.seen_until_ms is None else metered.seen_until_ms
-                if isinstance(record, CellRecord) and record.refunded_ms:
-                    until_ms = min(span.ended_at_ms, seen_ms)
-                    self._refunded += self._stretch(metered.meter.lease, span.started_at_ms, until_ms)
-                else:
-                    self._note_unseen(metered.meter.lease, max(span.started_at_ms, seen_ms), span.ended_at_ms)
+            if not isinstance(record, CellRecord):
+                continue
+            began_ms, ended_ms = record.started_at_ms, record.ended_at_ms
+            if record.refunded_ms:
+                self._refunded += self._stretch(lease, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
+            else:
+                self._note_unseen(lease, began_ms, min(ended_ms, seen_from_ms))
+                self._note_unseen(lease, max(began_ms, seen_until_ms), ended_ms)
+            if seen_until_ms - ended_ms >= _WORTH_MS:
+                self._refunded += self._stretch(lease, max(ended_ms, seen_from_ms), seen_until_ms)
         metered.seen_until_ms = None
 
     def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
@@ -193,7 +205,7 @@ class Metering:
             if meter.cell is not None:
                 metered.note_end(meter.cell)
                 ended = meter.end(_lost(meter, meter.cell, CellOutcome.NODE_LOST), now_ms)
-                self._note_end(metered, ended)
+                self._note_end(metered, ended, now_ms)
                 yield from ended
         elif lease.cell is not None and lease.cell not in metered.cells:
             if metered.seen_until_ms is not None:
@@ -203,10 +215,10 @@ class Metering:
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
-                if (
-                    lease.id in self._held_ms or not metered.is_granted
-                ):  # a hot session's own cell is told of a little late
+                metered.seen_from_ms = 0  # since its grant
+                if lease.id in self._held_ms or not metered.is_granted:  # a hot session's own is told of a little late
                     self._note_unseen(meter.lease, meter.began_ms, now_ms)
+                    metered.seen_from_ms = meter.began_ms
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
         metered.is_granted = lease.phase is Phase.GRANTED
 
@@ -252,7 +264,7 @@ class Metering:
             ended = metered.meter.end(
                 _lost(metered.meter, metered.meter.cell, metered.why.outcome), metered.over_ms, is_refunded=is_refunded
             )
-            self._note_end(metered, ended)
+            self._note_end(metered, ended, metered.over_ms)
             told += ended
         told += metered.meter.close(metered.why, metered.over_ms)
         if metered.why in UNSURE:

@@ -177,11 +177,11 @@ class SchedulerShell:
         if active is not None and active.granted is not None:
             await self._tell(active.session, active.granted)
 
-    async def record_cell(self, message: wire.CellDone, node: wire.Register, written: Then) -> None:
-        """Account a cell that is over. When the ledger has it, do `written`."""
+    async def record_cell(self, message: wire.CellDone, node: wire.Register, ended_ago_ms: int, written: Then) -> None:
+        """Account a cell that was over so long ago. When the ledger has it, do `written`."""
         now_ms = self._now_ms()
-        record = translate.record(message, node, now_ms)
-        told = self._metering.end_cell(record, max(0, message.ended_ago_ms), now_ms)
+        record = translate.record(message, node, now_ms - ended_ago_ms)
+        told = self._metering.end_cell(record, ended_ago_ms, now_ms)
         refunded = self._metering.take_refunded()
         if told is None:
             self._writer.keep_stray(record, written)

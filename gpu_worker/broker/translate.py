@@ -122,13 +122,12 @@ def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
     return wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=request)
 
 
-def record(message: wire.CellDone, node: wire.Register, now_ms: int) -> CellRecord:
-    """Record a finished cell by its agent's word; `now_ms` is the broker's clock. The ledger counts attempts."""
+def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int) -> CellRecord:
+    """Record a cell that ended then, by the broker's clock, by its agent's word. The ledger counts attempts."""
     usage = message.usage
     kinds = {offer.slot: offer.kind for offer in node.slots}
     milli = {offer.slot: offer.milli for offer in node.slots}
     on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
-    ended_at_ms = now_ms - max(0, message.ended_ago_ms)
     return CellRecord(
         cell=message.cell,
         lease=message.lease,

@@ -1,7 +1,11 @@
 """What the ledger says of cells, to the row: whose label it has, how long it was held, how it ended."""
 
+import os
+import signal
+import time
 from collections.abc import Callable
 
+from bulletin.codes import CellOutcome
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
 from tests.integration.conftest import Notebook, PoolProcess, until
@@ -25,3 +29,52 @@ def test_each_cell_of_a_hot_session_has_its_own_label(
     cells = until(lambda: found if len(found := cells_of(pool)) == 3 else None, "three cells in the ledger")
     assert len({cell.lease for cell in cells}) == 1
     assert [cell.label for cell in cells] == ["first", "second one", ""]
+
+
+def test_cells_are_held_for_as_long_as_their_agent_says_while_the_broker_stands_still(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    notebook = open_notebook(pool)
+    began_s = time.monotonic()
+    first = notebook.start("%%gpu --label first\nprint('started')\ninput()")
+    notebook.wait_until("started")
+    until(lambda: [slot.state for slot in pool.picture().slots] == ["busy"], "the broker to hear of it")
+    broker = pool.part("broker")
+    broker.send_signal(signal.SIGSTOP)
+    try:
+        notebook.answer("go")
+        notebook.collect(first)
+        for label in ("second", "third"):
+            output = notebook.run(f"%%gpu --label {label}\nimport time\ntime.sleep(1.5)")
+            assert output.error is None, output.shown
+    finally:
+        broker.send_signal(signal.SIGCONT)
+    over_s = time.monotonic()
+    cells = until(lambda: found if len(found := cells_of(pool)) == 3 else None, "three cells in the ledger")
+    held_ms = {cell.label: cell.held_ms for cell in cells}
+    assert held_ms["second"] >= 1_500
+    assert held_ms["third"] >= 1_500
+    assert held_ms["first"] <= (over_s - began_s) * 1_000 - 2 * 1_500, "the others ran after it"
+
+
+def test_a_cell_whose_kernel_died_while_it_was_sent_is_not_charged_for_the_waiting(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    away_s = 3
+    pool = start_pool("--slots", "1", f"--Pool.away={away_s}")
+    notebook = open_notebook(pool)
+    notebook.run("%%gpu\n1")
+    executor = pool.part("executor")
+    executor.send_signal(signal.SIGSTOP)  # it takes nothing in
+    notebook.run("import numpy\nlarge = numpy.ones(100_000_000)")
+    notebook.start("%%gpu --label large\nlarge[0] = 2")
+    until(lambda: [slot.state for slot in pool.picture().slots] == ["busy"], "the cell to be under way")
+    os.kill(notebook.manager.provisioner.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    until(lambda: [slot.state for slot in pool.picture().slots] == ["free"], "the session to be ended")
+    cells = until(lambda: found if len(found := cells_of(pool)) == 2 else None, "two cells in the ledger")
+    assert (cells[1].label, cells[1].outcome, cells[1].ran_ms) == ("large", CellOutcome.KERNEL_GONE, 0)
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        *_, last = ledger.event_payloads("hot-recorded")
+    assert last["started_at_ms"] == cells[1].ended_at_ms
+    assert last["ended_at_ms"] - last["started_at_ms"] >= away_s * 1_000, "the agent waited for the kernel"

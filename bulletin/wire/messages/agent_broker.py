@@ -1,4 +1,8 @@
-"""Agent and broker: what the node has, which leases it holds, what cells cost, what must stop."""
+"""Agent and broker: what the node has, which leases it holds, what cells cost, what must stop.
+
+`clock_ms` is what the agent's steady clock said when the message was made; None where nobody says. By comparing many of
+them the broker knows how long ago that was, also where it stood still itself.
+"""
 
 from typing import Annotated, Literal
 
@@ -141,6 +145,7 @@ class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     lease: LeaseId
     cell: CellId
     running_ms: int = 0
+    clock_ms: int | None = None
 
 
 class CellUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +176,7 @@ class CellDone(Message, frozen=True, kw_only=True, tag="cell-done"):
     #: How long ago the cell ended: clocks of two machines are not compared.
     ended_ago_ms: int = 0
     label: str = ""
+    clock_ms: int | None = None
 
 
 class Recorded(Message, frozen=True, kw_only=True, tag="recorded"):

@@ -27,6 +27,8 @@ class Ping(Message, frozen=True, kw_only=True, tag="ping"):
 
     #: What an agent has turned away at its own socket so far.
     counters: dict[str, int] = {}
+    #: What an agent's steady clock says.
+    clock_ms: int | None = None
 
 
 class Pong(Message, frozen=True, tag="pong"):

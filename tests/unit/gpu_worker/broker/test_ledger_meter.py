@@ -47,6 +47,30 @@ def test_a_cell_that_turns_from_borrowed_to_in_quota_is_charged_for_each_part() 
     assert (cell.borrowed_ms, cell.in_quota_ms, cell.held_ms) == (500, 100, 600)
 
 
+@pytest.mark.parametrize(
+    ("began_ms", "ended_ms", "spans"),
+    [
+        (1_000, 1_900, [(1_000, 1_500, False), (1_500, 1_800, True), (1_800, 1_900, False)]),
+        (1_300, 1_700, [(1_300, 1_500, False), (1_500, 1_700, True)]),
+        (900, 1_200, [(1_000, 1_200, False)]),
+        (1_600, 1_700, [(1_600, 1_700, True)]),
+        (1_850, 1_840, []),
+    ],
+)
+def test_a_cell_began_and_ended_when_its_agent_says_however_it_turned_meanwhile(
+    began_ms: int, ended_ms: int, spans: list[tuple[int, int, bool]]
+) -> None:
+    meter = Meter(LEASE)
+    meter.begin("c1", is_in_quota=False, at_ms=1_200)  # type: ignore[arg-type]
+    meter.turn(is_in_quota=True, at_ms=1_500)
+    meter.turn(is_in_quota=False, at_ms=1_800)
+    *before, cell = meter.end(record("c1", ran_ms=1), ended_ms, began_ms=began_ms)
+    assert isinstance(cell, CellRecord)
+    assert cell.spans == tuple(Span(*span) for span in spans)
+    assert before == ([hot(1_000, began_ms)] if began_ms > 1_000 else [])
+    assert meter.close(LeaseEnd.LEFT, at_ms=2_000) == [hot(max(began_ms, ended_ms), 2_000), over(2_000)]
+
+
 def test_what_a_reclaim_made_worthless_is_refunded() -> None:
     meter = Meter(LEASE)
     meter.begin("c1", is_in_quota=False, at_ms=1_000)  # type: ignore[arg-type]

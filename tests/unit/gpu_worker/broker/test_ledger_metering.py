@@ -340,6 +340,31 @@ def test_a_cell_so_short_that_its_beginning_was_not_told_is_counted_all_the_same
     assert [row["in_quota_ms"] for (row,) in world.holds().values()] == [20, 20]
 
 
+def test_cells_of_which_a_broker_hears_late_were_held_for_as_long_as_their_agent_says(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(100)
+    world.is_registered = False  # the broker stands still: what it is told waits
+    world.pass_ms(900)
+    world.end(lease)
+    for cell in ("two", "three"):
+        world.pass_ms(50)
+        world.begin(lease, cell)
+        world.pass_ms(40)
+        world.pass_ms(1_960)
+        world.end(lease)
+    world.pass_ms(3_000)
+    world.is_registered = True
+    for said, why in world.unsaid:
+        world.report(said) if isinstance(said, Done) else world.step(said, why)
+    world.settle()
+    rows = world.holds()
+    assert [rows[cell, lease][0]["held_ms"] for cell in ("one", "two", "three")] == [1_000, 2_000, 2_000]
+    assert world.ledger.usage("user")[0].hot_ms == 3_100
+    assert world.spent(LAB) == world.charged(LAB) == 5_000
+
+
 def test_a_cell_turns_when_another_of_its_project_ends(world: World) -> None:
     world.register()
     first, second = world.ask("ann", "lab"), world.ask("bob", "lab", gpus=2)
