@@ -121,7 +121,8 @@ class Broker:
             asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),
             asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
             asyncio.create_task(self.writer.run()),
-            asyncio.create_task(self.shell.tell_news()),
+            asyncio.create_task(self.shell.teller.run()),
+            asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),
@@ -227,7 +228,7 @@ class Broker:
             if new is not None:
                 self._note_policy(new)
                 await self.shell.step(events.SettingsChanged(new.settings))
-                await self.shell.tell_queue(everybody=True)
+                await self.shell.tell_queue()
 
     async def _to_kernel(self, route: bytes, message: wire.Message) -> None:
         await self._send(self._kernel_socket, route, message)
@@ -256,7 +257,7 @@ class Broker:
             await self.agents.tidy()
             await self.kernels.tidy()
             await self.joins.tidy()
-            await self.shell.tell_queue(everybody=True)
+            await self.shell.tell_queue()
             if self.shell.active_leases or self.shell.pending_requests:
                 self.kernels.active_ms = self.now_ms()
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:

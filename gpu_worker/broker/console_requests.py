@@ -106,12 +106,13 @@ class ConsoleRequests:
 
     def _waiting(self, request: Request) -> console.WaitingRow:
         pending, now_ms = self._shell.pending_requests.get(request.id), self._now_ms()
+        known = self._shell.waiting(request.id, now_ms)
+        assert known is not None, "it is pending"
         return reports.waiting(
-            self._state,
             request,
+            known,
             waited_ms=now_ms - pending.since_ms if pending is not None else 0,
             label=pending.message.label if pending is not None else "",
-            now_ms=now_ms,
         )
 
     def _running(self, person: Person, leases: list[Lease]) -> tuple[console.RunningRow, ...]:
@@ -233,7 +234,7 @@ class ConsoleRequests:
         running = self._running(person, leases)
         for note in notes:
             await self._keep(note)
-        await self._shell.tell_queue(everybody=True)
+        await self._shell.tell_queue()
         return console.Drained(
             node=names[agents[0]],
             agents=agents,

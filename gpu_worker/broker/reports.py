@@ -29,10 +29,8 @@ def in_line(state: State) -> list[Request]:
     return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key[-1]))
 
 
-def waiting(state: State, request: Request, *, waited_ms: int, label: str, now_ms: int) -> console.WaitingRow:
-    """Make the row of a request that waits."""
-    known = explain.waiting(state, request.id, now_ms)
-    assert known is not None, "it is pending"
+def waiting(request: Request, known: explain.WaitExplanation, *, waited_ms: int, label: str) -> console.WaitingRow:
+    """Make the row of a request that waits, with what is known of its wait."""
     return console.WaitingRow(
         lease=request.lease,
         position=known.position,

@@ -1,6 +1,7 @@
 """Requests and leases between kernels, the scheduler and agents. The scheduler decides; this carries it out."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
@@ -11,14 +12,12 @@ from gpu_worker.broker import recall, translate
 from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.metering import Metering, Stretch
+from gpu_worker.broker.queue_teller import QueueTeller
+from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.machine import Scheduler
-
-#: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
-_LEAST_PAUSE_S, _PAUSES = 0.02, 4
-
 
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
 TellSession = Callable[[SessionId, wire.Message], Awaitable[None]]
@@ -46,7 +45,8 @@ class SchedulerShell:
         #: The nodes that may be granted, as they introduced themselves.
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
-        self._news = asyncio.Event()  #: places in line may have changed
+        self.estimates = WaitEstimates(lambda: scheduler.state, time.monotonic)
+        self.teller = QueueTeller(scheduler, self.pending_requests, now_ms, tell, self.estimates)
 
     async def step(self, event: events.Event, why: LeaseEnd | None = None) -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
@@ -76,6 +76,8 @@ class SchedulerShell:
         if isinstance(event, events.AgentJoined):
             self._metering.expect_leases({held.lease: held.held_ms for held in event.held})
         said = self.scheduler.step(event, now_ms)
+        if said or not isinstance(event, events.Tick):
+            self.estimates.note_change()
         ends = {
             action.lease: translate.LEASE_ENDS[action.why] for action in said if isinstance(action, actions.EndLease)
         }
@@ -95,6 +97,7 @@ class SchedulerShell:
     async def submit(self, request: RequestId, pending: PendingRequest) -> None:
         """Take a request in. The same one again changes nothing, and is answered again."""
         pending = self.pending_requests.setdefault(request, pending)
+        pending.told = None  # whatever it was told may have been lost
         lease = LeaseId(f"l-{keys.make_id()}")
         person = pending.person
         await self.step(
@@ -102,7 +105,7 @@ class SchedulerShell:
         )
         if request not in self.scheduler.state.pending:  # said again after its cell began
             self.pending_requests.pop(request, None)
-        self._news.set()
+        self.teller.note_news()
 
     async def withdraw(self, request: RequestId) -> None:
         """Take a request back that its kernel no longer wants, or whose kernel is gone."""
@@ -116,7 +119,7 @@ class SchedulerShell:
             return False
         await self.withdraw(request)
         await self._tell(pending.session, translate.cancelled(pending.message.request, sentence))
-        self._news.set()
+        self.teller.note_news()
         return True
 
     async def cancel_cell(self, lease: LeaseId, sentence: str) -> Literal["withdrawn", "interrupted", "ended"]:
@@ -131,31 +134,12 @@ class SchedulerShell:
         """Return where a request stands; None if it does not wait. Many are cheap if asked for as of one time."""
         if request not in self.scheduler.state.pending:
             return None
-        return explain.waiting(self.scheduler.state, request, now_ms)
+        return explain.waiting(self.scheduler.state, request, now_ms, self.estimates.update(now_ms))
 
-    async def tell_news(self) -> None:
-        """Say where requests stand as soon as that changes; with a long line not each time, for it is much work."""
-        clock = asyncio.get_running_loop().time
-        while True:
-            await self._news.wait()
-            began_s = clock()
-            await self.tell_queue(everybody=False)
-            await asyncio.sleep(max(_LEAST_PAUSE_S, (clock() - began_s) * _PAUSES))
-
-    async def tell_queue(self, *, everybody: bool) -> None:
-        """Say where requests stand: to everybody, or to whom something is new."""
-        self._news.clear()
-        now_ms = self._now_ms()
-        told = []
-        for request, pending in self.pending_requests.items():  # all of it before anything else can happen
-            waiting = self.waiting(request, now_ms)
-            if waiting is not None:
-                news = translate.queued(pending.message.request, waiting)
-                if everybody or news != pending.told:
-                    pending.told = news
-                    told.append((pending.session, news))
-        for session, news in told:
-            await self._tell(session, news)
+    async def tell_queue(self) -> None:
+        """Say where requests stand: to all of the first part of the line, and to others for whom something is new."""
+        await self.teller.tell_front(everybody=True)
+        await self.teller.tell_others()
 
     # --- what agents report
 
@@ -202,7 +186,7 @@ class SchedulerShell:
         if active is not None and was_cancelled_early and active.granted is not None:
             await self._tell(active.session, translate.cancelled(active.granted.request, active.cancel_message))
         await self.step(events.LeaseEnded(message.lease), message.code)
-        self._news.set()
+        self.teller.note_news()
 
     # --- what the scheduler asks for
 

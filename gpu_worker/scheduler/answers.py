@@ -10,14 +10,14 @@ Start = tuple[int, int | None]
 
 
 class Answers(msgspec.Struct):
-    """By lane: places in line, who has room made, and who starts when, as seen from a time."""
+    """By lane: places in line, and who has room made; of all lanes who starts when."""
 
     standings: dict[Lane, dict[RequestId, int]] = {}
     expecting: dict[Lane, frozenset[RequestId]] = {}
-    starts: dict[Lane, tuple[int, dict[RequestId, Start]]] = {}
+    starts: dict[RequestId, Start] | None = None
 
     def forget(self) -> None:
         """Something has happened: all may be otherwise now."""
         self.standings.clear()
         self.expecting.clear()
-        self.starts.clear()
+        self.starts = None

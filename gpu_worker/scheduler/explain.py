@@ -1,6 +1,6 @@
 """Why a request waits, and for how long at most: from the same questions that decide."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 
@@ -25,8 +25,8 @@ from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
-#: Requests ahead times nodes, beyond which no estimate is made: every kernel that waits asks each second.
-_MOST_WORK = 5_000
+#: So many events are foreseen for an estimate.
+_MOST_STEPS = 5_000
 #: So many places in line are told one by one.
 _MOST_PLACES = 200
 #: Who may borrow is told of class hours that begin within a day; who may not, of all.
@@ -42,15 +42,20 @@ class WaitExplanation(msgspec.Struct, frozen=True):
     in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
 
 
-def waiting(state: State, request_id: RequestId, now_ms: int) -> WaitExplanation | None:
-    """Why the request waits; None if it does not: it is granted, refused, withdrawn or was never submitted."""
+def waiting(
+    state: State, request_id: RequestId, now_ms: int, starts: Mapping[RequestId, Start] | None = None
+) -> WaitExplanation | None:
+    """Why the request waits; None if it does not: it is granted, refused, withdrawn or was never submitted.
+
+    `starts` is what an `Outlook` has found; without it one is made here, which takes its time in a large pool.
+    """
     request = state.pending.get(request_id)
     if request is None:
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
     in_quota = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
-    start_ms, turn_ms = _start(state, request, now_ms)
+    start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
     return WaitExplanation(ahead + 1, _reason(state, request, ahead, turn_ms), wait_ms, in_quota=in_quota)
 
@@ -264,27 +269,9 @@ def _is_room_being_made(state: State, request: Request) -> bool:
     return request.id in state.answers.expecting[lane]
 
 
-def _start(state: State, request: Request, now_ms: int) -> Start | tuple[None, None]:
-    lane = request.lane
-    if lane not in state.answers.starts or state.answers.starts[lane][0] != now_ms:
-        known = standings(state, lane)
-        nodes = sum(node.lanes[lane].capacity > 0 and not node.is_drained for node in state.nodes.values())
-        most = _MOST_WORK // max(1, nodes)
-        line = [state.pending[one] for one in islice(known, most)]
-        aside = list(islice(_held_back(state, lane, known), most))
-        state.answers.starts[lane] = now_ms, Outlook(state, lane, now_ms).starts(line, aside)
-    return state.answers.starts[lane][1].get(request.id, (None, None))
-
-
-def _held_back(state: State, lane: Lane, known: Mapping[RequestId, int]) -> Iterator[Request]:
-    """Those in line that may not run now, and that class hours may let run."""
-    accounts = state.accounts
-    if accounts.turns_ms is None or len(known) == _MOST_PLACES:
-        return
-    for request in state.pending.values():
-        if request.lane != lane or request.id in known or request.standing is not RequestStatus.QUEUED:
-            continue
-        account = accounts.of(request.project)
-        is_timed = any(at.project.class_hours for at in account.path)
-        if is_timed or (accounts.has_lenders and kept_from(accounts, account, request.entry.shape.cost)):
-            yield request
+def _starts(state: State, now_ms: int) -> Mapping[RequestId, Start]:
+    if state.answers.starts is None:
+        outlook = Outlook(state, now_ms)
+        outlook.run(_MOST_STEPS)
+        state.answers.starts = outlook.starts
+    return state.answers.starts

@@ -55,7 +55,8 @@ class Bench:
         state = self.scheduler.state
         told = {request: waiting(state, request, self.latest_ms) for request in state.pending}
         for request, said in told.items():
-            state.answers.forget()
+            state.answers.standings.clear()
+            state.answers.expecting.clear()
             assert said is not None
             assert said == waiting(state, request, self.latest_ms), "asked alone, it is told something else"
         return actions

@@ -250,7 +250,7 @@ def test_who_waits_for_class_hours_waits_no_longer_than_until_they_begin_and_the
     grace_ms = 20_000
     assert pool.why("class.ann/1").wait_ms == 10 * MINUTE + grace_ms
     assert pool.why("class.bob/1").wait_ms == 30 * MINUTE  # borrows, and has less of the surplus than the guests
-    assert pool.why("guests.tom/1").wait_ms == 10 * MINUTE + grace_ms + 30 * MINUTE
+    assert pool.why("guests.tom/1").wait_ms == 60 * MINUTE  # who gave back asks again, and stands where it stood
     assert pool.why("class.bob/1").reason.startswith("the class hours of project 'class' begin at 10:00, in 10 min;")
     assert reclaimed(pool.at(*MONDAY, 9)) == ["guests.eve1:1"]
 

@@ -290,9 +290,23 @@ OTHERS = (
     ),
     (
         "estimate-of-the-shortest",
+        "replay_ahead.py",
+        "self._plan(lease.since_ms + lease.walltime_ms, WalltimeEnds(lease.id, lease.cell))",
+        "self._plan(lease.since_ms + lease.walltime_ms // 2, WalltimeEnds(lease.id, lease.cell))",
+        "an estimate lets each cell use its whole walltime",
+    ),
+    (
+        "estimate-forgets-who-was-reclaimed",
+        "replay_ahead.py",
+        "    if again is not None:\n                        yield again",
+        "    if again is None:\n                        yield again",
+        "an estimate knows that who was reclaimed asks again",
+    ),
+    (
+        "estimate-in-one-order",
         "outlook.py",
-        "end_ms = at_ms + request.walltime_ms",
-        "end_ms = self._state.accounts.now_ms + request.walltime_ms",
-        "the estimate counts those ahead one after the other",
+        "if not replay.has_ties or not self._orders:",
+        "if replay.has_ties or not self._orders:",
+        "what happens at the same time is tried in several orders",
     ),
 )

@@ -12,7 +12,7 @@ PATIENCE_S = 60
 async def tell(broker: BrokerParts) -> None:
     """Let what is new be told once."""
     broker.heard = asyncio.Event()
-    telling = asyncio.create_task(broker.shell.tell_news())
+    telling = asyncio.create_task(broker.shell.teller.run())
     async with asyncio.timeout(PATIENCE_S):
         await broker.heard.wait()
     telling.cancel()
@@ -39,7 +39,7 @@ def test_only_what_is_new_is_told_and_everybody_hears_each_second(broker: Broker
     broker.submit(ADMIN, "three")
     asyncio.run(tell(broker))
     assert broker.queued() == [(SessionId("s-three"), 3)]
-    asyncio.run(broker.shell.tell_queue(everybody=True))
+    asyncio.run(broker.shell.tell_queue())
     assert [place for _, place in broker.queued()] == [1, 2, 3]
     broker.step(events.CellEnded(lease, CellId("runs")))
     broker.step(events.LeaseEnded(lease))

@@ -1,0 +1,99 @@
+"""Who is told where they stand, and when: those in front each second, others when it is noticed that it changed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import islice
+
+from bulletin.ids import RequestId, SessionId
+from bulletin.wire import messages as wire
+from gpu_worker.broker import translate
+from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.wait_estimates import WaitEstimates
+from gpu_worker.scheduler import explain
+from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.resources import LANES
+
+#: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
+_LEAST_PAUSE_S, _PAUSES = 0.02, 4
+#: So many are looked at before the broker hears others again.
+_SLICE = 50
+#: Of those further back so many are looked at each second.
+_MOST_OTHERS = 200
+
+
+class QueueTeller:
+    """Tells the kernels of requests that wait their places, reasons and waits."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        pending: Mapping[RequestId, PendingRequest],
+        now_ms: Callable[[], int],
+        tell: Callable[[SessionId, wire.Message], Awaitable[None]],
+        estimates: WaitEstimates,
+    ) -> None:
+        self._scheduler, self._pending, self._now_ms, self._tell = scheduler, pending, now_ms, tell
+        self._estimates = estimates
+        self._news = asyncio.Event()  #: places in line may have changed
+        self._others: list[RequestId] = []  #: those further back who are to be looked at before it is their turn again
+
+    def note_news(self) -> None:
+        """Note that places in line may have changed."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Say where requests stand as soon as that changes; with a long line not each time, for it is much work."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._news.wait()
+            began_s = clock()
+            self._news.clear()
+            await self.tell_front(everybody=False)
+            await asyncio.sleep(max(_LEAST_PAUSE_S, (clock() - began_s) * _PAUSES))
+
+    async def tell_front(self, *, everybody: bool) -> None:
+        """Tell the first part of the line, everybody or those for whom something is new; and who has just come."""
+        front = self._front()
+        known = set(front)
+        new = [request for request, one in self._pending.items() if one.told is None and request not in known]
+        await self._tell_each([*front, *new], everybody=everybody)
+
+    async def tell_others(self) -> None:
+        """Look at some of those further back, in turn, and tell those for whom something is new."""
+        if not self._others:
+            known = set(self._front())
+            self._others = [request for request in reversed(list(self._pending)) if request not in known]
+        some = self._others[-_MOST_OTHERS:]
+        del self._others[-_MOST_OTHERS:]
+        await self._tell_each(reversed(some), everybody=False)
+
+    def _front(self) -> list[RequestId]:
+        state = self._scheduler.state
+        return [request for lane in LANES for request in explain.standings(state, lane) if request in self._pending]
+
+    async def _tell_each(self, requests: Iterable[RequestId], *, everybody: bool) -> None:
+        """Tell each one where it stands at the time of its slice; the broker hears others between two slices."""
+        each = iter(requests)
+        while some := list(islice(each, _SLICE)):
+            now_ms, state = self._now_ms(), self._scheduler.state
+            starts = self._estimates.update(now_ms)
+            told = []
+            for request in some:
+                pending = self._pending.get(request)
+                waiting = explain.waiting(state, request, now_ms, starts) if pending is not None else None
+                if pending is not None and waiting is not None:
+                    news = translate.queued(pending.message.request, waiting)
+                    if everybody or _is_new(news, pending.told):
+                        pending.told = news
+                        told.append((pending.session, news))
+            for session, news in told:
+                await self._tell(session, news)
+            await asyncio.sleep(0)
+
+
+def _is_new(news: wire.Queued, told: wire.Queued | None) -> bool:
+    """Whether it says more than that time has passed."""
+    if told is None:
+        return True
+    same = (told.position, told.reason, told.in_quota) == (news.position, news.reason, news.in_quota)
+    return not same or (told.wait_ms is None) != (news.wait_ms is None)

@@ -1,0 +1,72 @@
+"""Who starts when at the latest, worked out in slices between what else the broker does."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from bulletin.ids import RequestId
+from gpu_worker.scheduler.answers import Start
+from gpu_worker.scheduler.outlook import Outlook
+from gpu_worker.scheduler.state import State
+
+#: The broker hears nobody for about so long, then does other things for so many times as long.
+_SLICE_S, _PAUSES = 0.005, 9
+#: Between two looks at the clock so many events are replayed.
+_STEPS = 4
+#: So much is replayed for one estimate: of who is not reached by then nothing is said.
+_MOST_STEPS, _MOST_S = 5_000, 0.5
+
+
+class WaitEstimates:
+    """The latest start of each who waits, as it was foreseen a moment ago; kept for as long as nothing changes."""
+
+    def __init__(self, state: Callable[[], State], clock: Callable[[], float]) -> None:
+        """Take `clock`, in seconds, to see how long work takes."""
+        self.starts: Mapping[RequestId, Start] = {}
+        self._state, self._clock = state, clock
+        self._outlook: Outlook | None = None
+        self._is_stale = True
+        self._spent_s = 0.0  #: on the one that is made
+        self._rests_until_s = 0.0
+        self._is_begun = asyncio.Event()
+
+    def note_change(self) -> None:
+        """Note that something has happened: all may be otherwise now."""
+        self._is_stale = True
+
+    def update(self, now_ms: int) -> Mapping[RequestId, Start]:
+        """Begin anew where something has changed, and return what is known by now. In a small pool that is all."""
+        if self._outlook is None and self._is_stale and self._clock() >= self._rests_until_s:
+            state = self._state()
+            self._is_stale, self._spent_s = False, 0.0
+            if state.pending:
+                began_s = self._clock()
+                self._outlook = Outlook(state, now_ms)
+                self._spent_s = self._clock() - began_s
+                self._work()
+                if self._outlook is not None:
+                    self._is_begun.set()
+            else:
+                self.starts = {}
+        return self.starts
+
+    async def run(self) -> None:
+        """Go on with what was begun, a slice at a time."""
+        while True:
+            await self._is_begun.wait()
+            await asyncio.sleep(_SLICE_S * _PAUSES)
+            self._work()
+
+    def _work(self) -> None:
+        """Work for a slice of time, or until there is nothing left to do."""
+        outlook = self._outlook
+        if outlook is None:
+            return
+        began_s = self._clock()
+        is_done = False
+        while not is_done and self._clock() - began_s < _SLICE_S:
+            is_done = outlook.run(_STEPS)
+        self._spent_s += self._clock() - began_s
+        if is_done or outlook.steps >= _MOST_STEPS or self._spent_s >= _MOST_S:
+            self.starts, self._outlook = outlook.starts, None
+            self._is_begun.clear()
+            self._rests_until_s = self._clock() + _PAUSES * max(0.0, self._spent_s - _SLICE_S)
