@@ -15,6 +15,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 PASSWORD = "s3cret-of-the-ledger"
+#: For how long a busy machine may keep a server of the tests from answering, or from ending a connection.
+PATIENCE_S = 120
 _NOBODY = 65534
 _PR_SET_PDEATHSIG = 1
 
@@ -93,12 +95,15 @@ class Server:
 
     def url(self, database: str = "postgres", password: str = PASSWORD, scheme: str = "postgresql+psycopg") -> str:
         """Its address for SQLAlchemy."""
-        return f"{scheme}://bulletin:{password}@/{database}?host={self.folder}"
+        return f"{scheme}://bulletin:{password}@/{database}?host={self.folder}&connect_timeout={PATIENCE_S}"
 
     def make_database(self, name: str, like: str = "template1") -> str:
-        """A database, empty or like another to which nobody is connected; its URL."""
+        """A database, empty or like another to which nobody is connected any more; its URL."""
         engine = create_engine(self.url(), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
+            # The server's side of a closed connection ends by itself; CREATE DATABASE waits for that 5 s and no more.
+            ended = "SELECT bool_and(pg_terminate_backend(pid, :ms)) FROM pg_stat_activity WHERE datname = :like"
+            connection.execute(text(ended), {"ms": PATIENCE_S * 1000, "like": like})
             connection.execute(text(f'CREATE DATABASE "{name}" TEMPLATE "{like}"'))
         engine.dispose()
         return self.url(name)
