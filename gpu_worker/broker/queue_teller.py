@@ -16,7 +16,7 @@ from gpu_worker.scheduler.resources import LANES
 #: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4
 #: So many are looked at before the broker hears others again.
-_SLICE = 50
+_SLICE = 200
 #: Of those further back so many are looked at each second.
 _MOST_OTHERS = 200
 

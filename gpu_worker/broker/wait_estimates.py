@@ -13,7 +13,7 @@ _SLICE_S, _PAUSES = 0.005, 9
 #: Between two looks at the clock so many events are replayed.
 _STEPS = 4
 #: So much is replayed for one estimate: of who is not reached by then nothing is said.
-_MOST_STEPS, _MOST_S = 5_000, 0.5
+_MOST_STEPS, _MOST_S = 5_000, 1.0
 
 
 class WaitEstimates:

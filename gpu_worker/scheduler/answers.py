@@ -4,20 +4,26 @@ import msgspec
 
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.resources import Lane
+from gpu_worker.scheduler.shapes import Shape
 
 #: When a request starts at the latest, and when class hours begin or end that it waits for, if it waits for some.
 Start = tuple[int, int | None]
 
+#: Whether a connected node that is not drained could hold a shape, why none has room, and what else to say of nodes.
+Room = tuple[bool, str, str]
+
 
 class Answers(msgspec.Struct):
-    """By lane: places in line, and who has room made; of all lanes who starts when."""
+    """By lane: places in line, and who has room made; of all lanes who starts when; by shape why there is no room."""
 
     standings: dict[Lane, dict[RequestId, int]] = {}
     expecting: dict[Lane, frozenset[RequestId]] = {}
+    rooms: dict[Shape, Room] = {}
     starts: dict[RequestId, Start] | None = None
 
     def forget(self) -> None:
         """Something has happened: all may be otherwise now."""
         self.standings.clear()
         self.expecting.clear()
+        self.rooms.clear()
         self.starts = None

@@ -10,7 +10,7 @@ from bulletin.ids import RequestId
 from bulletin.units import HOUR_MS, show_duration
 from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import count
-from gpu_worker.scheduler.answers import Start
+from gpu_worker.scheduler.answers import Room, Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.leases import Request
@@ -73,42 +73,54 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
 def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
     if request.standing is RequestStatus.HELD:
         return "the process of this notebook's last cell is still ending"
-    word = count(2, on_cpu=request.lane == "cpu").removeprefix("2 ")
-    shape = request.entry.shape
-    able = [node for node in state.nodes.values() if node.holds(shape)]
-    capable = [node for node in able if not node.is_drained]
-    drained = _drained([node.name for node in able if node.is_drained])
     limit = _limit(state, request, turn_ms)
     if limit is not None:
         return limit
-    if not state.nodes:
-        reason = "no node is connected to the pool"
-    elif drained and not capable:
-        reason, drained = drained, ""
-    elif not capable:
-        what = count(request.need, on_cpu=request.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
-        reason = f"no connected node has {what}"
-    elif ahead < state.settings.look_ahead and _is_room_being_made(state, request):
+    is_there, reason, drained = _room(state, request.entry.shape)
+    if is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
+        word = _slots(request.entry.shape)
         if request.need == 1:
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
-    elif not any(node.free(shape).slots for node in capable):
-        total = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
-        of_kind = "" if shape.wants.kind == PLAIN.kind else " of this kind"
-        only = f"the only {word.removesuffix('s')}{of_kind} is busy"
-        reason = only if total == 1 else f"all {total} {word}{of_kind} are busy"
-    elif shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
-        reason = "the CPUs or the memory that it asks for are in use"
-    elif request.need > 1:
-        reason = f"no node has {request.need} {word} free at once"
-    else:
-        reason = ""  # what is free is kept for one ahead that needs more
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
     parts = [part for part in (_quota(state, request), _credits(state, request), reason, drained, before) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
     return "; ".join(part for part in (soon, *parts) if part) or "it is being looked at"
+
+
+def _slots(shape: Shape) -> str:
+    """Name the slots that it would use, in the plural."""
+    return count(2, on_cpu=shape.lane == "cpu").removeprefix("2 ")
+
+
+def _room(state: State, shape: Shape) -> Room:
+    """Find why there is no room for such a request, once for all of a shape: there are as many requests as nodes."""
+    if shape not in state.answers.rooms:
+        able = [node for node in state.nodes.values() if node.holds(shape)]
+        capable = [node for node in able if not node.is_drained]
+        drained = _drained([node.name for node in able if node.is_drained])
+        if not capable:
+            what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
+            reason = drained or f"no connected node has {what}"
+            state.answers.rooms[shape] = False, reason if state.nodes else "no node is connected to the pool", ""
+        else:
+            state.answers.rooms[shape] = True, _why_no_room(shape, capable), drained
+    return state.answers.rooms[shape]
+
+
+def _why_no_room(shape: Shape, capable: list[Node]) -> str:
+    """Say why none of the nodes that could hold such a request does; empty where one is free, kept for one ahead."""
+    word = _slots(shape)
+    if not any(node.free(shape).slots for node in capable):
+        total = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
+        of_kind = "" if shape.wants.kind == PLAIN.kind else " of this kind"
+        only = f"the only {word.removesuffix('s')}{of_kind} is busy"
+        return only if total == 1 else f"all {total} {word}{of_kind} are busy"
+    if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
+        return "the CPUs or the memory that it asks for are in use"
+    return f"no node has {shape.need} {word} free at once" if shape.need > 1 else ""
 
 
 def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
