@@ -55,6 +55,7 @@ class Agent:
             self._launcher.fork,
         )
         self._address = wire.AgentAddress(address="", public_key="")
+        self._process = keys.make_id()
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -94,6 +95,7 @@ class Agent:
             address=self._address,
             slots=self.inventory.offers,
             held=tuple(session.held_lease() for session in self.sessions.running.values()),
+            process=self._process,
             cpus=self._cpus,
             memory_bytes=self._memory_bytes,
         )

@@ -114,7 +114,7 @@ class Agents:
             if self._now_ms() - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)
-                await self.shell.drop_node(agent_id)
+                await self.shell.drop_node(agent_id, agent.heard_ms)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         problem, code = "", RefusalCode.NOT_ALLOWED
@@ -128,6 +128,7 @@ class Agents:
             self._log.warning("agent refused", node=message.node[:100], problem=problem)
             await self._send(route, wire.Refusal(code=code, sentence=problem))
             return
+        earlier = self.known.get(message.agent)
         self._forget(message.agent)
         self.known[message.agent] = ConnectedAgent(route, message, self._now_ms())
         self._by_route[route] = message.agent
@@ -137,7 +138,8 @@ class Agents:
         await self._send(route, wire.Registered())
         self._slot_word = self.slot_word
         await self._kernels.name_slots(self.slot_word)
-        await self.shell.add_node(message)
+        is_other = earlier is not None and earlier.message.process not in ("", message.process)
+        await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         self._registered()
 
     def _forget(self, agent_id: AgentId) -> None:

@@ -139,6 +139,7 @@ class Broker:
                 monitor.close()
             self._context.destroy(linger=200)
             self.writer.keep(self._credit_book.take_entries())
+            self.shell.note_running(is_last=True)
             self.writer.close()
             self.ledger.close()
             if self._journal is not None:
@@ -252,6 +253,7 @@ class Broker:
             await asyncio.sleep(min(_TICK_S, max(0.01, pause_s)))
             await self.shell.step(events.Tick())
             self.writer.keep(self._credit_book.take_period(self.now_ms()))
+            self.shell.note_running()
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()
             await self.agents.tidy()

@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import RowMapping, Select, func, insert, select
 
 from bulletin.ids import CellId, LeaseId, ProjectId
-from gpu_worker.broker import audit, rows, usage
+from gpu_worker.broker import audit, rows, run_notes, usage
 from gpu_worker.broker.credit_book import sum_entries
 from gpu_worker.broker.database import Database
 from gpu_worker.broker.records import (
@@ -197,10 +197,24 @@ class Ledger:
             inside = select(cells.c.lease, cells.c.cell).where(cells.c.lease.in_(open_leases))
             for row in connection.execute(inside.where(cells.c.ended_at_ms >= first_ms)) if found else ():
                 ended.setdefault(row.lease, []).append(CellId(row.cell))
+        alive = self.last_event(run_notes.ALIVE) if found else None
         return [
-            OpenLease(lease, max(lease.granted_at_ms, until_ms or 0), tuple(ended.get(lease.lease, ())))
+            OpenLease(
+                lease,
+                max(lease.granted_at_ms, until_ms or 0),
+                tuple(ended.get(lease.lease, ())),
+                self._running(lease.lease, ended.get(lease.lease, ()), alive),
+            )
             for lease, until_ms in found
         ]
+
+    def _running(
+        self, lease: LeaseId, ended: Sequence[CellId], alive: LedgerEvent | None
+    ) -> tuple[CellId, int, int] | None:
+        last = self.last_event(f"{run_notes.RUNS}{rows.clean(lease)}/")
+        if last is None or last.payload["cell"] in ended:
+            return None
+        return CellId(last.payload["cell"]), last.at_ms, max(last.at_ms, alive.at_ms if alive is not None else 0)
 
     def given_up(self, since_ms: int) -> list[OpenLease]:
         """Leases that ended since then and whose agents never said so, oldest first, with cells that ended with them.

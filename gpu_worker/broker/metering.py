@@ -27,6 +27,7 @@ from gpu_worker.broker.records import (
     first_name,
     name_again,
 )
+from gpu_worker.broker.run_notes import Running
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.life import Phase
@@ -57,6 +58,7 @@ class _MeteredLease(msgspec.Struct):
     meter: Meter
     cells: dict[CellId, None]  #: those that ended in it last
     over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
+    lost_ms: int | None = None  #: it was lost with its agent: when that was heard last
     why: LeaseEnd = LeaseEnd.UNRECOGNIZED  #: why it is over, once it is
     closes_ms: int | None = None  #: it is over, and closed then; None while it holds
     #: It was over while its cell ran: until then the scheduler saw what the cell used. None where it sees it.
@@ -88,17 +90,25 @@ class Metering:
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
-            self._metered[name] = _MeteredLease(
-                meter, dict.fromkeys(one.cells), None, LeaseEnd.NOT_HELD, now_ms + PATIENCE_MS
+            metered = self._metered[name] = _MeteredLease(
+                meter, dict.fromkeys(one.cells), why=LeaseEnd.NOT_HELD, closes_ms=now_ms + PATIENCE_MS
             )
+            if one.running is not None:
+                cell, began_ms, metered.over_ms = one.running
+                meter.begin(cell, is_in_quota=True, at_ms=began_ms)
+                metered.seen_from_ms, metered.seen_until_ms = meter.began_ms, 0  # nothing, by this scheduler
             self._closing[name] = None
 
     def expect_leases(self, held_ms: Mapping[LeaseId, int]) -> None:
         """Expect an agent to join in the next step with these leases, which it has had for so long."""
         self._held_ms = dict(held_ms)
 
-    def follow_step(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int) -> list[Record]:
-        """Return what the scheduler's last step comes to. Call it after every one; `why` names ends of leases."""
+    def follow_step(self, why: Mapping[LeaseId, LeaseEnd], now_ms: int, lost_ms: int | None = None) -> list[Record]:
+        """Return what the scheduler's last step comes to. Call it after every one; `why` names ends of leases.
+
+        `lost_ms` is when the agent was heard last of which the step says that it is lost, or that another process has
+        taken its place: that one cannot come back, and nobody will say more of what it held.
+        """
         told: list[Record] = []
         turned = self._coverage.follow(self._state)
         for name in self._state.touched:
@@ -106,7 +116,9 @@ class Metering:
             if lease is not None:
                 told += self._follow_lease(lease, metered, now_ms)
             elif metered is not None and metered.closes_ms is None:
-                told += self._note_lease_end(name, metered, why.get(name, LeaseEnd.UNRECOGNIZED), now_ms)
+                code = why.get(name, LeaseEnd.UNRECOGNIZED)
+                metered.lost_ms = lost_ms if code in UNSURE else None
+                told += self._note_lease_end(name, metered, code, now_ms)
         self._held_ms = {}
         for name, is_in_quota in turned.items():
             if name in self._metered:
@@ -152,6 +164,12 @@ class Metering:
             told += self._close(record.lease, metered)
         return told
 
+    def running(self) -> Iterator[Running]:
+        """List the cells that run, each under its lease's name in the ledger."""
+        for metered in self._metered.values():
+            if metered.meter.cell is not None and metered.closes_ms is None:
+                yield Running(metered.meter.lease.lease, metered.meter.cell, metered.meter.began_ms)
+
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
         return self._coverage.is_in_quota(self._state, lease)
@@ -182,6 +200,8 @@ class Metering:
             began_ms, ended_ms = record.started_at_ms, record.ended_at_ms
             if record.refunded_ms:
                 self._refunded += self._stretch(lease, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
+            elif seen_until_ms <= seen_from_ms:  # none of it
+                self._note_unseen(lease, began_ms, ended_ms)
             else:
                 self._note_unseen(lease, began_ms, min(ended_ms, seen_from_ms))
                 self._note_unseen(lease, max(began_ms, seen_until_ms), ended_ms)
@@ -198,7 +218,7 @@ class Metering:
         if metered is None:
             metered = self._start_metering(lease, now_ms)
             yield metered.meter.lease
-        metered.over_ms = metered.closes_ms = None  # it may have been given up, and is here again
+        metered.over_ms = metered.closes_ms = metered.lost_ms = None  # it may have been given up, and is here again
         self._closing.pop(lease.id, None)
         meter = metered.meter
         if lease.phase is Phase.ENDING:
@@ -210,7 +230,7 @@ class Metering:
         elif lease.cell is not None and lease.cell not in metered.cells:
             if metered.seen_until_ms is not None:
                 if lease.cell == meter.cell:  # it ran on unseen
-                    self._note_unseen(meter.lease, metered.seen_until_ms, now_ms)
+                    self._note_unseen(meter.lease, max(meter.began_ms, metered.seen_until_ms), now_ms)
                 metered.seen_until_ms = None
             is_in_quota = self._coverage.is_in_quota(self._state, lease)
             if lease.cell != meter.cell:
@@ -250,23 +270,25 @@ class Metering:
         metered.over_ms, metered.why, metered.closes_ms = now_ms, why, now_ms + PATIENCE_MS
         if metered.meter.cell is not None:
             metered.seen_until_ms = now_ms
-        if metered.meter.cell is None and why not in UNSURE:
+        is_gone = why is LeaseEnd.NOT_HELD and metered.lost_ms is not None
+        if is_gone or (metered.meter.cell is None and why not in UNSURE):
             return self._close(name, metered)
         self._closing[name] = None
         return []
 
     def _close(self, name: LeaseId, metered: _MeteredLease) -> list[Record]:
         told: list[Record] = []
+        over_ms = metered.over_ms if metered.lost_ms is None else metered.lost_ms
         if metered.meter.cell is not None:
-            assert metered.over_ms is not None, "what runs was heard of by this broker, and so was its end"
+            assert over_ms is not None, "what runs was heard of by this broker, and so was its end"
             metered.note_end(metered.meter.cell)
             is_refunded = metered.why is LeaseEnd.RECLAIMED
             ended = metered.meter.end(
-                _lost(metered.meter, metered.meter.cell, metered.why.outcome), metered.over_ms, is_refunded=is_refunded
+                _lost(metered.meter, metered.meter.cell, metered.why.outcome), over_ms, is_refunded=is_refunded
             )
-            self._note_end(metered, ended, metered.over_ms)
+            self._note_end(metered, ended, over_ms)
             told += ended
-        told += metered.meter.close(metered.why, metered.over_ms)
+        told += metered.meter.close(metered.why, over_ms)
         if metered.why in UNSURE:
             end = told[-1]
             assert isinstance(end, LeaseRecord)

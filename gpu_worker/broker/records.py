@@ -113,6 +113,8 @@ class OpenLease(msgspec.Struct, frozen=True):
     lease: LeaseRecord
     accounted_until_ms: int
     cells: tuple[CellId, ...] = ()  #: those that ended in it
+    #: The cell of it that has not ended, as far as the ledger knows: when it began, and until when at least it ran.
+    running: tuple[CellId, int, int] | None = None
 
 
 #: Why a balance changed. What is earned above the most that counts is forgotten, and what is spent as far below none is

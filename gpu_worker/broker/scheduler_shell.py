@@ -13,6 +13,7 @@ from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_act
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.metering import Metering, Stretch
 from gpu_worker.broker.queue_teller import QueueTeller
+from gpu_worker.broker.run_notes import RunNotes
 from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events, explain
@@ -38,7 +39,7 @@ class SchedulerShell:
         journal: JournalFile | None = None,
     ) -> None:
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
-        self._metering, self._writer = metering, writer
+        self._metering, self._writer, self._run_notes = metering, writer, RunNotes()
         self._tell, self._tell_agent = tell, tell_agent
         self.pending_requests: dict[RequestId, PendingRequest] = {}
         self.active_leases: dict[LeaseId, ActiveLease] = {}
@@ -48,13 +49,14 @@ class SchedulerShell:
         self.estimates = WaitEstimates(lambda: scheduler.state, time.monotonic)
         self.teller = QueueTeller(scheduler, self.pending_requests, now_ms, tell, self.estimates)
 
-    async def step(self, event: events.Event, why: LeaseEnd | None = None) -> None:
+    async def step(self, event: events.Event, why: LeaseEnd | None = None, lost_ms: int | None = None) -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
 
-        `why` says for the ledger why a lease ended, where the event is its end.
+        For the ledger, `why` says why a lease ended, where the event is its end, and `lost_ms` when an agent was heard
+        last, where the event says that it is lost, or that another process has taken its place.
         """
         async with self._stepping:
-            await self._step(event, why)
+            await self._step(event, why, lost_ms)
             await self._refund(self._metering.take_refunded())
             if isinstance(event, events.Tick | events.AgentJoined):
                 await self._tell_unseen()
@@ -69,7 +71,7 @@ class SchedulerShell:
             await self._tell_unseen()  # it may be of the same cell
             await self._step(recall.refunded(stretches, self.scheduler.state.accounts, self._now_ms()))
 
-    async def _step(self, event: events.Event, why: LeaseEnd | None = None) -> None:
+    async def _step(self, event: events.Event, why: LeaseEnd | None = None, lost_ms: int | None = None) -> None:
         now_ms = self._now_ms()
         if self._journal is not None:  # first, so that a step that fails is in it
             self._journal.note(event, now_ms)
@@ -83,9 +85,13 @@ class SchedulerShell:
         }
         if isinstance(event, events.LeaseEnded) and why is not None:
             ends[event.lease] = why
-        self._writer.keep(self._metering.follow_step(ends, now_ms))
+        self._writer.keep(self._metering.follow_step(ends, now_ms, lost_ms))
         for action in said:
             await self._perform(action)
+
+    def note_running(self, *, is_last: bool = False) -> None:
+        """Let the ledger have which cells run. `is_last`: this broker ends, and they may go on."""
+        self._writer.keep(self._run_notes.take(self._metering.running(), self._now_ms(), is_last=is_last))
 
     @property
     def capacity_milli(self) -> int | None:
@@ -143,17 +149,20 @@ class SchedulerShell:
 
     # --- what agents report
 
-    async def add_node(self, node: wire.Register) -> None:
-        """Take in a node that registered, with the leases that it holds."""
+    async def add_node(self, node: wire.Register, lost_ms: int | None) -> None:
+        """Take in a node that registered, with the leases that it holds.
+
+        `lost_ms` is when an earlier process of its agent was heard last, where there was one.
+        """
         self.nodes[node.agent] = node
         for held in node.held:
             self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
-        await self.step(translate.joined(node))
+        await self.step(translate.joined(node), lost_ms=lost_ms)
 
-    async def drop_node(self, agent: AgentId) -> None:
-        """Give up a node that has been silent for too long."""
+    async def drop_node(self, agent: AgentId, heard_ms: int) -> None:
+        """Give up a node that has been silent for too long, since `heard_ms`."""
         self.nodes.pop(agent, None)
-        await self.step(events.AgentLost(agent))
+        await self.step(events.AgentLost(agent), lost_ms=heard_ms)
 
     async def tell_granted(self, lease: LeaseId) -> None:
         """Tell the kernel of a lease whose executor is up that it may come."""

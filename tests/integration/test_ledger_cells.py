@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from bulletin.codes import CellOutcome
 from gpu_worker.broker.ledger import Ledger
@@ -78,3 +79,48 @@ def test_a_cell_whose_kernel_died_while_it_was_sent_is_not_charged_for_the_waiti
         *_, last = ledger.event_payloads("hot-recorded")
     assert last["started_at_ms"] == cells[1].ended_at_ms
     assert last["ended_at_ms"] - last["started_at_ms"] >= away_s * 1_000, "the agent waited for the kernel"
+
+
+ENDLESS = "print('started')\nimport time\nwhile True: time.sleep(0.1)"
+
+
+def test_a_cell_that_was_lost_with_its_agent_is_in_the_ledger_as_soon_as_another_agent_has_come(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    notebook = open_notebook(pool)
+    notebook.run("%%gpu --label hot\n1")
+    began_s = time.monotonic()
+
+    def kill() -> None:
+        until(lambda: [slot.state for slot in pool.picture().slots] == ["busy"], "the broker to hear of it")
+        pool.part("agent").send_signal(signal.SIGKILL)
+
+    output = notebook.run_until(f"%%gpu --label lost\n{ENDLESS}", shows="started", then=kill)
+    lost_s = time.monotonic()
+    assert output.error is not None
+    assert "restarted" in output.error["evalue"]
+    assert notebook.run("%%gpu --label next\nprint('next')").stream() == "next\n"
+    until(lambda: cells_of(pool)[-1].label == "next", "the next cell in the ledger")
+    cells = cells_of(pool)
+    assert [cell.outcome for cell in cells] == [CellOutcome.RETURNED, CellOutcome.NOT_HELD, CellOutcome.RETURNED]
+    assert 0 < cells[1].held_ms <= (lost_s - began_s) * 1_000
+
+
+def test_a_cell_that_was_lost_with_the_whole_pool_is_in_the_ledger(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    pool = start_pool("--slots", "1")
+    url = f"sqlite:///{pool.folder / 'ledger.sqlite'}"
+    notebook = open_notebook(pool)
+    notebook.start_until(f"%%gpu\n{ENDLESS}", shows="started")
+    with Ledger.open(url, upgrade=False) as ledger:
+        until(lambda: ledger.event_payloads("cell-runs"), "the cell to be noted")
+    pool.stop()
+    again = PoolProcess(pool.folder, "--slots", "1", "--Pool.preload=numpy")
+    try:
+        (cell,) = until(lambda: cells_of(again), "the lost cell in the ledger")
+    finally:
+        again.stop()
+    assert cell.outcome is CellOutcome.NOT_HELD
+    assert cell.held_ms >= 1_000, "it was noted when it had run for a second, and ran until the pool ended"

@@ -56,6 +56,8 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     address: AgentAddress
     slots: tuple[SlotOffer, ...]
     held: tuple[HeldLease, ...] = ()
+    #: Drawn anew by each process of the agent: what another one held is gone with it. Empty where nobody says.
+    process: str = ""
     #: Of the host, for those who ask for some; 0 is nothing to give.
     cpus: int = 0
     memory_bytes: int = 0

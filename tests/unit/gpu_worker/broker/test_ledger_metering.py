@@ -18,6 +18,7 @@ from gpu_worker.broker.credit_book import CreditBook
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import PATIENCE_MS, Metering, Stretch, stray
 from gpu_worker.broker.records import CellRecord, Record, first_name
+from gpu_worker.broker.run_notes import RunNotes
 from gpu_worker.broker.translate import LEASE_ENDS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
@@ -95,6 +96,7 @@ class World:
         self.credit_book = CreditBook(self.scheduler.state, f"r{next(self.number)}", balances, self.now_ms)
         given_up = self.ledger.given_up(since_ms=0)
         self.metering = Metering(self.scheduler.state, self.ledger.open_leases(), given_up, self.now_ms)
+        self.run_notes = RunNotes()
         self.queue: list[tuple[Sequence[Record], CellRecord | None, tuple[LeaseId, CellId] | None]] = []
         self.is_registered = False
         self.asked.clear()
@@ -223,6 +225,7 @@ class World:
                 held.is_told = True
                 self.tell(ev.CellStarted(lease, held.cell, ran_ms))
         self.step(ev.Tick())
+        self.queue.append((self.run_notes.take(self.metering.running(), self.now_ms), None, None))
 
     def end(self, lease: LeaseId, outcome: CellOutcome = CellOutcome.RETURNED) -> None:
         held = self.leases[lease]
@@ -489,6 +492,71 @@ def test_an_end_that_is_told_soon_after_its_node_was_lost_is_the_cells_own(world
     world.settle()
     row = only(world.holds())
     assert (row["outcome"], row["held_ms"]) == ("returned", 140)
+
+
+def test_a_cell_that_is_lost_with_its_agent_and_its_broker_ran_until_it_was_last_known_to(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    for _ in range(70):
+        world.pass_ms(1_000)
+    world.write()
+    world.leases.clear()
+    world.new_broker()
+    world.register()
+    world.pass_ms(PATIENCE_MS)
+    world.settle()
+    row = only(world.holds())
+    assert (row["outcome"], row["held_ms"]) == ("not-held", 61_000)
+    assert world.spent(LAB) == world.charged(LAB) == 61_000
+
+
+def test_a_cell_that_outlived_its_broker_is_counted_once_however_it_was_noted(world: World) -> None:
+    world.register()
+    first, second = world.ask("ann", "lab"), world.ask("bob", "lab")
+    world.begin(first, "ends unseen")
+    world.begin(second, "runs on")
+    world.pass_ms(500)
+    world.pass_ms(5_000)
+    world.write()
+    world.is_linked = False
+    world.end(first)
+    world.pass_ms(500)
+    world.new_broker()
+    world.register()
+    world.pass_ms(1_000)
+    world.end(second)
+    world.settle()
+    rows = world.holds()
+    assert rows["ends unseen", first][0]["held_ms"] == 5_500
+    assert rows["runs on", second][0]["held_ms"] == 7_000
+    assert world.spent(LAB) == world.charged(LAB) == 12_500
+
+
+def test_a_cell_that_is_lost_with_its_agent_is_told_as_soon_as_another_agent_has_come(world: World) -> None:
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(100)
+    heard_ms = world.now_ms
+    world.pass_ms(9_000)
+    del world.leases[lease]
+    joined = ev.AgentJoined(AgentId("a"), "n", world.slots)
+    ends = {
+        one.lease: LEASE_ENDS[one.why]
+        for one in world.scheduler.step(joined, world.now_ms)
+        if isinstance(one, EndLease)
+    }
+    told = world.metering.follow_step(ends, world.now_ms, lost_ms=heard_ms)
+    cell, over = told
+    assert isinstance(cell, CellRecord)
+    assert (cell.outcome, cell.held_ms) == (CellOutcome.NOT_HELD, 100)
+    assert over.ended_at_ms == heard_ms  # type: ignore[union-attr]
+    world.queue.append((told, None, None))
+    world.refund(world.metering.take_refunded())
+    world.write()
+    world.holds()
+    assert world.spent(LAB) == world.charged(LAB) == 100, "what nobody used after that is given back"
 
 
 def test_a_clock_that_was_put_back_between_two_brokers_takes_nothing_back(world: World) -> None:
