@@ -198,6 +198,7 @@ class BrokerSide:
             position=queued.position,
             reason=queued.reason,
             wait_ms=queued.wait_ms,
+            usual_ms=queued.usual_ms,
             in_quota=queued.in_quota,
             gpus=request.gpus,
             slot_word=self.slot_word,

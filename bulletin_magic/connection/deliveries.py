@@ -19,6 +19,7 @@ class QueuePosition(msgspec.Struct, frozen=True, kw_only=True):
     in_quota: bool
     gpus: int
     slot_word: str
+    usual_ms: int | None = None  #: half of those who waited like this waited no longer
 
 
 class CellSent(msgspec.Struct, frozen=True):

@@ -43,10 +43,19 @@ def describe_queue_position(position: QueuePosition) -> str:
     what = count(position.gpus, position.slot_word)
     if position.position < 1:
         return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
-    is_worth_saying = position.wait_ms is not None and position.wait_ms >= _WORTH_SAYING_MS
-    about = f", at most about {show_duration(position.wait_ms or 0)}" if is_worth_saying else ""
-    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{about}."
+    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{_describe_wait(position)}."
     return " ".join(filter(None, (line, reason)))
+
+
+def _describe_wait(position: QueuePosition) -> str:
+    """Write how long it usually takes and how long at most, as far as that is known; no more than the latter."""
+    usual_ms, most_ms = position.usual_ms, position.wait_ms
+    if most_ms is not None and most_ms < _WORTH_SAYING_MS:
+        return ""
+    most = f", at most about {show_duration(most_ms)}" if most_ms is not None else ""
+    if usual_ms is None or usual_ms < _WORTH_SAYING_MS or (most_ms is not None and usual_ms >= most_ms):
+        return most
+    return f", usually about {show_duration(usual_ms)}{most}"
 
 
 def dim(text: str, role: str = "note") -> dict[str, str]:

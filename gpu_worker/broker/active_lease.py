@@ -6,6 +6,7 @@ from bulletin.ids import AgentId, CellId, KernelId, ProjectId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler import actions
+from gpu_worker.scheduler.wait_history import WaitKind
 
 
 class PendingRequest(msgspec.Struct):
@@ -17,6 +18,7 @@ class PendingRequest(msgspec.Struct):
     message: wire.Submit
     since_ms: int
     told: wire.Queued | None = None
+    kind: WaitKind | None = None  #: what it was like when it was first told where it stands
 
     @property
     def project(self) -> ProjectId:

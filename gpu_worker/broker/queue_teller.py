@@ -12,6 +12,7 @@ from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.scheduler import explain
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.resources import LANES
+from gpu_worker.scheduler.wait_history import WaitHistory, wait_kind
 
 #: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4
@@ -34,8 +35,14 @@ class QueueTeller:
     ) -> None:
         self._scheduler, self._pending, self._now_ms, self._tell = scheduler, pending, now_ms, tell
         self._estimates = estimates
+        self.history = WaitHistory()  #: since the broker is there
         self._news = asyncio.Event()  #: places in line may have changed
         self._others: list[RequestId] = []  #: those further back who are to be looked at before it is their turn again
+
+    def note_granted(self, pending: PendingRequest) -> None:
+        """Count how long a request waited that is granted, and was told where it stood."""
+        if pending.kind is not None:
+            self.history.note(pending.kind, self._now_ms() - pending.since_ms)
 
     def note_news(self) -> None:
         """Note that places in line may have changed."""
@@ -82,7 +89,10 @@ class QueueTeller:
                 pending = self._pending.get(request)
                 waiting = explain.waiting(state, request, now_ms, starts) if pending is not None else None
                 if pending is not None and waiting is not None:
-                    news = translate.queued(pending.message.request, waiting)
+                    if pending.kind is None:
+                        pending.kind = wait_kind(pending.message.qos, now_ms, waiting)
+                    usual_ms = self.history.usual_ms(pending.kind, now_ms - pending.since_ms)
+                    news = translate.queued(pending.message.request, waiting, usual_ms)
                     if everybody or _is_new(news, pending.told):
                         pending.told = news
                         told.append((pending.session, news))

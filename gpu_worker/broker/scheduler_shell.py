@@ -234,6 +234,8 @@ class SchedulerShell:
 
     async def _grant(self, action: actions.Grant) -> None:
         pending = self.pending_requests.pop(action.request, None)
+        if pending is not None:
+            self.teller.note_granted(pending)
         node = self.nodes.get(action.agent)
         if node is None:
             return  # it was lost in this instant; the scheduler hears of it next

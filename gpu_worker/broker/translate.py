@@ -58,7 +58,7 @@ def submitted(
     )
 
 
-def queued(request: RequestId, waiting: explain.WaitExplanation) -> wire.Queued:
+def queued(request: RequestId, waiting: explain.WaitExplanation, usual_ms: int | None = None) -> wire.Queued:
     """Tell where a request stands, under the kernel's own name for it."""
     return wire.Queued(
         request=request,
@@ -66,6 +66,7 @@ def queued(request: RequestId, waiting: explain.WaitExplanation) -> wire.Queued:
         reason=waiting.reason,
         wait_ms=waiting.wait_ms,
         in_quota=waiting.in_quota,
+        usual_ms=usual_ms,
     )
 
 

@@ -14,6 +14,7 @@ from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.leases import USING, Lease
+from gpu_worker.scheduler.reclaim import is_covered
 from gpu_worker.scheduler.state import State
 
 #: When it started, a number above those of all that started before, its name, and thousandths of a GPU.
@@ -49,7 +50,7 @@ class Coverage:
     @staticmethod
     def would_cover(state: State, project: ProjectId, cost: int) -> bool:
         """Whether so much more, in thousandths of a GPU, would be in quota."""
-        return not cost or any(at.covers(cost) for at in state.accounts.of(project).path)
+        return not cost or is_covered(state.accounts.of(project), cost)
 
     def follow(self, state: State) -> dict[LeaseId, bool]:
         """Take in what the last step changed: leases in use that are in quota from now on (True), or borrowed.

@@ -12,6 +12,7 @@ from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.answers import Room, Start
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
+from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.credits import STEP, Trader
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
@@ -40,6 +41,7 @@ class WaitExplanation(msgspec.Struct, frozen=True):
     reason: str  #: words without a full stop, to stand after a colon
     wait_ms: int | None  #: the longest wait if every cell uses its whole walltime; None where nobody can say
     in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
+    is_room_made: bool = False  #: nobody's cell is in its way any more: what stands there leaves
 
 
 def waiting(
@@ -54,10 +56,12 @@ def waiting(
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
-    in_quota = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
+    in_quota = Coverage.would_cover(state, request.project, request.entry.shape.cost)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
-    return WaitExplanation(ahead + 1, _reason(state, request, ahead, turn_ms), wait_ms, in_quota=in_quota)
+    reason = _reason(state, request, ahead, turn_ms)
+    is_room_made = request.standing is RequestStatus.HELD or _is_room_being_made(state, request)
+    return WaitExplanation(ahead + 1, reason, wait_ms, in_quota=in_quota, is_room_made=is_room_made)
 
 
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:

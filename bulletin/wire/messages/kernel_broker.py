@@ -91,6 +91,8 @@ class Queued(Message, frozen=True, kw_only=True, tag="queued"):
     #: An upper bound where one is known.
     wait_ms: int | None = None
     in_quota: bool = True
+    #: What half of those who waited like this did not exceed, from here on; None where few did.
+    usual_ms: int | None = None
 
 
 class AgentAddress(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,10 +25,21 @@ LEASE_INFO = LeaseInfo(lease_id=LeaseId("l"), node="node1", slots=("GPU-0",), sl
 
 
 def waiting(
-    position: int = 2, wait_ms: int | None = 240_000, gpus: int = 1, reason: str = "", slot_word: str = "GPU"
+    position: int = 2,
+    wait_ms: int | None = 240_000,
+    gpus: int = 1,
+    reason: str = "",
+    slot_word: str = "GPU",
+    usual_ms: int | None = None,
 ) -> QueuePosition:
     return QueuePosition(
-        position=position, reason=reason, wait_ms=wait_ms, in_quota=True, gpus=gpus, slot_word=slot_word
+        position=position,
+        reason=reason,
+        wait_ms=wait_ms,
+        in_quota=True,
+        gpus=gpus,
+        slot_word=slot_word,
+        usual_ms=usual_ms,
     )
 
 
@@ -44,6 +55,14 @@ def waiting(
         (waiting(11, None, slot_word="CPU slot"), "⏳ Waiting for a CPU slot: 11th in line."),
         (waiting(1, None, 0), "⏳ Waiting for a CPU slot: 1st in line."),
         (waiting(1, 999), "⏳ Waiting for a GPU: 1st in line."),
+        (
+            waiting(usual_ms=30_000),
+            "⏳ Waiting for a GPU: 2nd in line, usually about 30 s, at most about 4 min.",
+        ),
+        (waiting(1, None, usual_ms=30_000), "⏳ Waiting for a GPU: 1st in line, usually about 30 s."),
+        (waiting(1, 20_000, usual_ms=30_000), "⏳ Waiting for a GPU: 1st in line, at most about 20 s."),
+        (waiting(1, 20_000, usual_ms=900), "⏳ Waiting for a GPU: 1st in line, at most about 20 s."),
+        (waiting(1, 999, usual_ms=900), "⏳ Waiting for a GPU: 1st in line."),
         (waiting(0, None), "⏳ Getting a GPU ready."),
     ],
 )
