@@ -27,7 +27,7 @@ class PoolCommand(Command):
     """`bulletin pool`: a broker and an agent on this host, each started again when it dies."""
 
     name = "bulletin-pool"
-    description = "Run a pool on this host: a broker and an agent, each started again within a second when it dies."
+    description = "Run a pool on this host: a broker and an agent, each started again when it dies."
 
     def start(self) -> None:
         """Run the pool."""

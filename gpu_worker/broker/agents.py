@@ -129,6 +129,12 @@ class Agents:
             await self._send(route, wire.Refusal(code=code, sentence=problem))
             return
         earlier = self.known.get(message.agent)
+        if earlier is not None and earlier.route == route:
+            # Each of its pings that waited for this broker was answered with Unknown, and each Unknown with such a
+            # message. This one was written before it heard of what is granted since; what is new, it says next.
+            earlier.heard_ms = self._now_ms()
+            await self._send(route, wire.Registered())
+            return
         self._forget(message.agent)
         self.known[message.agent] = ConnectedAgent(route, message, self._now_ms())
         self._by_route[route] = message.agent

@@ -124,3 +124,24 @@ def test_a_cell_that_was_lost_with_the_whole_pool_is_in_the_ledger(
         again.stop()
     assert cell.outcome is CellOutcome.NOT_HELD
     assert cell.held_ms >= 1_000, "it was noted when it had run for a second, and ran until the pool ended"
+
+
+def test_a_lease_that_is_new_when_the_broker_is_back_is_kept_however_often_the_agent_says_who_it_is(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    """The agent's pings wait for the broker; each is answered with Unknown, and each of those with a registration."""
+    pool = start_pool("--slots", "1")
+    notebook = open_notebook(pool)
+    notebook.run("%%gpu\n1")
+    notebook.run("%gpu stop")
+    pool.process.send_signal(signal.SIGSTOP)  # nobody starts the broker again for now
+    try:
+        pool.part("broker").send_signal(signal.SIGKILL)
+        cell = notebook.start_until("%%gpu\nprint('ran')", shows="does not answer")
+    finally:
+        pool.process.send_signal(signal.SIGCONT)
+    output = notebook.collect(cell)
+    assert "ran" in output.stream(), output.shown
+    until(lambda: len(cells_of(pool)) == 2, "two cells in the ledger")
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        assert len(ledger.event_payloads("lease-granted")) == 2
