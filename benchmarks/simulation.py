@@ -12,8 +12,8 @@ pool and that week, which `--gpus` and `--seed` name; without them they are look
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from simulation_tables import SEEDS, TABLES, Standard, find_standard, find_week, weeks_table
@@ -53,18 +53,6 @@ def show(name: str, lines: list[str], standard: Standard) -> str:
     return "\n".join(["```sh", f"python benchmarks/simulation.py {name}{of}", "```", "", *lines, ""])
 
 
-def make(names: list[str], standard: Standard | None, executor: Executor) -> Iterator[tuple[str, str]]:
-    """Yield each table by its name; the pool and the week are looked for where nobody gave them."""
-    if standard is None or WEEKS in names:
-        found = list(executor.map(find_week, SEEDS))
-        standard = find_standard(found)
-        if WEEKS in names:
-            yield WEEKS, show(WEEKS, weeks_table(standard, found), standard)
-    others = [name for name in names if name != WEEKS]
-    for name, future in [(name, executor.submit(TABLES[name], standard)) for name in others]:
-        yield name, show(name, future.result(), standard)
-
-
 def write_figure(standard: Standard) -> None:
     """Draw the waits and the use of the week that needs most."""
     draw([f"week {standard.seed}"], [standard.play(standard.week, Delays())], FIGURE)
@@ -84,11 +72,20 @@ def main() -> None:
     standard = Standard(words.gpus, words.seed) if words.gpus and words.seed else None
     began_s = time.monotonic()
     with ProcessPoolExecutor(words.jobs) as executor:
-        for name, text in make(names, standard, executor):
+        futures = {}
+        if standard is None or WEEKS in names:
+            found = list(executor.map(find_week, SEEDS))
+            standard, runs = find_standard(found)
+            futures[WEEKS] = executor.submit(weeks_table, standard, found, runs)
+        futures |= {name: executor.submit(TABLES[name], standard) for name in names if name != WEEKS}
+        for name in names:
+            text = show(name, futures[name].result(), standard)
             print(f"{name}\n\n{text}", flush=True)
             print(f"{time.monotonic() - began_s:.0f} s so far\n", file=sys.stderr, flush=True)
             if words.write:
                 PAGE.write_text(fill(PAGE.read_text(), {name: text}))
+        if words.write and WEEKS in names:
+            write_figure(standard)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,6 @@ from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
-#: A broker that has not looked for so long stood still itself: what was said meanwhile waits to be read.
-_STOOD_STILL_MS = 3_000
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -56,7 +54,6 @@ class Agents:
         """Take what a slot of this pool was called last, for as long as no agent is there."""
         self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
-        self._tidied_ms = now_ms()
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self.refused = 0
@@ -112,12 +109,8 @@ class Agents:
             await self._send(self.known[agent].route, message)
 
     async def tidy(self) -> None:
-        """Give up the agents that have been silent for too long while this broker listened."""
-        unheard_ms = self._now_ms() - self._tidied_ms
-        self._tidied_ms += unheard_ms
+        """Give up the agents that have been silent for too long."""
         for agent_id, agent in list(self.known.items()):
-            if unheard_ms > _STOOD_STILL_MS:
-                agent.heard_ms = min(agent.heard_ms + unheard_ms, self._now_ms())
             if self._now_ms() - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)

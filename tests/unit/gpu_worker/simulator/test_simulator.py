@@ -370,7 +370,15 @@ def test_the_command_prints_a_table_and_plots(capsys: pytest.CaptureFixture[str]
     said = run(capsys, *WEEK)
     assert said.startswith("course, seed 1, 12 people, version 1: ")
     assert "a simulation" in said
-    for line in ("started at once (1 s)", "saved against that", "cells by their wait", "GPUs that run cells", "day 7"):
+    for line in (
+        "started at once (1 s)",
+        "worst hour",
+        "closed when idle for 20 min",
+        "saved against that",
+        "cells by their wait",
+        "GPUs that run cells",
+        "day 7",
+    ):
         assert line in said
 
 
@@ -405,6 +413,23 @@ def test_with_slower_evictions_fewer_cells_start_at_once(capsys: pytest.CaptureF
     )
     assert slow["waits"]["at_once"] < usual["waits"]["at_once"]
     assert slow["waits"]["at_once"] < slow["waited_for_nobody"]
+
+
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (("--state-delay", "3"), "waits"),
+        (("--model-delay", "3"), "waits"),
+        (("--long-cells", "0.2"), "cell_gpu_hours"),
+        (("--lost-node", "11"), "lost"),
+    ],
+)
+def test_another_assumption_gives_another_report(
+    words: tuple[str, ...], field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [usual], [other] = (json.loads(run(capsys, *WEEK, "--json", *more))["runs"] for more in ((), words))
+    assert other[field] != usual[field]
+    assert other["cells"] == usual["cells"]
 
 
 def test_a_figure_is_drawn_and_is_the_same_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
