@@ -37,7 +37,9 @@ class SchedulerShell:
         tell: TellSession,
         tell_agent: TellAgent,
         journal: JournalFile | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Take `clock_s`, by which estimates of waits see how long they take."""
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
         self._metering, self._writer, self._run_notes = metering, writer, RunNotes()
         self._tell, self._tell_agent = tell, tell_agent
@@ -46,7 +48,7 @@ class SchedulerShell:
         #: The nodes that may be granted, as they introduced themselves.
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
-        self.estimates = WaitEstimates(lambda: scheduler.state, time.monotonic)
+        self.estimates = WaitEstimates(lambda: scheduler.state, clock_s)
         self.teller = QueueTeller(scheduler, self.pending_requests, now_ms, tell, self.estimates)
 
     async def step(self, event: events.Event, why: LeaseEnd | None = None, lost_ms: int | None = None) -> None:

@@ -42,7 +42,7 @@ class WaitEstimates:
                 began_s = self._clock()
                 self._outlook = Outlook(state, now_ms)
                 self._spent_s = self._clock() - began_s
-                self._work()
+                self.work()
                 if self._outlook is not None:
                     self._is_begun.set()
             else:
@@ -54,13 +54,13 @@ class WaitEstimates:
         while True:
             await self._is_begun.wait()
             await asyncio.sleep(_SLICE_S * _PAUSES)
-            self._work()
+            self.work()
 
-    def _work(self) -> None:
-        """Work for a slice of time, or until there is nothing left to do."""
+    def work(self) -> bool:
+        """Work for a slice of time; whether nothing is left to do."""
         outlook = self._outlook
         if outlook is None:
-            return
+            return True
         began_s = self._clock()
         is_done = False
         while not is_done and self._clock() - began_s < _SLICE_S:
@@ -70,3 +70,4 @@ class WaitEstimates:
             self.starts, self._outlook = outlook.starts, None
             self._is_begun.clear()
             self._rests_until_s = self._clock() + _PAUSES * max(0.0, self._spent_s - _SLICE_S)
+        return self._outlook is None

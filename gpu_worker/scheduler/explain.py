@@ -27,7 +27,7 @@ from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
 #: So many events are foreseen for an estimate.
-_MOST_STEPS = 5_000
+_MOST_STEPS = 1_000
 #: So many places in line are told one by one.
 _MOST_PLACES = 200
 #: Who may borrow is told of class hours that begin within a day; who may not, of all.

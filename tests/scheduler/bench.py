@@ -52,6 +52,8 @@ class Bench:
         self.latest_ms = max(self.latest_ms, self.now_ms)
         check(self.scheduler.state)
         self.referee.see(event, actions, self.latest_ms)
+        if len(self.journal) % 16:  # to replay ahead after each event would take most of the time
+            return actions
         state = self.scheduler.state
         told = {request: waiting(state, request, self.latest_ms) for request in state.pending}
         for request, said in told.items():

@@ -44,7 +44,9 @@ class BrokerParts:
         self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None, "GPU")
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
-        self.shell = SchedulerShell(scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent)
+        self.shell = SchedulerShell(
+            scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent, None, lambda: self.now_ms / 1000
+        )
         kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
 
