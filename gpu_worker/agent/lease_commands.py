@@ -66,7 +66,7 @@ class LeaseCommands:
             case wire.Evict():
                 await self._evict(session, force=message.force)
             case wire.Reclaim():
-                await session.reclaim(message.grace_ms, is_for_share=message.is_for_share)
+                await session.reclaim(message)
             case wire.Pause():
                 await self._pause(session)
             case wire.CancelCell():

@@ -297,18 +297,23 @@ class Session:
 
     # --- the end
 
-    async def reclaim(self, grace_ms: int, *, is_for_share: bool) -> None:
-        """End the session for the owner of its slots, with its cell, which has so long to end."""
+    async def reclaim(self, message: wire.Reclaim) -> None:
+        """End the session for who has more right to its slots, with its cell, which has its grace to end."""
         cell, self.is_wanted = self.cells.running, True
         if cell is None:
             self.shutdown.begin(LeaseEnd.EVICTED)
             return
-        self._stopper.start_reclaim(cell, grace_ms)
-        if grace_ms:
-            owner = "a project that has less than its share" if is_for_share else "the project that it is guaranteed to"
+        self._stopper.start_reclaim(cell, message.grace_ms)
+        if message.grace_ms:
+            if message.is_for_class:
+                why = "A cell of your project whose class of service comes first needs the place of your cell."
+            elif message.is_for_share:
+                why = "Somebody who has less than their share needs the place of your cell."
+            else:
+                why = "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back."
             sentence = (
-                f"Your cell runs on a borrowed place, and {owner} needs it back. It has "
-                f"{show_duration(grace_ms)} to end; if it has not by then, it is run again from its beginning."
+                f"{why} It has {show_duration(message.grace_ms)} to end; if it has not by then, it is run again from "
+                "its beginning."
             )
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
 

@@ -110,7 +110,7 @@ class Metering:
         taken its place: that one cannot come back, and nobody will say more of what it held.
         """
         told: list[Record] = []
-        turned = self._coverage.follow(self._state)
+        turned = self._coverage.follow(self._state.accounts, self._state.leases, self._state.touched)
         for name in self._state.touched:
             lease, metered = self._state.leases.get(name), self._metered.get(name)
             if lease is not None:
@@ -172,7 +172,7 @@ class Metering:
 
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
-        return self._coverage.is_in_quota(self._state, lease)
+        return self._coverage.is_in_quota(self._state.accounts, lease)
 
     def take_unseen(self) -> list[Stretch]:
         """Take what was used besides, unseen by the scheduler, since the last call."""
@@ -232,7 +232,7 @@ class Metering:
                 if lease.cell == meter.cell:  # it ran on unseen
                     self._note_unseen(meter.lease, max(meter.began_ms, metered.seen_until_ms), now_ms)
                 metered.seen_until_ms = None
-            is_in_quota = self._coverage.is_in_quota(self._state, lease)
+            is_in_quota = self._coverage.is_in_quota(self._state.accounts, lease)
             if lease.cell != meter.cell:
                 meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
                 metered.seen_from_ms = 0  # since its grant
@@ -299,9 +299,9 @@ class Metering:
 
     def _would_cover(self, lease: Lease | None, record: LeaseRecord) -> bool:
         if lease is not None:
-            return self._coverage.is_in_quota(self._state, lease)
+            return self._coverage.is_in_quota(self._state.accounts, lease)
         cost = self._state.shown.cost_of(record.kind, record.slots_milli)
-        return self._coverage.would_cover(self._state, record.project, cost)
+        return self._coverage.would_cover(self._state.accounts, record.project, cost)
 
 
 def stray(record: CellRecord, after_ms: int) -> list[Record]:

@@ -26,7 +26,7 @@ _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {
 def in_line(state: State) -> list[Request]:
     """List the requests that wait: first those whose place in line is known, in its order, then by who asked first."""
     positions = {request: position for lane in LANES for request, position in explain.standings(state, lane).items()}
-    return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key[-1]))
+    return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key.seq))
 
 
 def waiting(request: Request, known: explain.WaitExplanation, *, waited_ms: int, label: str) -> console.WaitingRow:
@@ -75,7 +75,7 @@ def project(account: Account, now_ms: int) -> console.ProjectRow:
         guaranteed_milli=account.guaranteed,
         limit_milli=account.limit,
         waiting=sum(account.waiting.values()),
-        borrows_in_ms=max(0, account.borrows_from_ms - now_ms),
+        borrows_in_ms=max(0, account.back_off_until_ms - now_ms),
         credits_ms=account.trader.credits(now_ms).balance,
         class_hours=explain.show_class_hours(account, now_ms),
     )

@@ -215,7 +215,12 @@ class SchedulerShell:
             case actions.Reclaim():
                 await self._tell_holder(
                     action.lease,
-                    wire.Reclaim(lease=action.lease, grace_ms=action.grace_ms, is_for_share=action.is_for_share),
+                    wire.Reclaim(
+                        lease=action.lease,
+                        grace_ms=action.grace_ms,
+                        is_for_share=action.right is actions.Right.SHARE,
+                        is_for_class=action.right is actions.Right.CLASS,
+                    ),
                 )
             case actions.Pause():
                 await self._tell_holder(action.lease, wire.Pause(lease=action.lease, grace_ms=action.grace_ms))

@@ -106,7 +106,7 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
             return RefusalCode.NO_SUCH_GPU
         case actions.TooLarge():
             return RefusalCode.TOO_LARGE
-        case actions.OverLimit():
+        case actions.OverLimit() | actions.OverBudget():
             return RefusalCode.OVER_LIMIT
         case actions.NeverInQuota():
             return RefusalCode.NEVER_IN_QUOTA

@@ -112,6 +112,13 @@ QOS_SETTINGS = (
         '"2 min"',
     ),
     QuotaSetting(
+        "patience",
+        "patience_ms",
+        Duration(0, 366 * DAY_MS),
+        "A cell that has waited for so long is passed by nobody who is in quota, or borrows, as it does.",
+        '"30 min"',
+    ),
+    QuotaSetting(
         "preemption",
         "preemption",
         PreemptionMode(),

@@ -5,19 +5,22 @@ or is about to: it counts for guarantees and fair shares. What is *held* is by e
 begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.decayed_use import DecayedUse
 from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import GPU_MILLI, Project
-from gpu_worker.scheduler.shapes import Key, QueueEntry, Shape
+from gpu_worker.scheduler.projects import GPU_MILLI, Preemption, Project, QoS
+from gpu_worker.scheduler.shapes import QueueEntry, QueueKey, Shape
 
 #: The smaller one is next.
 Rank = tuple[int, ...]
+#: Before all times: what never was.
+NEVER_MS = -(1 << 62)
 
 
 class UsageTotals(msgspec.Struct, kw_only=True):
@@ -31,6 +34,20 @@ class UsageTotals(msgspec.Struct, kw_only=True):
     leaving: int = 0  #: of what is held: on its way out
     going: int = 0  #: of what is used: reclaimed, and on its way out
     hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
+    committed: int = 0  #: held by hot leases that never borrow: of the guarantee, as if it were used
+    by_qos: dict[str, int] = msgspec.field(default_factory=dict)  #: what is used, by class of service
+
+
+class Commitment(NamedTuple):
+    """What one lease may yet spend of a budget."""
+
+    cost: int  #: thousandths of a GPU
+    walltime_ms: int
+    end_ms: int | None  #: of a cell that runs; None where none has begun
+
+    def left(self, now_ms: int) -> int:
+        """Compute what the lease may spend from now on: thousandths of a GPU times milliseconds."""
+        return self.cost * (self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms))
 
 
 class User(UsageTotals, kw_only=True):
@@ -41,8 +58,10 @@ class User(UsageTotals, kw_only=True):
 
     name: UserName
     history: DecayedUse = msgspec.field(default_factory=DecayedUse)
-    lines: dict[Shape, list[tuple[Key, QueueEntry]]] = msgspec.field(default_factory=dict)
+    lines: dict[Shape, list[tuple[QueueKey, QueueEntry]]] = msgspec.field(default_factory=dict)
     ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
+    late: RequestId | None = None  #: the one that stands first because it has waited for so long
+    late_grant_ms: int = NEVER_MS  #: when the last such request was granted
 
 
 class Account(UsageTotals, kw_only=True):
@@ -53,7 +72,8 @@ class Account(UsageTotals, kw_only=True):
 
     project: Project
     parent: "Account | None"
-    guaranteed: int  #: now
+    promised: int  #: what it is guaranteed now, by the settings
+    guaranteed: int  #: of that, what the pool can keep: less where all are promised more than there is
     most: int  #: the most that it is guaranteed from now on, in its class hours
     usual: int  #: outside all class hours
     history: DecayedUse = msgspec.field(default_factory=DecayedUse)
@@ -66,9 +86,13 @@ class Account(UsageTotals, kw_only=True):
     spent: int = 0
     counted_ms: int = 0
     period_ends_ms: int = 0
-    #: It was reclaimed from: until when it may not borrow again, and how often in a row.
-    borrows_from_ms: int = 0
+    commitments: dict[LeaseId, Commitment] = msgspec.field(default_factory=dict)  #: where it has a budget
+    #: It was reclaimed from: until when it stands behind other borrowers, since when, and how often in a row.
+    back_off_until_ms: int = 0
+    lost_ms: int = 0
     reclaims: int = 0
+    late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
+    late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
     members: Trader
@@ -78,7 +102,7 @@ class Account(UsageTotals, kw_only=True):
     @property
     def limit(self) -> int | None:
         """What it may hold; None is no limit."""
-        return self.project.limit_milli if self.project.can_borrow else self.guaranteed
+        return self._limit(self.promised)
 
     @property
     def path(self) -> "Iterator[Account]":
@@ -89,17 +113,23 @@ class Account(UsageTotals, kw_only=True):
             at = at.parent
 
     @property
-    def must_cover(self) -> bool:
-        """Whether its guarantee counts for a QoS that never borrows: not where it leaves that to what it is in.
+    def payer(self) -> "Account":
+        """Find whose guarantee counts for a QoS that never borrows: its own, or that of what it is in if it has none.
 
         Class hours change nothing in that: what may wait for them would else be what may not run in them.
         """
-        return self.usual > 0 or self.parent is None
+        return self if self.usual > 0 or self.parent is None else self.parent.payer
 
     @property
     def highest_limit(self) -> int | None:
         """What it may hold at any time from now on; None is no limit."""
-        return self.project.limit_milli if self.project.can_borrow else self.most
+        return self._limit(self.most)
+
+    def _limit(self, promised: int) -> int | None:
+        limit = self.project.limit_milli
+        if self.project.can_borrow:
+            return limit
+        return promised if limit is None else min(promised, limit)
 
     def count(self, now_ms: int) -> None:
         """Bring what was spent up to this time. Needed before `used` changes."""
@@ -123,21 +153,55 @@ class Account(UsageTotals, kw_only=True):
         self.count(now_ms)
         return max(0, self.project.budget.gpu_ms * GPU_MILLI - self.spent)
 
-    def next_change_ms(self, now_ms: int) -> int | None:
-        """When somebody may run again, or what is hot must go, because of the budget; None if neither comes."""
-        left = self.left(now_ms)
-        if left is None or self.project.budget is None:
-            return None
-        if not left:
-            return self.period_ends_ms if self.waiting else None
-        return now_ms - (-left // self.used) if self.used and self.hot else None
+    def spendable(self, now_ms: int, *, without_hot: bool = False) -> int | None:
+        """Compute what of the budget is neither spent nor promised to leases: below 0 where that is more than there is.
 
-    def lost(self, now_ms: int, first_ms: int, longest_ms: int) -> None:
-        """Something was reclaimed from it: it waits before it borrows again, each time twice as long."""
-        is_in_a_row = now_ms < self.borrows_from_ms + longest_ms
+        None is no limit. `without_hot` is what it would be without its hot leases, which may be evicted.
+        """
+        if self.project.budget is None:
+            return None
+        self.count(now_ms)
+        leases = (one.left(now_ms) for name, one in self.commitments.items() if not (without_hot and name in self.hot))
+        return self.project.budget.gpu_ms * GPU_MILLI - self.spent - sum(leases)
+
+    def over_budget(self, now_ms: int) -> Iterator[LeaseId]:
+        """List hot leases, least recently used first, for whose next cells the budget does not reach."""
+        lacks = -(self.spendable(now_ms) or 0) if self.hot else 0
+        for lease in self.hot:
+            if lacks > 0 and lease in self.commitments:
+                lacks -= self.commitments[lease].left(now_ms)
+                yield lease
+
+    def next_change_ms(self, now_ms: int) -> int | None:
+        """When somebody may run again because a new period of the budget begins; None where nobody waits for that."""
+        self.count(now_ms)
+        return self.period_ends_ms if self.project.budget is not None and self.waiting else None
+
+    def back_off(self, now_ms: int, grace_ms: int, first_ms: int, longest_ms: int) -> None:
+        """Note that something was reclaimed from it: it stands behind other borrowers, each time twice as long.
+
+        What it loses within a grace is one time, however many cells that are.
+        """
+        if self.reclaims and now_ms < self.lost_ms + grace_ms:
+            return
+        is_in_a_row = now_ms < self.back_off_until_ms + longest_ms
         self.reclaims = self.reclaims + 1 if is_in_a_row else 1
-        self.borrows_from_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
+        self.lost_ms = now_ms
+        self.back_off_until_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
 
     def covers(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee."""
-        return self.used + cost <= self.guaranteed
+        """Whether so much more would be within its guarantee, of which hot leases that never borrow keep their part."""
+        return self.used + self.committed + cost <= self.guaranteed
+
+    def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
+        """Sum up what cells of a lower class of service use that may be ended for one of this priority."""
+        return sum(
+            amount
+            for name, amount in self.by_qos.items()
+            if name in qos and qos[name].priority < priority and qos[name].preemption is not Preemption.NEVER
+        )
+
+    def kept_for_late(self, request: RequestId) -> int:
+        """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
+        first = next(iter(self.late.items()), None)
+        return 0 if first is None or first[0] == request else first[1]

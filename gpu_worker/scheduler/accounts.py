@@ -7,11 +7,12 @@ import msgspec
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, UsageTotals, User
+from gpu_worker.scheduler.branches import Branch
 from gpu_worker.scheduler.class_hours import next_edge_ms
 from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.projects import Project, QoS, guarantees, in_force, most_in_force
-from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.shapes import QueueEntry
 
 #: So many times are remembered, with what is guaranteed at each.
 _MOST_PROMISES = 32
@@ -71,6 +72,7 @@ class Accounts:
         account = Account(
             project=project,
             parent=parent,
+            promised=0,
             guaranteed=0,
             most=0,
             usual=0,
@@ -93,12 +95,18 @@ class Accounts:
             account.members.inherit(old.members.at(self.now_ms))
             account.history = old.history
             for user in old.users.values():
-                self.user_of(old.project.id, user.name).history = user.history
+                heir = self.user_of(old.project.id, user.name)
+                heir.history, heir.late_grant_ms = user.history, user.late_grant_ms
             budget, was = account.project.budget, old.project.budget
             if budget is not None and was is not None and budget.period == was.period:
                 account.spent, account.counted_ms = old.spent, old.counted_ms
                 account.period_ends_ms = old.period_ends_ms
-            account.borrows_from_ms, account.reclaims = old.borrows_from_ms, old.reclaims
+            account.back_off_until_ms, account.lost_ms, account.reclaims = (
+                old.back_off_until_ms,
+                old.lost_ms,
+                old.reclaims,
+            )
+            account.late_grant_ms = old.late_grant_ms
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
 
@@ -111,7 +119,7 @@ class Accounts:
         then.has(self.capacity)
         for account in self.by_id.values():
             other = then.by_id[account.project.id]
-            other.history, other.borrows_from_ms = account.history, account.borrows_from_ms
+            other.history, other.back_off_until_ms = account.history, account.back_off_until_ms
             other.spent, other.counted_ms = account.spent, account.counted_ms
             other.period_ends_ms = account.period_ends_ms
             other.trader.standing, other.members.standing = account.trader.standing, account.members.standing
@@ -145,14 +153,20 @@ class Accounts:
 
     # --- amounts
 
-    def use(self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
-        """So much more, or less, is in use."""
+    def use(
+        self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
+    ) -> None:
+        """Count so much more, or less, as in use. Without `lends`, what lenders keep stays as it is."""
         for account in self.of(project).path:
             account.count(self.now_ms)
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
         if cost:
-            self._trade(self.of(project), sign * cost)
+            own = self.of(project)
+            own.by_qos[qos] = own.by_qos.get(qos, 0) + sign * cost
+            if not own.by_qos[qos]:
+                del own.by_qos[qos]
+            self._trade(own, sign * cost, lends=lends)
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
         """So much was used: thousandths of a GPU, times milliseconds."""
@@ -174,9 +188,19 @@ class Accounts:
         """Guarantee what is in force now: class hours have begun or ended, or nothing was guaranteed before."""
         promises = self._promised()
         for name, account in self.by_id.items():
-            account.guaranteed, account.most, account.usual = (
+            account.promised, account.most, account.usual = (
                 one[name] for one in (promises.guaranteed, promises.most, promises.usual)
             )
+        self._guarantee()
+        self.has(self.capacity)
+        self.turns_ms = promises.until_ms
+
+    def _guarantee(self) -> None:
+        """Guarantee what is promised or, where that is more than the pool has, the same part of it to everybody."""
+        total = sum(account.promised for account in self.top.values())
+        is_short = 0 < self.capacity < total
+        for account in self.by_id.values():
+            account.guaranteed = account.promised * self.capacity // total if is_short else account.promised
         for account in self.by_id.values():
             if account.children:
                 inside = account.children.values()
@@ -186,8 +210,6 @@ class Accounts:
             account.trader.change(account.used - account.guaranteed, self.now_ms)
             if self.has_lenders:
                 note_use(self, account)
-        self.has(self.capacity)
-        self.turns_ms = promises.until_ms
         self.turns += 1
 
     def _promised(self) -> Promises:
@@ -205,6 +227,18 @@ class Accounts:
             )
         return self._promises[key]
 
+    def next_changes_ms(self) -> Iterator[int | None]:
+        """List when time alone may let somebody else be next: budgets, back-off, credits, and who is late."""
+        patience = {qos.patience_ms for qos in self.qos.values()}
+        for account in self.by_id.values():
+            if account.waiting:
+                yield account.next_change_ms(self.now_ms)
+                yield account.back_off_until_ms
+                yield account.trader.next_step_ms(self.now_ms)
+                yield account.members.next_step_ms(self.now_ms)
+            if account.late:
+                yield from (account.late_grant_ms + each for each in patience)
+
     # --- credits
 
     def credits(self, project: ProjectId) -> Credits:
@@ -217,31 +251,46 @@ class Accounts:
         (account.members if own_users else account.trader).at(self.now_ms).recall(past)
 
     def has(self, capacity: int) -> None:
-        """So much of the pool may be used now: what of it nobody is guaranteed costs no credits."""
-        self.capacity = capacity
+        """Note how much of the pool may be used now: guarantees of more than that shrink to it.
+
+        What of it nobody is guaranteed costs no credits.
+        """
+        before, self.capacity = self.capacity, capacity
+        if min(before, capacity) < sum(account.promised for account in self.top.values()) and before != capacity:
+            self._guarantee()
         self.market.count(self.now_ms)
         self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
 
-    def _trade(self, account: Account, more: int) -> None:
+    def _trade(self, account: Account, more: int, *, lends: bool) -> None:
         """Count that the users of the project use so much more, or less below 0."""
-        self.in_use += more
-        if self.has_lenders:
+        if lends:
+            self.in_use += more
+        if lends and self.has_lenders:
             note_use(self, account)
         if account.children:
             account.members.change(account.members.surplus + more, self.now_ms)
         for at in account.path:
             at.trader.change(at.used - at.guaranteed, self.now_ms)
 
-    def is_allowed(self, account: Account, shape: Shape) -> bool:
-        """Whether the project and all that it is in may use so much more, once what is hot there makes room."""
-        must_be_covered = self.qos[shape.qos].must_be_in_quota
+    def is_allowed(self, account: Account, entry: QueueEntry) -> bool:
+        """Whether the project and all that it is in may use so much more, once what must give way has made room.
+
+        That is what is hot there, the project's own cells of a lower class of service, and what others inside borrow of
+        what it is guaranteed. What costs nothing may always run.
+        """
+        shape, qos = entry.shape, self.qos[entry.shape.qos]
+        if not shape.cost:
+            return True
+        below = account.used_below(self.qos, qos.priority)
+        covered = bool(account.children) and Branch(account, is_members=True).covers(shape.cost)
         for at in account.path:
-            if at.limit is not None and at.used + shape.cost > at.limit:
+            used = at.used - below + shape.cost
+            if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
                 return False
-            if shape.cost and self.now_ms < at.borrows_from_ms and not at.covers(shape.cost):
+            covered = covered or at.covers(shape.cost)
+            spendable = at.spendable(self.now_ms, without_hot=True)
+            if spendable is not None and spendable < shape.cost * shape.walltime_ms:
                 return False
-            if shape.cost and at.left(self.now_ms) == 0:
+            if qos.must_be_in_quota and at is account.payer and used > at.guaranteed:
                 return False
-            if must_be_covered and at.must_cover and not at.covers(shape.cost):
-                return False
-        return not (self.has_lenders and shape.cost and kept_from(self, account, shape.cost))
+        return not (self.has_lenders and kept_from(self, account, shape.cost))

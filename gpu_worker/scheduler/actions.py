@@ -5,7 +5,7 @@ from enum import Enum
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, SlotId
-from bulletin.units import show_duration
+from bulletin.units import HOUR_MS, show_duration
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 
 
@@ -110,6 +110,26 @@ class OverLimit(msgspec.Struct, frozen=True, tag=True):
         )
 
 
+class OverBudget(msgspec.Struct, frozen=True, tag=True):
+    """More time than the project's, or an outer one's, whole budget has: it would never start."""
+
+    project: ProjectId
+    cost_milli: int
+    walltime_ms: int
+    budget_ms: int  #: GPUs times milliseconds
+    period: str
+    on_cpu: bool
+
+    def __str__(self) -> str:
+        gpus, word = show_gpus(self.cost_milli, on_cpu=self.on_cpu), "CPU slot" if self.on_cpu else "GPU"
+        hours = f"{self.budget_ms / HOUR_MS:g} {word}-hour{'' if self.budget_ms == HOUR_MS else 's'}"
+        most_ms = self.budget_ms * GPU_MILLI // self.cost_milli
+        return (
+            f"{gpus} for {show_duration(self.walltime_ms)} is more than the {hours} that project {self.project!r} has "
+            f"each {self.period}. Ask for {show_duration(most_ms)} or less with --time."
+        )
+
+
 class NeverInQuota(msgspec.Struct, frozen=True, tag=True):
     """The QoS never borrows, and the project is not guaranteed as much."""
 
@@ -151,7 +171,16 @@ class Replaced(msgspec.Struct, frozen=True, tag=True):
 
 
 Reason = (
-    UnknownQoS | WalltimeTooLong | TooManyGpus | NoSuchGpu | TooLarge | OverLimit | NeverInQuota | QueueFull | Replaced
+    UnknownQoS
+    | WalltimeTooLong
+    | TooManyGpus
+    | NoSuchGpu
+    | TooLarge
+    | OverLimit
+    | OverBudget
+    | NeverInQuota
+    | QueueFull
+    | Replaced
 )
 
 
@@ -173,6 +202,14 @@ class Refuse(msgspec.Struct, frozen=True, tag=True):
     reason: Reason
 
 
+class Right(Enum):
+    """By what right a running cell is taken back."""
+
+    GUARANTEE = "guarantee"  #: the project is guaranteed what it asks for, and the cell borrows
+    CLASS = "class"  #: of the same project, whose higher classes of service come first
+    SHARE = "share"  #: of somebody who has less of the surplus, or of the project
+
+
 class Evict(msgspec.Struct, frozen=True, tag=True):
     """Ask the agent to take a session off its slots unless a cell runs. It answers CellStarted or LeaseEnded.
 
@@ -190,7 +227,7 @@ class Reclaim(msgspec.Struct, frozen=True, tag=True):
 
     lease: LeaseId
     grace_ms: int
-    is_for_share: bool = False  #: of somebody who has less of the surplus; else it is for a guarantee
+    right: Right = Right.GUARANTEE  #: by which it is taken back
 
 
 class Pause(msgspec.Struct, frozen=True, tag=True):

@@ -8,6 +8,7 @@ What is hot there leaves before a cell that it begins could end too late. (After
 from bisect import bisect_right
 
 from bulletin.ids import AgentId
+from gpu_worker.scheduler.branches import is_covered
 from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.life import Phase
@@ -22,6 +23,9 @@ class Head:
 
     def __init__(self, state: State, request: Request, claims: dict[AgentId, list[Shape]]) -> None:
         self._state, self.shape = state, request.entry.shape
+        covered = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
+        #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
+        self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
         self._held: tuple[int, Node] | None = None
 

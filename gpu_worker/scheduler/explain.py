@@ -7,10 +7,11 @@ from itertools import islice
 import msgspec
 
 from bulletin.ids import RequestId
-from bulletin.units import HOUR_MS, show_duration
+from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.actions import count
 from gpu_worker.scheduler.answers import Room, Start
+from gpu_worker.scheduler.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.credits import STEP, Trader
@@ -21,7 +22,6 @@ from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.outlook import Outlook
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
-from gpu_worker.scheduler.reclaim import Branch, is_covered, parting
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -56,7 +56,7 @@ def waiting(
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
-    in_quota = Coverage.would_cover(state, request.project, request.entry.shape.cost)
+    in_quota = Coverage.would_cover(state.accounts, request.project, request.entry.shape.cost)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
     reason = _reason(state, request, ahead, turn_ms)
@@ -67,7 +67,7 @@ def waiting(
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     """How many stand before each request of a lane; none of those that a limit keeps from running now."""
     if lane not in state.answers.standings:
-        with closing(iter(Line(state, lane))) as line:
+        with closing(iter(Line(state, lane, is_forecast=True))) as line:
             state.answers.standings[lane] = {
                 request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))
             }
@@ -87,7 +87,8 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    parts = [part for part in (_quota(state, request), _credits(state, request), reason, drained, before) if part]
+    whose = (_quota(state, request), _back_off(state, request), _credits(state, request))
+    parts = [part for part in (*whose, reason, drained, before) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
@@ -205,19 +206,9 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
         if at.limit is not None and at.used + cost > at.limit:
             uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
             return uses if at.project.can_borrow else _and(uses, _hours(state, request))
-        if cost and at.left(accounts.now_ms) == 0 and at.project.budget is not None:
-            period = at.project.budget.period
-            hours = f"{at.project.budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
-            hours += "" if at.project.budget.gpu_ms == HOUR_MS else "s"
-            next_ms = at.period_ends_ms - accounts.now_ms
-            return (
-                f"project {at.project.id!r} has used the {hours} of this {period}; "
-                f"the next one begins in {show_duration(next_ms)}"
-            )
-        if cost and accounts.now_ms < at.borrows_from_ms and not at.covers(cost):
-            wait = show_duration(at.borrows_from_ms - accounts.now_ms)
-            lost = f"project {at.project.id!r} had to give back what it borrowed, and may borrow again in {wait}"
-            return _and(lost, _hours(state, request, _SOON_MS))
+        spent = _budget(state, request, at)
+        if spent is not None:
+            return spent
     qos = state.qos[request.qos]
     runs = accounts.runs.get((request.user, request.qos))
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
@@ -228,10 +219,39 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
         is_one = kept == GPU_MILLI
         amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"
         return _and(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
-    if not accounts.is_allowed(account, request.entry.shape):
+    if not accounts.is_allowed(account, request.entry):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
         return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
     return None
+
+
+def _budget(state: State, request: Request, at: Account) -> str | None:
+    """Say what is missing in a project's budget for all of the cell's walltime; None where nothing is."""
+    cost, now_ms, shape = request.entry.shape.cost, state.accounts.now_ms, request.entry.shape
+    spendable = at.spendable(now_ms, without_hot=True)
+    if not cost or at.project.budget is None or spendable is None or spendable >= cost * shape.walltime_ms:
+        return None
+    budget, on_cpu = at.project.budget, request.lane == "cpu"
+    hours = f"{budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
+    hours += "" if budget.gpu_ms == HOUR_MS else "s"
+    begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
+    if not at.left(now_ms):
+        return f"project {at.project.id!r} has used the {hours} of this {budget.period}; {begins}"
+    left_ms = max(0, spendable) // cost
+    rest = f"nothing of the {hours} of this {budget.period}, with what runs"
+    if left_ms >= MINUTE_MS:
+        rest = f"{show_duration(left_ms)} of such a cell, of the {hours} of this {budget.period}"
+    asks = f"and the cell may run for {show_duration(shape.walltime_ms)}: ask for less with --time"
+    return f"project {at.project.id!r} has left {rest}, {asks}; {begins}"
+
+
+def _back_off(state: State, request: Request) -> str:
+    """Say that its project stands behind other borrowers, where that is so."""
+    account, now_ms = state.accounts.of(request.project), state.accounts.now_ms
+    if now_ms >= account.back_off_until_ms or is_covered(account, request.entry.shape.cost):
+        return ""
+    wait = show_duration(account.back_off_until_ms - now_ms)
+    return f"project {account.project.id!r} had to give back what it borrowed, and stands behind others for {wait}"
 
 
 def _and(reason: str, other: str) -> str:
@@ -243,7 +263,11 @@ def _quota(state: State, request: Request) -> str:
     account = state.accounts.of(request.project)
     if not account.guaranteed or account.covers(request.entry.shape.cost):
         return ""
-    amount = _of(account.used, account.guaranteed, on_cpu=request.lane == "cpu", word="guaranteed ")
+    on_cpu = request.lane == "cpu"
+    amount = _of(account.used, account.promised, on_cpu=on_cpu, word="guaranteed ")
+    if account.guaranteed < account.promised:
+        kept = show_gpus(account.guaranteed, on_cpu=on_cpu)
+        amount += f", of which the pool can keep {kept} for now"
     return f"project {account.project.id!r} uses {amount}"
 
 
@@ -257,7 +281,7 @@ def _credits(state: State, request: Request) -> str:
     trader, priority = _trader(state, mine[0])
     other, its_priority = _trader(state, others[0])
     is_borrowed = trader.surplus + request.entry.shape.cost > 0 and other.surplus + first.entry.shape.cost > 0
-    is_alike = (request.entry.key[0], priority) == (first.entry.key[0], its_priority)
+    is_alike = (request.entry.key[:3], priority) == (first.entry.key[:3], its_priority)
     if not is_borrowed or not is_alike or trader.standing >= other.standing:
         return ""
     hours = f"{trader.balance // (STEP // 10) / 100:.1f}".removesuffix(".0")

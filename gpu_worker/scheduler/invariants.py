@@ -69,6 +69,7 @@ def _check_counts(state: State) -> None:
             _same(f"capacity, {where}", counts.capacity, len(slots))
             _same(f"free, {where}", counts.free, sum(node.tenants[slot.id] is None for slot in slots))
             _same(f"hot, {where}", counts.hot, by_phase[Phase.HOT])
+            _same(f"reclaiming, {where}", counts.reclaiming, by_phase[Phase.RECLAIMING])
             _same(f"leaving, {where}", counts.leaving, sum(by_phase[one] for one in LEAVING))
             hot = sorted((lease for lease in leases if lease.phase is Phase.HOT), key=lambda lease: lease.used)
             _same(f"hot leases, {where}", list(counts.hot_leases), [lease.id for lease in hot])
@@ -148,10 +149,13 @@ def _check_accounts(state: State) -> None:
     promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():
         name = account.project.id
-        _same(f"guaranteed to {name}", account.guaranteed, promised[name])
+        _same(f"promised to {name}", account.promised, promised[name])
+        total, capacity = sum(promised[one] for one in state.accounts.top), state.available
+        kept = promised[name] * capacity // total if 0 < capacity < total else promised[name]
+        _same(f"guaranteed to {name}", account.guaranteed, kept)
         _same(f"most guaranteed to {name}", account.most, most[name])
         inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}
-        _check_holder(f"project {name}", account, [one for one in leases if one.project in inside])
+        _check_holder(state, f"project {name}", account, [one for one in leases if one.project in inside])
         shapes = Counter(
             request.entry.shape
             for request in state.pending.values()
@@ -160,7 +164,7 @@ def _check_accounts(state: State) -> None:
         _same(f"requests in {name}", account.waiting, dict(shapes))
         for user in account.users.values():
             own = [one for one in leases if one.project == name and one.user == user.name]
-            _check_holder(f"user {user.name} in {name}", user, own)
+            _check_holder(state, f"user {user.name} in {name}", user, own)
         _check_heads(state, account)
         if account.children:
             _check_market(
@@ -181,7 +185,7 @@ def _check_accounts(state: State) -> None:
     _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.available - total))
     for (user_name, qos), holder in state.accounts.runs.items():
         own = [one for one in leases if one.user == user_name and one.qos == qos]
-        _check_holder(f"{qos} of {user_name}", holder, own, is_counted=True)
+        _check_holder(state, f"{qos} of {user_name}", holder, own, is_counted=True)
 
 
 def _check_market(name: str, market: Market, traders: list[Trader]) -> None:
@@ -189,11 +193,16 @@ def _check_market(name: str, market: Market, traders: list[Trader]) -> None:
     _same(f"borrowed in {name}", market.borrowed, sum(max(0, one.surplus) for one in traders))
 
 
-def _check_holder(what: str, holder: UsageTotals, leases: list[Lease], *, is_counted: bool = False) -> None:
+def _check_holder(
+    state: State, what: str, holder: UsageTotals, leases: list[Lease], *, is_counted: bool = False
+) -> None:
     amounts = {one.id: 1 if is_counted else one.cost for one in leases}
     _same(f"used by {what}", holder.used, sum(amounts[one.id] for one in leases if one.phase in USING))
     _same(f"held by {what}", holder.held, sum(amounts.values()))
     _same(f"going, of {what}", holder.going, sum(amounts[one.id] for one in leases if one.phase is Phase.RECLAIMING))
+    in_quota = {one.name for one in state.qos.values() if one.must_be_in_quota}
+    committed = sum(amounts[one.id] for one in leases if one.phase is Phase.HOT and one.qos in in_quota)
+    _same(f"committed by {what}", holder.committed, committed)
     _same(f"leaving, of {what}", holder.leaving, sum(amounts[one.id] for one in leases if one.phase in LEAVING))
     hot = sorted((one for one in leases if one.phase is Phase.HOT), key=lambda lease: lease.used)
     _same(f"hot, of {what}", list(holder.hot.items()), [(one.id, amounts[one.id]) for one in hot])

@@ -1,12 +1,18 @@
 """A request, and the lease that it becomes: the right of a session to use slots of a node."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.ages import Age
 from gpu_worker.scheduler.life import Phase, RequestStatus
 from gpu_worker.scheduler.resources import Lane, SlotKind
 from gpu_worker.scheduler.shapes import QueueEntry
+
+Value = TypeVar("Value")
 
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
@@ -61,7 +67,7 @@ class Lease(msgspec.Struct):
     cell: CellId | None = None
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
     took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
-    is_for_share: bool = False  #: it was reclaimed for somebody's share of the surplus, and not for a guarantee
+    reclaimed_by: Right = Right.GUARANTEE  #: by what right, where it was reclaimed
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
 
@@ -88,6 +94,15 @@ def lease_of(
         cpus=shape.wants.cpus,
         memory_bytes=shape.wants.memory_bytes,
         kind=shape.wants.kind,
-        age=Age(request.entry.key[1], request.entry.key[3]),
+        age=Age(request.entry.key.due, request.entry.key.seq),
         took=request.took,
     )
+
+
+def insert_hot(leases: Mapping[LeaseId, Lease], hot: dict[LeaseId, Value], lease: Lease, value: Value) -> None:
+    """Put a hot lease where it belongs in `hot`. That is last, unless it was hot before and is counted again."""
+    newest = next(reversed(hot), None)
+    hot[lease.id] = value
+    if newest is not None and leases[newest].used > lease.used:
+        for one in sorted(hot, key=lambda one: leases[one].used):
+            hot[one] = hot.pop(one)

@@ -23,15 +23,13 @@ def note_use(accounts: "Accounts", account: "Account") -> None:
 def kept_from(accounts: "Accounts", account: "Account", cost: int) -> int:
     """Compute what others keep, where so much more for a project's users would not leave it free; 0 where it would.
 
-    A project that its guarantee covers borrows of none of its siblings; among those inside it, what is left of that
+    A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
     guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows.
     """
     room, kept = accounts.capacity - accounts.in_use, 0
     above: Account | Accounts = accounts
     for at in reversed(list(account.path)):
         if at.covers(cost):
-            if kept and room < cost + kept:
-                return kept
             room, kept = at.guaranteed - at.used, 0
         else:
             kept += above.kept_inside - at.kept

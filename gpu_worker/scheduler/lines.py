@@ -2,21 +2,46 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from operator import itemgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
 from gpu_worker.scheduler.accounts import Accounts, Promises
+from gpu_worker.scheduler.branches import Branch, is_covered
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
 from gpu_worker.scheduler.shapes import QueueEntry, Shape
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
-#: Whoever is due for so long, in tens of seconds, stands behind nobody for their credits: four hours.
-_PATIENCE = 1440
-#: Of a borrower's rank, how far it goes with its credits, which come last there.
-_CREDITS = 4
+
+
+class Closed:
+    """Requests that a walk looks at no more: by shape, or by shape in one project."""
+
+    def __init__(self, shapes: Iterable[Shape] = ()) -> None:
+        self.shapes = set(shapes)
+        self._in_projects: set[tuple[ProjectId, Shape]] = set()
+
+    def close_in(self, project: ProjectId, shape: Shape) -> None:
+        """Look at no more requests of a shape in a project."""
+        self._in_projects.add((project, shape))
+
+    def has(self, project: ProjectId, shape: Shape) -> bool:
+        """Whether requests of a shape in a project are looked at no more."""
+        return shape in self.shapes or (project, shape) in self._in_projects
+
+    def has_all(self, shapes: Iterable[Shape]) -> bool:
+        """Whether all these shapes are closed in all projects."""
+        return self.shapes.issuperset(shapes)
+
+
+class _Found(NamedTuple):
+    """Who is next somewhere in the tree."""
+
+    account: Account
+    entry: QueueEntry
+    is_covered: bool  #: whether the project, or one between it and here, is guaranteed what is asked for
+    is_covered_above: bool = False  #: whether one that it is in is, here or further up
 
 
 class Lines(Accounts):
@@ -32,9 +57,11 @@ class Lines(Accounts):
         super().__init__(projects, qos, now_ms, promises)
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
 
-    def use(self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
-        """So much more, or less, is in use; whoever uses more is later."""
-        super().use(project, name, qos, cost, sign)
+    def use(
+        self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
+    ) -> None:
+        """Count so much more, or less, as in use, as accounts do; whoever uses more is later."""
+        super().use(project, name, qos, cost, sign, lends=lends)
         self._rank_user(project, name, qos)
 
     def enter(self, project: ProjectId, entry: QueueEntry) -> None:
@@ -107,84 +134,93 @@ class Lines(Accounts):
 
     def rank_in_line(self, account: Account, user: User, entry: QueueEntry) -> Rank | None:
         """Where a user's request stands among those of the project's users; None where the user may have no more."""
-        shape, limit = entry.shape, account.project.user_limit_milli
-        if limit is not None and user.used + shape.cost > limit:
+        shape, limit, key = entry.shape, account.project.user_limit_milli, entry.key
+        if limit is not None and shape.cost and user.used + shape.cost > limit:
             return None
         at_once, runs = self.qos[shape.qos].running_per_user, self.runs.get((user.name, shape.qos))
         if at_once is not None and runs is not None and runs.used >= at_once:
             return None
-        return (entry.key[0], user.used, *entry.key[1:])
+        return (*key[:3], user.used, *key[3:])
 
-    def next(self, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
-        """Whoever is next with a shape that is not closed; None where nobody may have more."""
-        if closed.issuperset(self.shapes):
+    def next(self, closed: Closed) -> tuple[Account, QueueEntry] | None:
+        """Whoever is next and is not closed; None where nobody may have more."""
+        if closed.has_all(self.shapes):
             return None
-        return self._next_among(self.top.values(), None, closed)
+        found = self._next_among(self.top.values(), None, closed)
+        return None if found is None else (found.account, found.entry)
 
-    def _next_in(self, account: Account, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
+    def _next_in(self, account: Account, closed: Closed) -> _Found | None:
         own = self._next_user(account, closed)
         if not account.children:
             return own
         return self._next_among(account.children.values(), own, closed)
 
-    def _next_among(
-        self, accounts: Iterable[Account], own: tuple[Account, QueueEntry] | None, closed: set[Shape]
-    ) -> tuple[Account, QueueEntry] | None:
+    def _next_among(self, accounts: Iterable[Account], own: _Found | None, closed: Closed) -> _Found | None:
         """Find the next among siblings, and among the users of the project that they are in."""
-        ranked = [] if own is None else [(rank_of_members(*own, self.now_ms), own)]
+        best: tuple[Rank, _Found] | None = None
+        if own is not None:
+            best = self._rank(Branch(own.account, is_members=True), own)
         for account in accounts:
-            if closed.issuperset(account.waiting):
+            if closed.has_all(account.waiting):
                 continue
             found = self._next_in(account, closed)
             if found is not None:
-                ranked.append((rank_among(account, found[1], self.now_ms), found))
-        if not ranked:
-            return None
-        best, first = min(ranked, key=itemgetter(0))
-        if best[0]:  # all borrow: who is late has the most credits of those who are alike before credits count
-            late = self.now_ms // 10_000 - _PATIENCE
-            *before, most = best[:_CREDITS]
-            for rank, found in ranked:
-                if found[1].key[1] <= late and rank[: _CREDITS - 1] == tuple(before):
-                    best, first = min((best, first), ((*before, most, *rank[_CREDITS:]), found), key=itemgetter(0))
-        return first
+                ranked = self._rank(Branch(account), found)
+                if best is None or ranked[0] < best[0]:
+                    best = ranked
+        return None if best is None else best[1]
 
-    def _next_user(self, account: Account, closed: set[Shape]) -> tuple[Account, QueueEntry] | None:
-        refused: tuple[tuple[str, int], ...] = ()  # shapes are many more than what this depends on
+    def _next_user(self, account: Account, closed: Closed) -> _Found | None:
+        """Find the next among a project's own users: one that a guarantee covers before all others."""
+        refused: set[tuple[str, int, int]] = set()  # shapes are many more than what this depends on
+        uncovered: set[int] = set()
+        room = max(at.guaranteed - at.used - at.committed for at in account.path)
+        first: QueueEntry | None = None
         for _, name, shape in account.firsts:
-            if shape in closed:
+            if closed.has(account.project.id, shape) or (first is not None and shape.cost in uncovered):
                 continue
-            asks = shape.qos, shape.cost
-            if asks not in refused:
-                if self.is_allowed(account, shape):
-                    return account, account.users[name].lines[shape][0][1]
-                refused = (*refused, asks)
-        return None
+            entry, asks = account.users[name].lines[shape][0][1], (shape.qos, shape.cost, shape.walltime_ms)
+            if asks in refused and entry.key.is_early:
+                continue
+            if not self.is_allowed(account, entry):
+                refused.add(asks)
+            elif is_covered(account, shape.cost):
+                return _Found(
+                    account, entry, Branch(account, is_members=True).covers(shape.cost), is_covered_above=True
+                )
+            else:
+                uncovered.add(shape.cost)
+                first = first or entry
+                if room <= 0 and not account.children:
+                    break
+        return None if first is None else _Found(account, first, is_covered=False)
 
+    def _rank(self, branch: Branch, found: _Found) -> tuple[Rank, _Found]:
+        """Rank a request among those of the projects beside its own, or of the users of the project that they are in.
 
-def rank_among(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
-    """Where a request stands among those of the projects beside this one: in quota first.
-
-    Then by priority, then by credits for its weight, then by how much of its guarantee or, by weight, of the surplus a
-    project would have, then by what it used in the past, then the shortest and the earliest.
-    """
-    project, cost = account.project, entry.shape.cost
-    used, past = account.used + cost, account.history.amount // project.weight
-    rest = (past, *entry.key[1:])
-    if account.covers(cost):
-        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, account.guaranteed), *rest)
-    standing, surplus = account.trader.standing_at(now_ms), (used - account.guaranteed) * 1000 // project.weight
-    return (1, entry.key[0], -project.priority, -standing, surplus, *rest)
-
-
-def rank_of_members(account: Account, entry: QueueEntry, now_ms: int) -> Rank:
-    """Rank the users of a project that has others inside: they share what those leave of its guarantee."""
-    inside = account.children.values()
-    used = account.used - sum(child.used for child in inside) + entry.shape.cost
-    guaranteed = account.guaranteed - sum(child.guaranteed for child in inside)
-    past = account.history.amount - sum(child.history.amount for child in inside)
-    rest = (past, *entry.key[1:])
-    if used <= guaranteed:
-        return (0, entry.key[0], 0, 0, used * 1_000_000 // max(1, guaranteed), *rest)
-    standing = account.members.standing_at(now_ms)
-    return (1, entry.key[0], 0, -standing, (used - max(0, guaranteed)) * 1000, *rest)
+        Who is covered, here or inside, comes first, and then who is further up; then who is late; then the class of
+        service. Then among borrowers: by priority, by credits for the weight, and by how much of the surplus the
+        project would have for its weight; among those that are covered: by how much of the guarantee is used. Then by
+        past use, then the shortest and the earliest. Who had to give back what it borrowed stands behind other
+        borrowers for a while.
+        """
+        account, entry, key = branch.account, found.entry, found.entry.key
+        cost, now_ms = entry.shape.cost, self.now_ms
+        is_late = not key.is_early and (
+            branch.is_members or now_ms >= account.late_grant_ms + self.qos[entry.shape.qos].patience_ms
+        )
+        covered = found.is_covered or branch.covers(cost)
+        late = (0, key.since_ms) if is_late else (1, 0)
+        history = account.history.amount
+        if branch.is_members:
+            history -= sum(child.history.amount for child in account.children.values())
+        rest = (history // branch.weight, *key[3:])
+        if covered:
+            guaranteed = max(1, branch.guaranteed)
+            parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
+            return (0, *late, 0, key.priority, 0, *parts, *rest), found._replace(is_covered=True)
+        borrows = 1 if found.is_covered_above else 2
+        surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight
+        backs_off = not branch.is_members and now_ms < account.back_off_until_ms
+        standing = branch.trader.standing_at(now_ms)
+        return (borrows, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest), found

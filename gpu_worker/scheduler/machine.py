@@ -15,11 +15,14 @@ from gpu_worker.scheduler.actions import (
     Reclaim,
     Refuse,
     Replaced,
+    Right,
     UnknownQoS,
     WalltimeTooLong,
     Why,
 )
 from gpu_worker.scheduler.ages import Age, Wanted
+from gpu_worker.scheduler.ahead import Ahead
+from gpu_worker.scheduler.caps import Placement
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -39,12 +42,13 @@ from gpu_worker.scheduler.events import (
 from gpu_worker.scheduler.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.life import Phase, RequestStatus
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.order import Ahead, Placement, decisions
+from gpu_worker.scheduler.order import decisions
+from gpu_worker.scheduler.patience import next_late
 from gpu_worker.scheduler.projects import Preemption, SchedulerSettings
 from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
 from gpu_worker.scheduler.rejoin import rejoin
 from gpu_worker.scheduler.resources import LANES, Lane, Wants
-from gpu_worker.scheduler.shapes import QueueEntry
+from gpu_worker.scheduler.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.
@@ -52,7 +56,7 @@ _DUE_TO_MS = 10_000
 
 
 class Scheduler:
-    """First come, first served per QoS; sessions stay hot until somebody else waits for their slots.
+    """Sessions stay hot until somebody else waits for their slots.
 
     The same events at the same times give the same actions. Late, repeated and unknown news is normal and never an
     error. The caller performs the actions in their order, and sends a `Tick` at `deadline()`.
@@ -75,18 +79,19 @@ class Scheduler:
         actions += self._note(event)
         actions += self._overdue()
         actions += self._own_leases()
-        actions += self._without_budget()
+        actions += self._over_budget()
         actions += self._from_drained()
+        self._promote()
         actions += self._advance()
+        self.state.coverage.follow(self.state.accounts, self.state.leases, self.state.touched)
         self.state.looks.end(self._now_ms, self.settings.share_every_ms)
         return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
         state = self.state
-        changes = [account.next_change_ms(self._now_ms) for account in state.accounts.budgeted]
-        changes += [account.borrows_from_ms for account in state.accounts.by_id.values() if account.waiting]
-        changes += [state.looks.next_ms, state.accounts.turns_ms, *state.alarms.values()]
+        changes = [*state.accounts.next_changes_ms(), state.looks.next_ms, state.patience.next_ms]
+        changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
     # What happened
@@ -170,7 +175,7 @@ class Scheduler:
         if age is None:
             due_ms = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms)
             age = Age(due_ms // _DUE_TO_MS, state.next_seq())
-        key = (-qos.priority, age.due, walltime_ms, age.seq)
+        key = QueueKey(True, 0, -qos.priority, age.due, walltime_ms, age.seq)
         request = Request(
             id=event.request,
             lease=event.lease,
@@ -255,9 +260,9 @@ class Scheduler:
         lease = self.state.leases.get(lease_id)
         if lease is None or lease.phase is not Phase.RECLAIMING or not lease.is_pausing:
             return []
-        grace_ms, lease.is_pausing = self._grace_ms(lease), False
+        grace_ms, lease.is_pausing = self.state.grace_ms(lease), False
         self.state.set_alarm(lease, self._now_ms + grace_ms + self.settings.ask_again_ms)
-        return [Reclaim(lease.id, grace_ms, lease.is_for_share)]
+        return [Reclaim(lease.id, grace_ms, lease.reclaimed_by)]
 
     def _join(self, event: AgentJoined) -> list[Action]:
         """Believe an agent's report, and refuse what waits and could run nowhere, now that this is known."""
@@ -291,12 +296,21 @@ class Scheduler:
         own = [self.state.leases[lease] for session in self.state.held for lease in self.state.leases_of[session]]
         return [self._evict(lease) for lease in own if lease.phase in (Phase.GRANTED, Phase.HOT)]
 
-    def _without_budget(self) -> list[Action]:
-        """Evict what is hot where the budget is spent: it could begin a cell."""
-        accounts = self.state.accounts
-        spent = [account for account in accounts.budgeted if account.hot and account.left(self._now_ms) == 0]
-        hot = dict.fromkeys(lease for account in spent for lease, cost in account.hot.items() if cost)
+    def _over_budget(self) -> list[Action]:
+        """Evict what is hot where the budget does not reach for the cells that it could begin."""
+        accounts = self.state.accounts.budgeted
+        hot = dict.fromkeys(lease for one in accounts for lease in one.over_budget(self._now_ms))
         return [self._evict(self.state.leases[lease]) for lease in hot]
+
+    def _promote(self) -> None:
+        """Let those stand first who have waited for their patience."""
+        state = self.state
+        for owner in state.patience.pop_due(self._now_ms):
+            found = next_late(state.accounts, state.pending, owner)
+            if found is not None and found[0] <= self._now_ms:
+                state.promote(state.pending[found[1].id])
+            else:
+                state.patience.watch(state.accounts, state.pending, owner)
 
     def _from_drained(self) -> list[Action]:
         """Evict what is hot on nodes that are drained."""
@@ -328,10 +342,10 @@ class Scheduler:
                     is_settled &= not has_waiting
                 case Placement():
                     actions += [self._evict(victim) for victim in decision.victims]
-                    if decision.is_for_share:
-                        request.took |= {victim.session for victim in decision.reclaimed}
-                    for victim in decision.reclaimed:
-                        victim.is_for_share = decision.is_for_share
+                    for victim, right in decision.reclaimed:
+                        if right is Right.SHARE:
+                            request.took |= {victim.session}
+                        victim.reclaimed_by = right
                         actions.append(self._reclaim(victim))
                     has_waiting = True
                 case None:
@@ -349,26 +363,24 @@ class Scheduler:
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
 
-    def _grace_ms(self, lease: Lease) -> int:
-        return self.state.qos[lease.qos].grace_ms if lease.qos in self.state.qos else 0
-
     def _reclaim(self, lease: Lease) -> Reclaim | Pause:
         """Ask for a running cell's slots, or ask again."""
-        grace_ms = self._grace_ms(lease)
+        grace_ms = self.state.grace_ms(lease)
         alarm_ms = self._now_ms + grace_ms + self.settings.ask_again_ms
         if lease.phase is Phase.RECLAIMING:
             lease.is_pausing = False
             self.state.set_alarm(lease, alarm_ms)
-            return Reclaim(lease.id, 0, lease.is_for_share)
+            return Reclaim(lease.id, 0, lease.reclaimed_by)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
         if lease.age is not None:
             wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
             wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
             self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
-        account = self.state.accounts.of(lease.project)
-        account.lost(self._now_ms, self.settings.borrow_again_ms, self.settings.longest_wait_ms)
+        if lease.reclaimed_by is not Right.CLASS:
+            first_ms, longest_ms = self.settings.back_off_ms, self.settings.longest_back_off_ms
+            self.state.accounts.of(lease.project).back_off(self._now_ms, grace_ms, first_ms, longest_ms)
         lease.is_pausing = self.state.qos[lease.qos].preemption is Preemption.PAUSE
-        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.is_for_share)
+        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.reclaimed_by)
 
     def _evict(self, lease: Lease) -> Evict:
         alarm_ms = self._now_ms + self.settings.ask_again_ms

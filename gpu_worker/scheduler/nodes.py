@@ -14,7 +14,8 @@ class Counts(msgspec.Struct):
 
     capacity: int = 0
     free: int = 0
-    leaving: int = 0  #: of leases that are evicting or ending
+    leaving: int = 0  #: of leases that are reclaiming, evicting or ending
+    reclaiming: int = 0  #: of those, in use by cells that have their grace
     hot: int = 0
     hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
     ends_ms: list[int] | None = None  #: what `State.ends_ms` says, once it was asked for

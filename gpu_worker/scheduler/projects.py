@@ -63,20 +63,34 @@ class QoS(msgspec.Struct, frozen=True, kw_only=True):
     min_runtime_ms: int = 60_000  #: a younger cell is not reclaimed
     preemption: Preemption = Preemption.REQUEUE
     share_after_ms: int = 120_000  #: what has waited so long takes back what others use beyond their share
+    patience_ms: int = HOUR_MS  #: what has waited so long is passed by nobody who is in quota, or borrows, as it does
     usage_percent: int = 100  #: the usage factor: how much of its GPU time counts when use is compared
 
 
 #: From what has worked at a university (DESIGN §6).
 DEFAULT_QOS = (
-    QoS(name="interactive", priority=200, walltime_ms=30 * MINUTE_MS, queued_per_user=20),
+    QoS(
+        name="interactive",
+        priority=200,
+        walltime_ms=30 * MINUTE_MS,
+        queued_per_user=20,
+        patience_ms=30 * MINUTE_MS,
+    ),
     QoS(
         name="batch",
         priority=100,
         walltime_ms=24 * HOUR_MS,
         queued_per_user=4,
-        min_runtime_ms=5 * MINUTE_MS,
+        patience_ms=4 * HOUR_MS,
     ),
-    QoS(name="long", priority=100, walltime_ms=7 * 24 * HOUR_MS, queued_per_user=1, running_per_user=1),
+    QoS(
+        name="long",
+        priority=100,
+        walltime_ms=7 * 24 * HOUR_MS,
+        queued_per_user=1,
+        running_per_user=1,
+        patience_ms=24 * HOUR_MS,
+    ),
     QoS(
         name="reserved",
         priority=200,
@@ -85,6 +99,7 @@ DEFAULT_QOS = (
         running_per_user=1,
         must_be_in_quota=True,
         preemption=Preemption.NEVER,
+        patience_ms=30 * MINUTE_MS,
     ),
 )
 
@@ -106,9 +121,9 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
     apart_ms: int = 10_000  #: how much later each further request of a user is due
-    borrow_again_ms: int = 10_000  #: how long a project that was reclaimed from may not borrow, the first time
-    longest_wait_ms: int = HOUR_MS  #: and at most: it doubles each time
-    look_ahead: int = 16  #: requests for which slots are freed at the same time
+    back_off_ms: int = 10_000  #: how long a project that was reclaimed from stands behind other borrowers
+    longest_back_off_ms: int = 10 * MINUTE_MS  #: and at most: it doubles each time that it happens again
+    look_ahead: int = 16  #: requests that no guarantee covers, for which slots are freed at the same time
     share_every_ms: int = 1_000  #: how often shares are looked at
 
 

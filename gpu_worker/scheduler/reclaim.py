@@ -1,103 +1,42 @@
 """Who must give back a GPU that somebody else has more right to: questions only, answered on counts.
 
-A request that its project's guarantee covers may take running cells of projects that use more than their guarantee,
-down to that and not below it. The two are compared where their paths in the tree of projects part. Whoever has taken so
-is within a guarantee, and whoever has lost is above it by less than a GPU: neither can take it back.
+A request that a guarantee covers may take running cells that are borrowed, seen from where the two paths in the tree of
+projects part. Whoever has taken so is covered, and whoever has lost was not: neither can take it back.
 
-A request that borrows, and has waited for a while, may take running cells from who has more of the surplus for its
-weight, as long as it has no more than the other afterwards: each such step makes the division more even, so taking ends
-where everybody has a share by weight. One share is compared with another, so nobody need know who wants how much. What
-was taken for a share is not taken back for one, whatever happens next. So no two requests ever preempt each other.
+A request may take cells of its own project of a lower class of service. Classes have an order, so that goes one way.
+
+A request that borrows, and has waited for a while, may take borrowed cells from who has more of the surplus for its
+weight, as long as it has no more than the other afterwards; and in the same way cells of its own project and class from
+a user who uses more. Each such step makes the division more even, so taking ends where everybody has a share by weight.
+One share is compared with another, so nobody need know who wants how much. What was taken for a share is not taken back
+for one, whatever happens next. So no two requests ever preempt each other.
 """
 
-import msgspec
+from typing import NamedTuple
 
-from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.accounts import Accounts
-from gpu_worker.scheduler.credits import Trader
+from gpu_worker.scheduler.actions import Right
+from gpu_worker.scheduler.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.projects import GPU_MILLI, Preemption
+from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.resources import Lane
 from gpu_worker.scheduler.state import State
 
-
-class Branch(msgspec.Struct, frozen=True):
-    """One side of where two paths part: a project, or those users of one that are in no project inside it."""
-
-    account: Account
-    is_members: bool = False
-
-    @property
-    def name(self) -> tuple[str, bool]:
-        """What no other side is called."""
-        return self.account.project.id, self.is_members
-
-    @property
-    def weight(self) -> int:
-        """By which it shares the surplus with those beside it."""
-        return 1 if self.is_members else self.account.project.weight
-
-    @property
-    def priority(self) -> int:
-        """Who has more of it shares in the surplus first."""
-        return 0 if self.is_members else self.account.project.priority
-
-    @property
-    def trader(self) -> Trader:
-        """Its credits: the project's own, or those of the users that are in no project inside it."""
-        return self.account.members if self.is_members else self.account.trader
-
-    @property
-    def guaranteed(self) -> int:
-        """Of its guarantee what no project inside it has."""
-        inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
-        return self.account.guaranteed - inside
-
-    def covers(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee."""
-        return self.used + cost <= self.guaranteed
-
-    @property
-    def used(self) -> int:
-        """What it uses, also what it was asked to give back."""
-        inside = sum(child.used for child in self.account.children.values()) if self.is_members else 0
-        return self.account.used - inside
-
-    @property
-    def kept(self) -> int:
-        """What it uses and was not asked to give back."""
-        inside = self.account.children.values() if self.is_members else ()
-        return self.account.used - self.account.going - sum(child.used - child.going for child in inside)
-
-    @property
-    def has(self) -> int:
-        """What it uses and was not asked to give back, without requests that are only taken for granted in this walk.
-
-        It adds up what is hot: its time grows with the number of hot leases.
-        """
-        has = self.account.held - self.account.leaving - sum(self.account.hot.values())
-        inside = self.account.children.values() if self.is_members else ()
-        return has - sum(child.held - child.leaving - sum(child.hot.values()) for child in inside)
+__all__ = ["Victim", "VictimSelection", "has_waited", "is_covered", "is_reclaimable", "may_reclaim", "takeable"]
 
 
-def is_covered(account: Account, cost: int) -> bool:
-    """Whether the users of a project, it, or one that it is in, would be within its guarantee with so much more."""
-    return any(branch.covers(cost) for branch in _downwards(account))
+class Victim(NamedTuple):
+    """A running cell that a request may take. The smaller one is taken first."""
 
-
-def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
-    """Below the last account that both are in: the branches of each, from the outside in; none of the same account."""
-    mine, others = _downwards(one), _downwards(other)
-    while mine and others and mine[0].account is others[0].account and mine[0].is_members == others[0].is_members:
-        del mine[0], others[0]
-    return mine, others
-
-
-def _downwards(account: Account) -> list[Branch]:
-    path = [Branch(at) for at in reversed(list(account.path))]
-    return [*path, Branch(account, is_members=True)] if account.children else path
+    is_own: bool  #: of the request's own project
+    overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
+    priority: int  #: of its class of service
+    lost_ms: int  #: what it has run, on all of its slots
+    name: str
+    lease: Lease
+    right: Right
 
 
 def has_waited(state: State, request: Request) -> bool:
@@ -112,75 +51,112 @@ def has_waited(state: State, request: Request) -> bool:
     return False
 
 
+def may_reclaim(state: State, request: Request) -> bool:
+    """Whether a request may take any running cell at all now, as far as that is seen without looking at nodes."""
+    shape = request.entry.shape
+    account = state.accounts.of(request.project)
+    if not shape.cost:
+        return False
+    if is_covered(account, shape.cost) or account.used_below(state.qos, state.qos[request.qos].priority):
+        return True
+    return has_waited(state, request)
+
+
 class VictimSelection:
     """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
 
-    def __init__(self, state: State, accounts: Accounts, request: Request, *, is_for_share: bool) -> None:
-        self._state, self._accounts, self._request, self._is_for_share = state, accounts, request, is_for_share
+    def __init__(self, state: State, accounts: Accounts, request: Request) -> None:
+        self._state, self._accounts, self._request = state, accounts, request
         self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
+        self._priority = state.qos[request.qos].priority
+        self._shares = not is_covered(self._account, self._cost) and has_waited(state, request)
         self._taken: dict[tuple[str, bool], int] = {}
+        self._taken_of_users: dict[str, int] = {}
         self._has: dict[tuple[str, bool], int] = {}
+        state.coverage.follow(accounts, state.leases, state.touched)
 
     def begin(self) -> None:
         """Forget what was chosen: another node is tried."""
         self._taken.clear()
+        self._taken_of_users.clear()
 
-    def takes(self, victim: Lease) -> bool:
-        """Whether it may take this one too. If so, it is taken."""
-        if not self._cost or not victim.cost:
-            return False
-        mine, others = parting(self._account, self._accounts.of(victim.project))
-        if not mine or not others or mine[0].covers(self._cost) == self._is_for_share:
-            return False
-        whole = min(GPU_MILLI, victim.cost)  # of a slice nothing is taken from who is within a guarantee
-        if any(self._kept(branch) - victim.cost <= branch.guaranteed - whole for branch in others):
-            return False
-        if self._is_for_share and not self._has_less(mine[0], others[0], victim):
-            return False
+    def right_to(self, lease: Lease) -> Right | None:
+        """Say by which right it may take this one too; None where it may not."""
+        if not self._cost or not lease.cost:
+            return None
+        mine, others = parting(self._account, self._accounts.of(lease.project))
+        if not mine or not others:
+            return self._right_inside(lease)
+        side = others[0]
+        if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
+            return None
+        if any(branch.covers(self._cost) for branch in mine):
+            return Right.GUARANTEE
+        return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
+
+    def _right_inside(self, lease: Lease) -> Right | None:
+        """Say by which right it may take a cell of its own project."""
+        qos = self._state.qos[lease.qos]
+        if qos.priority < self._priority:
+            return Right.CLASS
+        is_alike = qos.priority == self._priority and lease.user != self._request.user
+        if not is_alike or not self._shares or self._request.session in lease.took:
+            return None
+        users = self._account.users
+        its = users[lease.user].used - users[lease.user].going - self._taken_of_users.get(lease.user, 0) - lease.cost
+        return Right.SHARE if users[self._request.user].used + self._cost <= its else None
+
+    def take(self, lease: Lease) -> None:
+        """Count a cell as chosen."""
+        _, others = parting(self._account, self._accounts.of(lease.project))
         for branch in others:
-            self._taken[branch.name] = self._taken.get(branch.name, 0) + victim.cost
-        return True
+            self._taken[branch.name] = self._taken.get(branch.name, 0) + lease.cost
+        if not others:
+            self._taken_of_users[lease.user] = self._taken_of_users.get(lease.user, 0) + lease.cost
 
-    def _has_less(self, mine: Branch, other: Branch, victim: Lease) -> bool:
+    def victim(self, lease: Lease, now_ms: int) -> Victim | None:
+        """Describe a running cell as what it would be to take it; None where that is not its right."""
+        right = self.right_to(lease)
+        if right is None:
+            return None
+        account = self._accounts.of(lease.project)
+        overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
+        priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
+        return Victim(account is self._account, overshoot, priority, lost_ms, lease.id, lease, right)
+
+    def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:
         """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.
 
         Of the other side only what it has is counted, and not what its requests ahead are to have.
         """
-        state, now_ms = self._state, self._state.accounts.now_ms
-        if self._request.session in victim.took:
-            return False
-        if state.qos[self._request.qos].priority < state.qos[victim.qos].priority:
+        now_ms = self._state.accounts.now_ms
+        if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
             return False
         if other.name not in self._has:
             self._has[other.name] = other.has
-        its = self._has[other.name] - self._taken.get(other.name, 0) - victim.cost - max(0, other.guaranteed)
+        its = self._has[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
         if its < 0 or mine.priority != other.priority:
             return its >= 0 and mine.priority > other.priority
         if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
             return False
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
 
-    def _kept(self, branch: Branch) -> int:
-        return branch.kept - self._taken.get(branch.name, 0)
-
 
 def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:
-    """List running cells of a node that may be reclaimed from somebody, the one that costs least to interrupt first.
+    """List running cells of a node that may be reclaimed from somebody.
 
     Of those that are too young the state notes when to look again.
     """
-    now_ms = state.accounts.now_ms
-    able: list[Lease] = []
-    for lease in map(state.leases.__getitem__, node.leases):
-        from_ms = _reclaimable_ms(state, lease) if lease.phase is Phase.BUSY and lease.lane == lane else None
-        if from_ms is not None and from_ms <= now_ms:
-            able.append(lease)
-        elif from_ms is not None:
-            state.looks.note(from_ms)
-    return sorted(able, key=lambda one: ((now_ms - one.since_ms) * len(one.slots), one.id))
+    leases = map(state.leases.__getitem__, node.leases)
+    return [lease for lease in leases if lease.lane == lane and is_reclaimable(state, lease)]
 
 
-def _reclaimable_ms(state: State, lease: Lease) -> int | None:
-    """From when a running cell may be reclaimed, by its QoS; None is never."""
+def is_reclaimable(state: State, lease: Lease) -> bool:
+    """Whether a cell runs there that its class lets be reclaimed now; if only later, the state notes when."""
     qos = state.qos.get(lease.qos)
-    return None if qos is None or qos.preemption is Preemption.NEVER else lease.since_ms + qos.min_runtime_ms
+    if lease.phase is not Phase.BUSY or qos is None or qos.preemption is Preemption.NEVER:
+        return False
+    from_ms = lease.since_ms + qos.min_runtime_ms
+    if from_ms > state.accounts.now_ms:
+        state.looks.note(from_ms)
+    return from_ms <= state.accounts.now_ms

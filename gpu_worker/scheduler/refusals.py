@@ -7,6 +7,7 @@ from bulletin.units import show_size
 from gpu_worker.scheduler.actions import (
     NeverInQuota,
     NoSuchGpu,
+    OverBudget,
     OverLimit,
     QueueFull,
     Reason,
@@ -16,6 +17,7 @@ from gpu_worker.scheduler.actions import (
     WalltimeTooLong,
 )
 from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.resources import Offer, SlotKind
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -48,9 +50,11 @@ def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyG
     return _never_there(gpus, gpu_type, shape, state.shown.offers[shape.lane])
 
 
-def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit | NeverInQuota | None:
+def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit | OverBudget | NeverInQuota | None:
     """Refused if limits and guarantees never let so many run, whatever else runs."""
     cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
+    if not cost:
+        return None
     account = state.accounts.of(project)
     limit = account.project.user_limit_milli
     if limit is not None and cost > limit:
@@ -58,9 +62,12 @@ def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit |
     for at in account.path:
         if at.highest_limit is not None and cost > at.highest_limit:
             return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
-        if cost and at.project.budget is not None and not at.project.budget.gpu_ms:
+        budget = at.project.budget
+        if budget is not None and not budget.gpu_ms:
             return OverLimit(at.project.id, cost, 0, False, on_cpu)
-        if state.qos[qos].must_be_in_quota and at.must_cover and cost > at.most:
+        if budget is not None and cost * shape.walltime_ms > budget.gpu_ms * GPU_MILLI:
+            return OverBudget(at.project.id, cost, shape.walltime_ms, budget.gpu_ms, budget.period, on_cpu)
+        if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
     return None
 

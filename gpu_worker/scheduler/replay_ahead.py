@@ -216,5 +216,5 @@ class ReplayAhead:
             request.id
             for request in map(state.pending.get, self._waiting)
             if request is not None
-            and not state.accounts.is_allowed(state.accounts.of(request.project), request.entry.shape)
+            and not state.accounts.is_allowed(state.accounts.of(request.project), request.entry)
         ]

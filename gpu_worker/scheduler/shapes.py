@@ -1,13 +1,22 @@
 """What of a request its place in line depends on: its key, and its shape, which many share."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from bulletin.ids import RequestId, UserName
 from gpu_worker.scheduler.resources import PLAIN, Lane, Wants
 
-#: Place in a user's own line: higher priority of QoS first, then who is due first, to ten seconds, then the shorter
-#: walltime, then earlier submission. Sequence numbers never tie.
-Key = tuple[int, int, int, int]
+
+class QueueKey(NamedTuple):
+    """Place in a user's own line: the smaller one is next. Sequence numbers never tie."""
+
+    is_early: bool  #: False for one that has waited for its patience, and stands first
+    since_ms: int  #: of such a one, since when it waits; else 0
+    priority: int  #: of its class of service, negated
+    due: int  #: in tens of seconds
+    walltime_ms: int
+    seq: int
 
 
 class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
@@ -35,5 +44,5 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
     id: RequestId
     user: UserName
-    key: Key
+    key: QueueKey
     shape: Shape

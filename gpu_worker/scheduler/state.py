@@ -5,25 +5,26 @@ for GPUs uses CPU slots only in a pool that has shown no GPU since it started. C
 both lanes: whatever a lease asked for of them is its own until it ends.
 """
 
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.account import Commitment
 from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
+from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
-from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request
+from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request, insert_hot
 from gpu_worker.scheduler.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.lines import Lines
 from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.nodes import Counts, Node
+from gpu_worker.scheduler.patience import Patience
 from gpu_worker.scheduler.projects import SchedulerSettings
 from gpu_worker.scheduler.resources import LANES, Lane, SlotKind, Wants, lane_of
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.slot_catalog import SlotCatalog
-
-Value = TypeVar("Value")
 
 
 class State:
@@ -48,6 +49,8 @@ class State:
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.looks = Looks()
+        self.coverage = Coverage()
+        self.patience = Patience()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
@@ -97,8 +100,14 @@ class State:
         self._note_capacity()
         for request in queued:
             self.accounts.enter(request.project, request.entry)
+        for request in self.pending.values():
+            if not request.entry.key.is_early:
+                self.patience.note_late(self.accounts, request)
         for lease in leases:
             self._count(lease, +1)
+        for account in self.accounts.by_id.values():
+            for user in account.users:
+                self.patience.watch(self.accounts, self.pending, (account.project.id, user))
 
     # Nodes
 
@@ -144,6 +153,8 @@ class State:
             self.accounts.leave(request.project, request.entry)
         request.lane = shape.lane
         request.entry = msgspec.structs.replace(request.entry, shape=shape)
+        if not request.entry.key.is_early:
+            self.patience.note_late(self.accounts, request)
         if request.standing is RequestStatus.QUEUED:
             self.accounts.enter(request.project, request.entry)
 
@@ -204,6 +215,15 @@ class State:
         self.queued[owner] = self.queued.get(owner, 0) + 1
         self.accounts.enter(request.project, request.entry)
         self._hold_or_queue(request.session)
+        self.patience.expect_request(self.accounts, request)
+
+    def promote(self, request: Request) -> None:
+        """Let a request that is in line stand first among its like: it has waited for its patience."""
+        self.accounts.leave(request.project, request.entry)
+        key = request.entry.key._replace(is_early=False, since_ms=request.since_ms)
+        request.entry = msgspec.structs.replace(request.entry, key=key)
+        self.accounts.enter(request.project, request.entry)
+        self.patience.note_late(self.accounts, request)
 
     def drop(self, request: Request, to: RequestStatus) -> None:
         """End a request: it is granted, refused or withdrawn."""
@@ -212,12 +232,16 @@ class State:
         else:
             del self.held[request.session]
         request.standing = stood(request.standing, to)
+        if not request.entry.key.is_early:
+            self.patience.forget_late(self.accounts, request, is_granted=to is RequestStatus.GRANTED)
         del self.pending[request.id]
         del self.asking[request.session]
         owner = (request.user, request.qos)
         self.queued[owner] -= 1
         if not self.queued[owner]:
             del self.queued[owner]
+        if not request.entry.key.is_early or not self.accounts.user_of(request.project, request.user).lines:
+            self.patience.watch(self.accounts, self.pending, (request.project, request.user))
 
     def _hold_or_queue(self, session: SessionId) -> None:
         """Put a session's request where it waits: aside while the session has a lease, else in the line."""
@@ -234,6 +258,7 @@ class State:
             del self.held[session]
             self.accounts.enter(request.project, request.entry)
         request.standing = stood(request.standing, to)
+        self.patience.expect_request(self.accounts, request)
 
     # Leases
 
@@ -309,13 +334,17 @@ class State:
             holder.held += sign * amount
             if lease.phase is Phase.HOT:
                 if sign > 0:
-                    self._insert_hot(holder.hot, lease, amount)
+                    insert_hot(self.leases, holder.hot, lease, amount)
                 else:
                     del holder.hot[lease.id]
+                if self.is_committed(lease):
+                    holder.committed += sign * amount
             if lease.phase in LEAVING:
                 holder.leaving += sign * amount
             if lease.phase is Phase.RECLAIMING:
                 holder.going += sign * amount
+        if self.accounts.budgeted:
+            self._commit(lease, sign)
         if lease.phase in USING:
             self.accounts.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
@@ -334,20 +363,30 @@ class State:
             case Phase.HOT:
                 counts.hot += slots
                 if sign > 0:
-                    self._insert_hot(counts.hot_leases, lease, None)
+                    insert_hot(self.leases, counts.hot_leases, lease, None)
                 else:
                     del counts.hot_leases[lease.id]
             case phase if phase in LEAVING:
                 counts.leaving += slots
+                counts.reclaiming += slots if phase is Phase.RECLAIMING else 0
         self._note_room(node, lease.lane)
 
-    def _insert_hot(self, hot: dict[LeaseId, Value], lease: Lease, value: Value) -> None:
-        """Put a hot lease where it belongs. That is last, unless it was hot before and is counted again."""
-        newest = next(reversed(hot), None)
-        hot[lease.id] = value
-        if newest is not None and self.leases[newest].used > lease.used:
-            for one in sorted(hot, key=lambda one: self.leases[one].used):
-                hot[one] = hot.pop(one)
+    def grace_ms(self, lease: Lease) -> int:
+        """Find how long a cell of the lease has to end when it is reclaimed."""
+        return self.qos[lease.qos].grace_ms if lease.qos in self.qos else 0
+
+    def is_committed(self, lease: Lease) -> bool:
+        """Whether a hot lease keeps its part of a guarantee: its class of service never borrows."""
+        return lease.qos in self.qos and self.qos[lease.qos].must_be_in_quota
+
+    def _commit(self, lease: Lease, sign: Literal[1, -1]) -> None:
+        """Note what a lease may yet spend of budgets: one that is evicted may begin a cell before it hears of that."""
+        end_ms = lease.since_ms + lease.walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
+        for at in self.accounts.of(lease.project).path:
+            if at.project.budget is not None and sign > 0 and lease.phase is not Phase.ENDING:
+                at.commitments[lease.id] = Commitment(lease.cost, lease.walltime_ms, end_ms)
+            else:
+                at.commitments.pop(lease.id, None)
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]

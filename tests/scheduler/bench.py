@@ -28,7 +28,7 @@ SETTINGS = SchedulerSettings(
     start_ms=MINUTE,
     ask_again_ms=10_000,
     look_ahead=4,
-    borrow_again_ms=MINUTE,
+    back_off_ms=MINUTE,
 )
 
 

@@ -23,7 +23,7 @@ class Watch:
 
     def see(self, bench: Bench) -> None:
         state = bench.scheduler.state
-        turned = self.coverage.follow(state)
+        turned = self.coverage.follow(state.accounts, state.leases, state.touched)
         using = {
             lease.id: lease
             for lease in state.leases.values()
@@ -57,7 +57,7 @@ class Watch:
         assert self.borrowed == expected
         for lease in state.leases.values():
             if lease.id in using:
-                assert self.coverage.is_in_quota(state, lease) == (lease.id not in expected)
+                assert self.coverage.is_in_quota(state.accounts, lease) == (lease.id not in expected)
 
 
 class Watched(Quotas):

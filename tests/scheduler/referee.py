@@ -1,4 +1,6 @@
-"""Knows what the scheduler promises and nothing of how it works: it sees each event and the actions that followed.
+"""Knows what holds after each step, whoever is next: tenants, limits, refusals, and how agents are asked.
+
+Who is next, who waits how long and what is taken back is judged in `tests/scheduler/promises`.
 
 It keeps books of its own, and raises AssertionError with a sentence at the first promise that is broken.
 """
@@ -10,11 +12,10 @@ from fractions import Fraction
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.walltimes import stepped
 from tests.scheduler.age_book import AgeBook
-from tests.scheduler.credit_book import LATE, CreditBook
-from tests.scheduler.head_book import may_pass, see_first, see_pass
+from tests.scheduler.credit_book import CreditBook
 from tests.scheduler.hours_book import best_guarantee, own_guarantee
-from tests.scheduler.lending_book import leaves_what_is_kept
 
 LEAVING = ("leaving", "ending", "reclaiming")
 HOLDING = ("granted", "busy", "hot", *LEAVING)
@@ -86,11 +87,9 @@ class Referee:
         default_factory=dict
     )  # who -> amounts, each with its time
     spent: dict[str, int] = field(default_factory=dict)  # of budgets, in this period
-    backoff: dict[str, tuple[int, int]] = field(default_factory=dict)  # project -> may borrow from, how often in a row
     credits: CreditBook = field(default_factory=CreditBook)
     ages: AgeBook = field(default_factory=AgeBook)
     drained: set[str] = field(default_factory=set)  # agents
-    took: dict[str, set[str]] = field(default_factory=dict)  # request -> sessions it took from for a share
     now_ms: int = 0
     hopes: bool = False  # whether all class hours that are still to come count
 
@@ -107,42 +106,6 @@ class Referee:
 
     def taken(self, agent: str) -> dict[str, str]:
         return {slot: name for name, lease in self.leases.items() if lease.agent == agent for slot in lease.slots}
-
-    def free(self, agent: str, lane: str) -> int:
-        taken = self.taken(agent)
-        return sum(kind == lane and slot not in taken for slot, kind in self.nodes[agent].items())
-
-    def in_state(self, agent: str, lane: str, *states: str) -> int:
-        return sum(
-            self.nodes[agent].get(slot) == lane
-            for lease in self.leases.values()
-            if lease.agent == agent and lease.state in states
-            for slot in lease.slots
-        )
-
-    def eligible(self, lane: str) -> list[tuple[Wish, int]]:
-        """Those that wait for slots of the lane, in order, with their need.
-
-        Not those behind their own lease, nor those that a limit holds back. Who comes later is decided as it will be
-        when all before have what they want.
-        """
-        tenants = {lease.session for lease in self.leases.values()}
-        waiting = [
-            wish
-            for wish in self.wishes.values()
-            if self.lane(wish.event.gpus) == lane and wish.event.session not in tenants
-        ]
-        order: list[Wish] = []
-        used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
-        while waiting:
-            allowed = [wish for wish in waiting if self.may_run(wish, used)]
-            if not allowed:
-                break
-            order.append(self.first(allowed, used, 0))
-            waiting.remove(order[-1])
-            if any(self.could_hold(agent, order[-1].event) for agent in self.nodes if agent not in self.drained):
-                self.add(used, self.who(order[-1].event), self.cost(order[-1].event), 1)
-        return [(wish, max(1, wish.event.gpus)) for wish in order if self.is_below_limits(wish, held)]
 
     # What a request may use: the referee's own reading
 
@@ -185,18 +148,6 @@ class Referee:
         enough = len(free) >= max(1, asked.gpus)
         return enough and asked.cpus + cpus <= offer.cpus and asked.memory_bytes + memory <= offer.memory_bytes
 
-    def are_rivals(self, agent: str, one: ev.RequestSubmitted, other: ev.RequestSubmitted) -> bool:
-        """Whether both could use the same slot, CPUs or memory of the node."""
-        offer = self.offers[agent]
-        slots = self.serving(offer, one) & self.serving(offer, other)
-        return bool(slots or (one.cpus and other.cpus) or (one.memory_bytes and other.memory_bytes))
-
-    def uses_nothing_special(self, asked: ev.RequestSubmitted) -> bool:
-        return not (asked.gpu_type or asked.gpu_memory_bytes or asked.cpus or asked.memory_bytes)
-
-    def is_alike(self, agent: str) -> bool:
-        return all(slot.kind != "mig" for slot in self.offers[agent].slots)
-
     # Who pays: the referee's own reading of the projects
 
     def project(self, name: str) -> Project:
@@ -208,7 +159,13 @@ class Referee:
         return [*(self.path(parent) if parent else []), name]
 
     def guaranteed(self, name: str) -> int:
-        inside = sum(self.guaranteed(one.id) for one in self.settings.projects if one.parent == name)
+        """What is promised or, where that is more than there is, the same part of it for everybody."""
+        total = sum(self.promised(one.id) for one in self.settings.projects if one.parent is None)
+        there, promised = self.offered(), self.promised(name)
+        return promised * there // total if 0 < there < total else promised
+
+    def promised(self, name: str) -> int:
+        inside = sum(self.promised(one.id) for one in self.settings.projects if one.parent == name)
         own = (best_guarantee if self.hopes else own_guarantee)(self.project(name), self.now_ms)
         return max(own, inside)
 
@@ -218,7 +175,9 @@ class Referee:
 
     def limit(self, name: str) -> int | None:
         project = self.project(name)
-        return project.limit_milli if project.can_borrow else self.guaranteed(name)
+        if project.can_borrow:
+            return project.limit_milli
+        return min(self.promised(name), self.promised(name) if project.limit_milli is None else project.limit_milli)
 
     def cost(self, asked: ev.RequestSubmitted) -> int:
         each = [slot.milli for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
@@ -272,84 +231,31 @@ class Referee:
 
     def is_allowed(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         """Whether it may run by its limits and its QoS, once hot sessions have made room."""
-        if not self.is_below_limits(wish, used):
+        if self.cost(wish.event) and not self.is_below_limits(wish, used):
             return False
         names = self.path(wish.event.project)
-        if self.cost(wish.event) and any(map(self.is_spent, names)):
+        qos, cost = self.qos(wish.event.qos), self.cost(wish.event)
+        walltime_ms = stepped(wish.event.walltime_ms or qos.walltime_ms, qos.walltime_ms)
+        budgets = [one.budget.gpu_ms * 1000 for one in map(self.project, names) if one.budget is not None]
+        if cost and any(cost * walltime_ms > budget for budget in budgets):
             return False
-        if self.cost(wish.event) and any(
-            self.now_ms < self.backoff.get(name, (0, 0))[0] and not self.is_covered(name, wish, used) for name in names
-        ):
-            return False
-        must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]]
-        return not self.qos(wish.event.qos).must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
-
-    def may_run(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
-        return self.is_allowed(wish, used) and leaves_what_is_kept(self, wish, used)
+        must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]][-1:]
+        return not cost or not qos.must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, nothing was spent, and its class hours had come."""
-        books = self.spent, self.backoff
-        self.spent, self.backoff, self.hopes = {}, {}, True
+        self.hopes = True
         try:
             return self.is_allowed(wish, {})
         finally:
-            self.spent, self.backoff = books
             self.hopes = False
 
     def is_covered(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
-        return used.get(("project", name), 0) + self.cost(wish.event) <= self.guaranteed(name)
+        return used.get(("project", name), 0) + self.cost(wish.event) <= self.promised(name)
 
     def use_before(self, who: tuple[str, ...]) -> Fraction:
         """What was used in the past: half of it after a week, by the hour. Histories begin at 0."""
         return Fraction(sum(amount * weight(at_ms) for amount, at_ms in self.past.get(who, [])), weight(self.now_ms))
-
-    def first(self, wishes: list[Wish], used: dict[tuple[str, ...], int], depth: int) -> Wish:
-        """Who is next of these, which are in the same project down to this depth."""
-        groups: dict[str, list[Wish]] = {}
-        for wish in wishes:
-            names = self.path(wish.event.project)
-            groups.setdefault(names[depth] if depth < len(names) else "", []).append(wish)
-        ranked = []
-        for name, members in groups.items():
-            if name:
-                best = self.first(members, used, depth + 1)
-                ranked.append((self.rank(name, best, used), best))
-            else:
-                best = min(members, key=lambda wish: self.rank_of_user(wish, used))
-                ranked.append((self.rank_of_members(best, used), best))
-        head = min(rank for rank, _ in ranked)
-        for number, (rank, wish) in enumerate(ranked):
-            if head[0] == 1 and rank[:3] == head[:3] and self.now_ms // 10_000 - wish.due >= LATE:
-                ranked[number] = ((*head[:4], *rank[4:]), wish)  # long due: behind nobody for their credits
-        return min(ranked, key=lambda one: one[0])[1]
-
-    def rank_of_user(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
-        asked = wish.event
-        who = ("user", asked.project, asked.user)
-        return wish.order[0], used.get(who, 0), wish.due, wish.walltime_ms, wish.order[1]
-
-    def rank(self, name: str, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
-        project, promised = self.project(name), self.guaranteed(name)
-        would = used.get(("project", name), 0) + self.cost(wish.event)
-        rest = (int(self.use_before(("project", name)) / project.weight), wish.due, wish.walltime_ms, wish.order[1])
-        if would <= promised:
-            return 0, wish.order[0], 0, 0, Fraction(would, max(1, promised)), *rest
-        credit = self.credits.steps(self, ("project", name))
-        return 1, wish.order[0], -project.priority, -credit, Fraction(would - promised, project.weight), *rest
-
-    def rank_of_members(self, wish: Wish, used: dict[tuple[str, ...], int]) -> tuple[object, ...]:
-        """The users of a project stand beside the projects inside it, with what those leave of its guarantee."""
-        name = wish.event.project
-        inside = [one.id for one in self.settings.projects if one.parent == name]
-        promised = self.guaranteed(name) - sum(map(self.guaranteed, inside))
-        would = used.get(("project", name), 0) - sum(used.get(("project", one), 0) for one in inside)
-        would += self.cost(wish.event)
-        past = self.use_before(("project", name)) - sum(self.use_before(("project", one)) for one in inside)
-        rest = (int(past), wish.due, wish.walltime_ms, wish.order[1])
-        if would <= promised:
-            return 0, wish.order[0], 0, 0, Fraction(would, max(1, promised)), *rest
-        return 1, wish.order[0], 0, -self.credits.steps(self, ("members", name)), Fraction(would - promised), *rest
 
     def count_budgets(self, now_ms: int) -> None:
         """What running cells have used of budgets up to now: afresh in each period."""
@@ -362,10 +268,6 @@ class Referee:
                 passed_ms = now_ms - max(began_ms, self.now_ms)
                 now = self.spent.get(project.id, 0) + used.get(("project", project.id), 0) * passed_ms
                 self.spent[project.id] = now
-
-    def is_spent(self, name: str) -> bool:
-        budget = self.project(name).budget
-        return budget is not None and self.spent.get(name, 0) >= 1000 * budget.gpu_ms
 
     def note_use(self, lease: Tenancy) -> None:
         """A cell is over."""
@@ -380,7 +282,6 @@ class Referee:
 
     def see(self, event: ev.Event, actions: list[act.Action], now_ms: int) -> None:
         due = self.note(event, now_ms)
-        hot_before = {name: lease.hot_since for name, lease in self.leases.items() if lease.state == "hot"}
         for action in actions:
             match action:
                 case act.Grant():
@@ -395,8 +296,7 @@ class Referee:
                 case act.EndLease():
                     self.see_end(action, due)
         assert not due, f"these things had to be said and were not: {due}"
-        evicted = [a.lease for a in actions if isinstance(a, act.Evict) and a.lease in hot_before]
-        self.after(now_ms, evicted, hot_before)
+        self.after(now_ms)
 
     def note(self, event: ev.Event, now_ms: int) -> set[tuple[str, str]]:
         """Take the fact into the books. What comes back must be said by the actions."""
@@ -565,7 +465,7 @@ class Referee:
             return
         wish = self.wishes[grant.request]
         asked, qos = wish.event, self.qos(wish.event.qos)
-        need, lane = max(1, asked.gpus), self.lane(asked.gpus)
+        need = max(1, asked.gpus)
         assert qos is not None
         assert grant.walltime_ms == (asked.walltime_ms or qos.walltime_ms) <= qos.walltime_ms
         assert (grant.lease, grant.session) == (asked.lease, asked.session)
@@ -579,25 +479,16 @@ class Referee:
         assert self.would_fit(grant.agent, asked), f"{grant}: CPUs or memory have two tenants"
         owners = [name for name, lease in self.leases.items() if lease.session == grant.session]
         assert not owners, f"session {grant.session} has {owners} and gets another lease"
-        line = self.eligible(lane)
-        assert any(one is wish for one, _ in line), f"{grant.request} may not run: a limit, or a QoS that never borrows"
-        before = [other for other, _ in line]
-        before = before[: next(n for n, other in enumerate(before) if other is wish)]
-        before += [other for other, _ in self.eligible("gpu")] if lane == "cpu" else []
+        held = self.amounts(*HOLDING)
+        assert not self.cost(asked) or self.is_below_limits(wish, held), f"{grant.request} is above a limit"
         new = Tenancy(
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
             grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
             gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes, walltime_ms=grant.walltime_ms,
         )  # fmt: skip
-        passes = [one.event for one in before if self.is_in_the_way(grant.agent, asked, one.event)]
-        if passes:
-            see_pass(self, new, grant, passes[0], [one.event for one, _ in line])
         del self.wishes[grant.request]
         self.ended.add(grant.request)
         self.leases[grant.lease] = new
-
-    def is_in_the_way(self, agent: str, asked: ev.RequestSubmitted, other: ev.RequestSubmitted) -> bool:
-        return self.could_hold(agent, other) and self.are_rivals(agent, asked, other)
 
     def see_refuse(self, event: ev.Event, refuse: act.Refuse, due: set[tuple[str, str]]) -> None:
         assert refuse.request in self.wishes, f"{refuse} of a request that has ended"
@@ -617,28 +508,14 @@ class Referee:
                 withdrawn = isinstance(event, ev.RequestWithdrawn) and event.request == lease.request
                 assert overdue or withdrawn or asks_itself, f"{evict} before its first cell could begin"
             case "hot":
-                somebody = any(
-                    self.could_hold(lease.agent, one.event) and self.frees(lease, one.event)
-                    for lane in self.largest
-                    for one, _ in self.eligible(lane)
-                )
                 is_drained = lease.agent in self.drained
-                assert (
-                    asks_itself or is_drained or somebody or self.fills_a_limit(lease) or self.has_no_budget(lease)
-                ), f"{evict} although nobody waits"
+                pays = any(self.project(name).budget is not None for name in self.path(lease.project))
+                assert asks_itself or is_drained or pays or self.wishes, f"{evict} although nobody waits"
             case "leaving":
                 assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
             case _:
                 raise AssertionError(f"{evict} of a lease that is {lease.state}")
         lease.state, lease.asked_ms = "leaving", now_ms
-
-    def frees(self, lease: Tenancy, asked: ev.RequestSubmitted) -> bool:
-        """Whether the lease has anything that the request may use."""
-        slots = set(lease.slots) & self.serving(self.offers[lease.agent], asked)
-        return bool(slots or (lease.cpus and asked.cpus) or (lease.memory_bytes and asked.memory_bytes))
-
-    def has_no_budget(self, lease: Tenancy) -> bool:
-        return self.cost_of(lease) > 0 and any(map(self.is_spent, self.path(lease.project)))
 
     def see_reclaim(self, reclaim: act.Reclaim | act.Pause, due: set[tuple[str, str]], now_ms: int) -> None:
         lease = self.leases.get(reclaim.lease)
@@ -665,103 +542,9 @@ class Referee:
         lease.is_pausing = isinstance(reclaim, act.Pause)
         assert lease.is_pausing == (qos.preemption.value == "pause"), f"{reclaim} in QoS {qos.name}"
         assert lease.agent not in self.drained, f"{reclaim} on a node that is being drained"
-        lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
-        owners = [
-            wish
-            for lane in lanes
-            for wish, _ in self.eligible(lane)
-            if self.could_hold(lease.agent, wish.event) and self.frees(lease, wish.event)
-        ]
-        if not any(self.may_take(wish, lease) for wish in owners):
-            takers = [wish.event for wish in owners if self.may_share(wish, lease, now_ms)]
-            assert takers, f"{reclaim} for nobody who is guaranteed it, or has less of the surplus"
-            before = self.took.get(lease.request or "", set())
-            assert any(one.session not in before for one in takers), f"{reclaim} for those from whom it was taken"
-            if len(takers) == 1:
-                self.took.setdefault(takers[0].request, set()).add(lease.session)
+        assert self.wishes, f"{reclaim} although nobody waits"
         lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
         self.ages.reclaimed(lease, now_ms)
-        free_from, number = self.backoff.get(lease.project, (0, 0))
-        number = number + 1 if now_ms < free_from + self.settings.longest_wait_ms else 1
-        wait_ms = min(self.settings.longest_wait_ms, self.settings.borrow_again_ms * 2 ** (number - 1))
-        self.backoff[lease.project] = (now_ms + wait_ms, number)
-
-    def is_old(self, lease: Tenancy, now_ms: int) -> bool:
-        qos = self.qos(lease.qos)
-        is_preemptible = qos is not None and qos.preemption.value != "never"
-        return is_preemptible and now_ms >= lease.begun_ms + qos.min_runtime_ms
-
-    def may_take(self, wish: Wish, lease: Tenancy) -> bool:
-        """Whether the wish's side is within its guarantee, and the lease's side above it at each level.
-
-        A guarantee is of GPUs: what costs nothing takes nothing, and is not taken.
-        """
-        if not self.cost(wish.event) or not self.cost_of(lease):
-            return False
-        mine, theirs = self.levels(wish.event.project), self.levels(lease.project)
-        while mine and theirs and mine[0] == theirs[0]:
-            mine, theirs = mine[1:], theirs[1:]
-        if not mine or not theirs:
-            return False
-        used, kept = self.amounts("granted", "busy", "reclaiming"), self.amounts("granted", "busy")
-        if self.at_level(used, mine[0]) + self.cost(wish.event) > self.promised_at(mine[0]):
-            return False
-        return all(
-            self.at_level(kept, level) - self.cost_of(lease) > self.promised_at(level) - min(1000, self.cost_of(lease))
-            for level in theirs
-        )
-
-    def may_share(self, wish: Wish, lease: Tenancy, now_ms: int) -> bool:
-        """Whether the wish has waited, and its side would have no more of the surplus than the lease's keeps."""
-        asked, qos, its = wish.event, self.qos(wish.event.qos), self.qos(lease.qos)
-        cost, price = self.cost(asked), self.cost_of(lease)
-        if not cost or not price or now_ms < wish.since_ms + qos.share_after_ms or qos.priority < its.priority:
-            return False
-        mine, theirs = self.levels(asked.project), self.levels(lease.project)
-        while mine and theirs and mine[0] == theirs[0]:
-            mine, theirs = mine[1:], theirs[1:]
-        if not mine or not theirs:
-            return False
-        used, kept = self.amounts("granted", "busy", "reclaiming"), self.amounts("granted", "busy")
-        if any(self.at_level(kept, one) - price <= self.promised_at(one) - min(1000, price) for one in theirs):
-            return False
-        mine_above = self.at_level(used, mine[0]) + cost - max(0, self.promised_at(mine[0]))
-        its_above = self.at_level(kept, theirs[0]) - price - max(0, self.promised_at(theirs[0]))
-        (priority, weight, credit), (its_priority, its_weight, its_credit) = map(self.terms, (mine[0], theirs[0]))
-        if its_above < 0 or priority != its_priority:
-            return its_above >= 0 and priority > its_priority
-        return credit >= its_credit and Fraction(mine_above, weight) <= Fraction(its_above, its_weight)
-
-    def terms(self, level: tuple[str, bool]) -> tuple[int, int, int]:
-        """Priority, weight and credits of those on a level."""
-        name, are_members = level
-        if are_members:
-            return 0, 1, self.credits.steps(self, ("members", name))
-        project = self.project(name)
-        return project.priority, project.weight, self.credits.steps(self, ("project", name))
-
-    def levels(self, name: str) -> list[tuple[str, bool]]:
-        """The projects from the outside in, and at last, where there are others inside, the users of its own."""
-        has_children = any(one.parent == name for one in self.settings.projects)
-        return [(one, False) for one in self.path(name)] + ([(name, True)] if has_children else [])
-
-    def at_level(self, amounts: dict[tuple[str, ...], int], level: tuple[str, bool]) -> int:
-        inside = [one.id for one in self.settings.projects if one.parent == level[0]] if level[1] else []
-        return amounts.get(("project", level[0]), 0) - sum(amounts.get(("project", one), 0) for one in inside)
-
-    def promised_at(self, level: tuple[str, bool]) -> int:
-        inside = [one.id for one in self.settings.projects if one.parent == level[0]] if level[1] else []
-        return self.guaranteed(level[0]) - sum(map(self.guaranteed, inside))
-
-    def fills_a_limit(self, lease: Tenancy) -> bool:
-        """Whether somebody who may run waits for a limit that this lease counts for."""
-        used, held = self.amounts("granted", "busy", "reclaiming"), self.amounts(*HOLDING)
-        return any(
-            set(self.who(lease)) & set(self.who(wish.event))
-            and self.may_run(wish, used)
-            and not self.is_below_limits(wish, held)
-            for wish in self.wishes.values()
-        )
 
     def see_end(self, end: act.EndLease, due: set[tuple[str, str]]) -> None:
         if ("end", end.lease) not in due:
@@ -770,94 +553,12 @@ class Referee:
             assert lease.state == "ending", f"{end} without a cause"
         due.discard(("end", end.lease))
 
-    def after(self, now_ms: int, evicted: list[str], hot_before: dict[str, int]) -> None:
+    def after(self, now_ms: int) -> None:
         """What must hold when the actions have been done."""
         for name, lease in self.leases.items():
             late = lease.state == "granted" and now_ms >= lease.since_ms + self.settings.start_ms
             assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
-            assert lease.state != "hot" or not self.has_no_budget(lease), f"{name} is hot, and its budget is spent"
             assert lease.state != "hot" or lease.agent not in self.drained, f"{name} is hot on a node that is drained"
             if lease.state in ("hot", "granted"):
                 asks = any(wish.event.session == lease.session for wish in self.wishes.values())
                 assert not asks, f"{name} is kept although its session asks for another lease"
-        for lane in self.largest:
-            self.after_lane(lane, evicted, hot_before, now_ms)
-
-    def after_lane(self, lane: str, evicted: list[str], hot_before: dict[str, int], now_ms: int) -> None:
-        waiting = self.eligible(lane)
-        agents = [agent for agent in self.nodes if self.capacity(agent, lane) and agent not in self.drained]
-        others = [one.event for one, _ in self.eligible("gpu")] if lane == "cpu" else []
-        for agent in agents:
-            before = [one for one in others if self.could_hold(agent, one)]
-            for wish, _ in waiting:
-                asked = wish.event
-                if self.could_hold(agent, asked):
-                    if self.would_fit(agent, asked):
-                        rivals = [one for one in before if self.are_rivals(agent, asked, one)]
-                        may = not rivals or (not others and self.may_pass(agent, wish, rivals, waiting))
-                        assert not may, f"{asked.request} is next on {agent}, fits what is free, and waits"
-                    before.append(asked)
-        head = next((w for w, _ in waiting if any(self.could_hold(agent, w.event) for agent in agents)), None)
-        if head is not None and not any(one.cpus or one.memory_bytes for one in others):
-            asked = head.event
-            see_first(self, asked)
-            could = any(self.would_fit(a, asked, *LEAVING, "hot") for a in agents)
-            does = any(self.would_fit(a, asked, *LEAVING) for a in agents)
-            assert does or not could, f"hot sessions could make room for {asked.request}, and nobody was asked"
-            is_simple = asked.gpus < 2 and not (asked.cpus or asked.memory_bytes)
-            if is_simple and not does and head is waiting[0][0]:  # who is ahead counts as served
-                for name, lease in self.leases.items():
-                    able = lease.state == "busy" and lease.agent not in self.drained and self.is_old(lease, now_ms)
-                    able = able and self.may_take(head, lease)
-                    able = able and self.would_fit(lease.agent, asked, *LEAVING, "hot", without=(name,))
-                    assert not able, f"{name} could be reclaimed for {asked.request}, and was not asked"
-        for name in evicted:
-            lease = self.leases[name]
-            if {self.nodes[lease.agent][slot] for slot in lease.slots} == {lane}:
-                self.after_eviction(lane, name, lease, waiting, evicted, hot_before)
-        is_simple = all(self.uses_nothing_special(one.event) for one in self.wishes.values())
-        is_simple = is_simple and all(map(self.is_alike, agents))
-        if evicted and waiting and is_simple and all(need == 1 for _, need in waiting):
-            room = sum(self.free(a, lane) + self.in_state(a, lane, *LEAVING) for a in agents)
-            one_each = all(len(lease.slots) == 1 for lease in self.leases.values())
-            lane_evicted = [
-                n for n in evicted if lane in {self.nodes[self.leases[n].agent][s] for s in self.leases[n].slots}
-            ]
-            own = [n for n in lane_evicted if self.is_for_its_own(n)]
-            if one_each and lane_evicted != own:
-                assert room <= len(waiting) + len(own), f"{room} slots are being freed for {len(waiting)} requests"
-
-    def may_pass(
-        self, agent: str, wish: Wish, rivals: list[ev.RequestSubmitted], waiting: list[tuple[Wish, int]]
-    ) -> bool:
-        taken = self.taken(agent)
-        free = [slot for slot in sorted(self.serving(self.offers[agent], wish.event)) if slot not in taken]
-        new = Tenancy("", agent, tuple(free[: max(1, wish.event.gpus)]), "granted", self.now_ms, "", "", "")
-        return may_pass(self, agent, new, wish, rivals, waiting)
-
-    def asks(self, name: str) -> bool:
-        return any(wish.event.session == self.leases[name].session for wish in self.wishes.values())
-
-    def is_for_its_own(self, name: str) -> bool:
-        """Whether its own session, a limit, a budget or a drain made it go, and not who waits for slots."""
-        lease = self.leases[name]
-        drained = lease.agent in self.drained
-        return self.asks(name) or self.fills_a_limit(lease) or self.has_no_budget(lease) or drained
-
-    def after_eviction(self, lane, name, lease, waiting, evicted, hot_before) -> None:
-        if self.is_for_its_own(name):
-            return
-        agent = lease.agent
-        if not self.is_alike(agent) or not all(map(self.uses_nothing_special, (w.event for w in self.wishes.values()))):
-            return
-        room = self.free(agent, lane) + self.in_state(agent, lane, *LEAVING) - len(lease.slots)
-        wanted = sum(need for _, need in waiting if need <= self.capacity(agent, lane))
-        assert room < wanted, (
-            f"{name} was evicted, and {room} slots of its node were free or leaving for {wanted} wanted"
-        )
-        for other, since in hot_before.items():
-            twin = self.leases.get(other)
-            is_alike = twin and twin.agent == agent and len(twin.slots) == len(lease.slots)
-            if is_alike and twin.state == "hot" and {self.nodes[agent][slot] for slot in twin.slots} == {lane}:
-                # Those of one report are of one age.
-                assert since >= hot_before[name], f"{name} was evicted, although {other} was used longer ago"

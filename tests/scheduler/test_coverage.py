@@ -72,9 +72,9 @@ def test_a_hot_session_would_be_covered_where_there_is_room() -> None:
     pool.busy("lab.ann")
     pool.end("lab.ann:1")
     (hot,) = pool.scheduler.state.leases.values()
-    assert pool.watch.coverage.is_in_quota(pool.scheduler.state, hot)
+    assert pool.watch.coverage.is_in_quota(pool.scheduler.state.accounts, hot)
     pool.busy("lab.bob")
-    assert not pool.watch.coverage.is_in_quota(pool.scheduler.state, hot)
+    assert not pool.watch.coverage.is_in_quota(pool.scheduler.state.accounts, hot)
 
 
 class Watching(Pool):

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler.projects import Budget
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, reclaimed, slots
 from tests.scheduler.quota_bench import Quotas, changed, lent
@@ -23,26 +24,17 @@ def test_what_runs_over_midnight_is_spent_in_the_new_day_from_its_first_moment()
     pool.replay()
 
 
-def test_a_hot_session_spends_no_budget() -> None:
+def test_a_hot_session_spends_no_budget_and_leaves_where_another_cell_of_it_would_be_too_much() -> None:
     pool = Quotas(project("club", budget=Budget(HOUR, "day")))
     pool.join("a", slots(3))
     pool.busy("club.ann", "club.bob")
-    pool.end("club.ann:1")
-    pool.later(30 * MINUTE)
-    assert pool.scheduler.deadline() == HOUR
-    assert pool.later(29 * MINUTE) == []
-    assert evicted(pool.later(MINUTE)) == ["club.ann:1"]
-    pool.replay()
-
-
-def test_a_budget_ends_to_the_millisecond_also_where_three_share_it() -> None:
-    pool = Quotas(project("club", budget=Budget(100_001, "day")))
-    pool.join("a", slots(4))
-    pool.busy("club.ann", "club.bob", "club.cem", "club.dan")
-    pool.end("club.dan:1")
-    assert pool.scheduler.deadline() == 33_334
-    assert pool.later(33_333) == []
-    assert evicted(pool.later(1)) == ["club.dan:1"]
+    pool.later(10 * MINUTE)
+    assert evicted(pool.end("club.ann:1")) == ["club.ann:1"], "10 min are spent, bob may use 20: another 30 would be 60"
+    pool.free("club.ann:1")
+    assert pool.wants("club.cem") == []
+    pool.later(5 * MINUTE)
+    pool.free("club.bob:1")
+    assert granted(pool.ask("club.dan", project="club", walltime_ms=20 * MINUTE)) == []
     pool.replay()
 
 
@@ -61,7 +53,7 @@ def test_a_cell_that_ends_has_spent_of_every_budget_that_it_is_in() -> None:
     pool.join("a", slots(1))
     pool.busy("choir.ann")
     pool.now_ms += HOUR
-    assert evicted(pool.end("choir.ann:1")) == ["choir.ann:1"]
+    assert evicted(pool.end("choir.ann:1")) == ["choir.ann:1"], "its next cell would be above the budget"
     pool.replay()
 
 
@@ -298,31 +290,14 @@ def test_a_hot_session_and_a_running_cell_make_room_together() -> None:
 # Who was reclaimed from
 
 
-def test_nobody_waits_for_more_than_the_longest_back_off() -> None:
-    pool = lent()
-    changed(pool, project("lab", guaranteed_milli=1000), longest_wait_ms=90_000)
-    for number, wait_ms in ((1, MINUTE), (2, 90_000), (3, 90_000)):
-        assert reclaimed(pool.ask("lab.ann", n=number, project="lab")) == {f"guests.tom:{number}": 20_000}
-        pool.free(f"guests.tom:{number}")
-        pool.start(f"lab.ann:{number}")
-        pool.free(f"lab.ann:{number}")
-        assert pool.ask("guests.tom", n=number + 1, project="guests", user="tom") == []
-        assert pool.later(wait_ms - 1) == []
-        assert granted(pool.later(1)) == [f"guests.tom:{number + 1}"]
-        pool.start(f"guests.tom:{number + 1}")
-        pool.later(MINUTE)
-    pool.replay()
-
-
 def test_a_change_of_quotas_ends_no_back_off() -> None:
     pool = lent()
     pool.ask("lab.ann", project="lab")
     pool.free("guests.tom:1")
     pool.start("lab.ann:1")
-    pool.free("lab.ann:1")
-    assert pool.ask("guests.tom", n=2, project="guests") == []
-    assert changed(pool, project("lab", guaranteed_milli=1000)) == []
-    assert granted(pool.later(MINUTE)) == ["guests.tom:2"]
+    until_ms = pool.scheduler.state.accounts.of(ProjectId("guests")).back_off_until_ms
+    changed(pool, project("lab", guaranteed_milli=1000))
+    assert pool.scheduler.state.accounts.of(ProjectId("guests")).back_off_until_ms == until_ms > pool.now_ms
     pool.replay()
 
 

@@ -86,14 +86,17 @@ def test_the_hot_session_that_was_used_the_longest_ago_goes_first_also_after_its
     pool.replay()
 
 
-def test_a_cell_for_four_is_not_kept_waiting_by_the_limit_that_cells_for_one_of_its_project_would_fill() -> None:
+def test_a_limit_is_kept_for_a_cell_for_four_that_has_waited_for_its_patience() -> None:
     pool = Quotas(project("lab", limit_milli=4000))
     pool.join("a", slots(4))
     pool.join("b", slots(1))
     pool.busy("guests.eve", gpus=2)
     assert pool.wants("lab.ann", gpus=4) == []
-    assert pool.wants("lab.bob") == []
-    assert pool.order(["guests.eve:1", "lab.ann:1"]) == ["lab.ann:1", "lab.bob:1"]
+    assert pool.wants("lab.bob") == ["lab.bob:1"]
+    pool.later(60 * MINUTE)
+    pool.free("lab.bob:1")
+    assert pool.wants("lab.cem") == []
+    assert pool.order(["guests.eve:1", "lab.ann:1"]) == ["lab.ann:1", "lab.cem:1"]
     pool.replay()
 
 
@@ -230,11 +233,11 @@ def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
     pool = Quotas(project("club", budget=Budget(60 * MINUTE, "day")))
     pool.join("a", slots(3))
     pool.say(ev.UseRecalled((), {ProjectId("club"): 1000 * 40 * MINUTE}))
-    pool.busy("club.ann")
-    pool.later(20 * MINUTE)
+    pool.busy("club.ann", walltime_ms=20 * MINUTE)
     assert pool.wants("club.bob") == []
     assert pool.why("club.bob/1").reason == (
-        "project 'club' has used the 1 GPU-hour of this day; the next one begins in 23 h"
+        "project 'club' has left nothing of the 1 GPU-hour of this day, with what runs, "
+        "and the cell may run for 30 min: ask for less with --time; the next one begins in 24 h"
     )
     pool.replay()
 
@@ -290,18 +293,35 @@ def test_a_budget_that_is_spent_waits_for_the_next_period() -> None:
     )
     assert evicted(pool.end("club.ann:1")) == ["club.ann:1"]
     assert pool.free("club.ann:1") == []
-    assert pool.scheduler.deadline() == 24 * 60 * MINUTE
+    assert pool.order(["club.bob:1"]) == []
     assert granted(pool.later(23 * 60 * MINUTE + 30 * MINUTE)) == ["club.cem:1"]
     pool.replay()
 
 
-def test_a_hot_session_goes_when_the_budget_ends() -> None:
+def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
     pool = Quotas(project("club", budget=Budget(60 * MINUTE, "week")))
     pool.join("a", slots(3))
     pool.busy("club.ann", "club.bob")
-    pool.end("club.ann:1")
-    assert pool.scheduler.deadline() == 60 * MINUTE
-    assert evicted(pool.later(60 * MINUTE)) == ["club.ann:1"]
+    pool.later(10 * MINUTE)
+    assert evicted(pool.end("club.ann:1")) == ["club.ann:1"], "its next cell would not fit"
+    pool.free("club.ann:1")
+    assert pool.wants("club.cem") == []
+    assert pool.why("club.cem/1").reason == (
+        "project 'club' has left 20 min of such a cell, of the 1 GPU-hour of this week, "
+        "and the cell may run for 30 min: ask for less with --time; the next one begins in 95 h"
+    )
+    assert granted(pool.ask("club.dan", project="club", walltime_ms=15 * MINUTE)) == ["club.dan:1"]
+    pool.replay()
+
+
+def test_more_time_than_the_whole_budget_is_refused_with_what_would_fit() -> None:
+    pool = Quotas(project("club", budget=Budget(60 * MINUTE, "week")))
+    pool.join("a", slots(4))
+    said = refused(pool.ask("club.ann", project="club", gpus=4))["club.ann/1"]
+    assert said == (
+        "4 GPUs for 30 min is more than the 1 GPU-hour that project 'club' has each week. "
+        "Ask for 15 min or less with --time."
+    )
     pool.replay()
 
 

@@ -112,6 +112,8 @@ class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
     grace_ms: int
     #: Of whoever has less of what nobody is guaranteed; else the slots are guaranteed to somebody.
     is_for_share: bool = False
+    #: Of the same project, in a class of service that comes before this one.
+    is_for_class: bool = False
 
 
 class Pause(Message, frozen=True, kw_only=True, tag="pause"):

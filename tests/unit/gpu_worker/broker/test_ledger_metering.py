@@ -39,8 +39,8 @@ SETTINGS = SchedulerSettings(
         Project(id=LAB, guaranteed_milli=2000, budget=BUDGET),
         Project(id=GUESTS, budget=BUDGET),
     ),
-    borrow_again_ms=100,
-    longest_wait_ms=1_000,
+    back_off_ms=100,
+    longest_back_off_ms=1_000,
 )
 #: What a pool without a whole GPU may have.
 SLICES = tuple(ev.Slot(SlotId(f"gpu-{n}"), "mig", "slice", 1, milli) for n, milli in enumerate((125, 125, 375, 500)))
