@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.edits import mutated
 
 HERE = Path(__file__).parents[2]
 SCHEDULER = Path("gpu_worker") / "scheduler"
@@ -48,12 +49,6 @@ class Verdict(NamedTuple):
     end: str  #: caught, hangs, survived or broken
     by: str
     seconds: float
-
-
-def mutated(text: str, mutant: Mutant) -> str:
-    """The file with the bug in it."""
-    assert text.count(mutant.old) == 1, f"{mutant.name} does not apply to {mutant.file}"
-    return text.replace(mutant.old, mutant.new)
 
 
 def run(mutant: Mutant | None, limit_s: float = FIRST_LIMIT_S) -> Verdict:

@@ -11,12 +11,16 @@ from tests.mutants.catalogue.trade import TRADE
 
 
 class Mutant(NamedTuple):
-    """One edit; `old` is in the file exactly once."""
+    """One edit of a function or a class, as two pieces of Python: expressions, or statements that follow one another.
+
+    They are compared as syntax: comments, line breaks, quotation marks and needless brackets do not count.
+    """
 
     name: str
     file: str  #: of gpu_worker/scheduler
-    old: str
-    new: str
+    within: str  #: the function or class, with those that it is in: `Account.covers`; empty for the whole file
+    old: str  #: is there exactly once
+    new: str  #: empty for nothing
     promise: str  #: what no longer holds
 
 
