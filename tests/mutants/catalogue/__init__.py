@@ -3,8 +3,11 @@
 from typing import NamedTuple
 
 from tests.mutants.catalogue.accounts import ACCOUNTS
+from tests.mutants.catalogue.budgets import BUDGETS
+from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
 from tests.mutants.catalogue.others import OTHERS
+from tests.mutants.catalogue.patience import PATIENCE
 from tests.mutants.catalogue.room import ROOM
 from tests.mutants.catalogue.sharing import SHARING
 from tests.mutants.catalogue.trade import TRADE
@@ -24,4 +27,5 @@ class Mutant(NamedTuple):
     promise: str  #: what no longer holds
 
 
-MUTANTS = tuple(Mutant(*one) for one in (*ACCOUNTS, *OTHERS, *ROOM, *TRADE, *HOURS, *SHARING))
+_ALL = (*ACCOUNTS, *BUDGETS, *GUARANTEES, *HOURS, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
+MUTANTS = tuple(Mutant(*one) for one in _ALL)
