@@ -118,8 +118,11 @@ PATIENCE = (
         "accounts.py",
         "Accounts.is_allowed",
         "below = account.used_below(self.qos, qos.priority)",
-        "below = account.used_below(self.qos, qos.priority)\n"
-        "if self.now_ms < account.back_off_until_ms and not account.covers(shape.cost):\n    return False",
+        (
+            "below = account.used_below(self.qos, qos.priority)\n"
+            "if self.now_ms < account.back_off_until_ms and not account.covers(shape.cost):\n"
+            "    return False"
+        ),
         "who had to give back gets whatever nobody else wants, at once",
     ),
     (
