@@ -21,22 +21,15 @@ HERE = Path(__file__).parents[2]
 SCHEDULER = Path("gpu_worker") / "scheduler"
 #: The quickest first. All in one process, which ends with the first test that fails.
 TESTS = [
-    f"tests/scheduler/test_{name}.py"
-    for name in (
-        *("periods", "projects", "scenarios", "quotas", "reclaim", "resources", "promises", "shares", "credits"),
-        *(
-            "class_hours",
-            "timetable",
-            "lending",
-            "backfill",
-            "sharing",
-            "drain",
-            "pause",
-            "coverage",
-            "crowd",
-            "histories",
-        ),
-    )
+    *(
+        f"tests/scheduler/test_{name}.py"
+        for name in (
+            *("periods", "projects", "scenarios", "quotas", "reclaim", "resources", "promises", "shares", "credits"),
+            *("class_hours", "timetable", "lending", "backfill", "sharing", "drain", "pause", "coverage", "crowd"),
+        )
+    ),
+    "tests/scheduler/promises",
+    "tests/scheduler/test_histories.py",
 ]
 #: A mutant that takes so many times as long as the code as it is hangs.
 PATIENCE, FIRST_LIMIT_S = 10, 600.0
