@@ -215,6 +215,5 @@ class ReplayAhead:
         return [
             request.id
             for request in map(state.pending.get, self._waiting)
-            if request is not None
-            and not state.accounts.is_allowed(state.accounts.of(request.project), request.entry)
+            if request is not None and not state.accounts.is_allowed(state.accounts.of(request.project), request.entry)
         ]

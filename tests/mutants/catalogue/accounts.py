@@ -20,7 +20,7 @@ ACCOUNTS = (
     (
         "cover-only-where-guaranteed",
         "account.py",
-        "Account.must_cover",
+        "Account.payer",
         "self.usual > 0 or self.parent is None",
         "self.usual > 0",
         "a QoS that never borrows does not run where nothing is guaranteed",
@@ -162,14 +162,6 @@ ACCOUNTS = (
         "among the users of a project, who uses less now comes first",
     ),
     (
-        "only-own-limit",
-        "accounts.py",
-        "Accounts.is_allowed",
-        "at.limit is not None and used + at.kept_for_late(entry.id) > at.limit",
-        "at is account and at.limit is not None and used + at.kept_for_late(entry.id) > at.limit",
-        "a limit is for all that is inside the project",
-    ),
-    (
         "back-off-from-the-guarantee",
         "lines.py",
         "Lines._rank",
@@ -202,28 +194,12 @@ ACCOUNTS = (
         "cells that cost nothing wait for no limit, budget or guarantee",
     ),
     (
-        "never-borrows-by-its-own-project",
-        "accounts.py",
-        "Accounts.is_allowed",
-        "qos.must_be_in_quota and at.must_cover and used > at.guaranteed",
-        "qos.must_be_in_quota and at is account and at.must_cover and used > at.guaranteed",
-        "a QoS that never borrows is within every guarantee on its path",
-    ),
-    (
         "borrowers-before-owners",
         "lines.py",
         "Lines._rank",
         "(0, *late, 0, key.priority, 0, *parts, *rest)",
         "(2, *late, 0, key.priority, 0, *parts, *rest)",
         "who is in quota comes before who borrows",
-    ),
-    (
-        "qos-before-quota",
-        "lines.py",
-        "Lines._rank",
-        "(1, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)",
-        "(0, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)",
-        "who is in quota comes before who borrows, whatever part of the guarantee is used",
     ),
     (
         "weight-upside-down",

@@ -2,14 +2,6 @@
 
 BUDGETS = (
     (
-        "hot-is-promised-no-budget",
-        "state.py",
-        "State._commit",
-        "at.project.budget is None or lease.phase is Phase.ENDING",
-        "at.project.budget is None or lease.phase in {Phase.ENDING, Phase.HOT}",
-        "a cell starts only if the budget reaches for it and for what hot sessions may begin",
-    ),
-    (
         "budget-of-what-was-spent",
         "account.py",
         "Commitment.left",
@@ -35,8 +27,8 @@ BUDGETS = (
     ),
     (
         "budget-with-hot-spent-twice",
-        "order.py",
-        "_capped",
+        "caps.py",
+        "make_room_in_limits",
         "shape.cost * shape.walltime_ms - spendable",
         "1 - spendable",
         "a cell starts only when the hot sessions have left that its budget does not reach for",
@@ -59,27 +51,19 @@ BUDGETS = (
     ),
     (
         "own-budget-alone-is-looked-at",
-        "order.py",
-        "_capped",
+        "caps.py",
+        "make_room_in_limits",
         "at.spendable(accounts.now_ms)",
         "account.spendable(accounts.now_ms)",
         "hot sessions leave for the budget of every project that it is in",
     ),
     (
         "all-hot-leave-for-a-budget",
-        "order.py",
+        "caps.py",
         "_room_in_budget",
         "missing -= commitment.left(0)",
         "",
         "no more hot sessions leave for a budget than it takes",
-    ),
-    (
-        "all-hot-leave-with-the-budget",
-        "machine.py",
-        "Scheduler._over_budget",
-        "lacks -= account.commitments[lease].left(self._now_ms)",
-        "",
-        "no more hot sessions leave than the budget does not reach for",
     ),
     (
         "more-than-the-whole-budget-waits",
@@ -99,8 +83,8 @@ BUDGETS = (
     ),
     (
         "cpu-cells-evict-for-quotas",
-        "order.py",
-        "_capped",
+        "caps.py",
+        "make_room_in_limits",
         "account.path if shape.cost else ()",
         "account.path",
         "nobody leaves for what costs nothing",

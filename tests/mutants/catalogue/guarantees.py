@@ -27,7 +27,7 @@ GUARANTEES = (
     ),
     (
         "covered-waits-behind-the-blocked",
-        "order.py",
+        "ahead.py",
         "Ahead.for_covered",
         "ahead.placed = self.placed",
         "ahead.placed, ahead.blocked = self.placed, self.blocked",
@@ -35,19 +35,11 @@ GUARANTEES = (
     ),
     (
         "covered-has-what-is-being-freed",
-        "order.py",
+        "ahead.py",
         "Ahead.for_covered",
         "ahead.placed = self.placed",
         "",
         "what is being freed for one is not given to another",
-    ),
-    (
-        "covered-passes-the-late",
-        "order.py",
-        "Ahead.for_covered",
-        "self.head if self.head is not None and self.head.is_late else None",
-        "None",
-        "who has waited for so long is passed by nobody",
     ),
     (
         "covered-that-waits-closes-for-others",
@@ -192,22 +184,6 @@ GUARANTEES = (
         "self.used + committed + cost",
         "self.used + cost",
         "a hot session that never borrows keeps its part also among a project's own users",
-    ),
-    (
-        "hot-reserved-borrows-when-it-begins",
-        "order.py",
-        "_capped",
-        "at.covers(shape.cost)",
-        "at.used + shape.cost <= at.guaranteed",
-        "who never borrows is in quota also when a hot one of the same begins a cell",
-    ),
-    (
-        "hot-reserved-does-not-leave",
-        "order.py",
-        "_capped",
-        "victims.update(committed)",
-        "None",
-        "a hot session leaves for one that may only run with its part of the guarantee",
     ),
     (
         "static-quota-forgets-its-limit",

@@ -123,23 +123,15 @@ ROOM = (
     ),
     (
         "head-closes-all-nodes-to-reclaim",
-        "order.py",
+        "ahead.py",
         "Ahead.lets_reclaim",
         "self.head is not None and self.head.holds(node) and self._is_headed(node, shape)",
         "self.head is not None and self._is_headed(node, shape)",
         "who waits for running cells keeps nobody from taking back elsewhere",
     ),
     (
-        "reclaims-on-the-held-node",
-        "order.py",
-        "Ahead.lets_reclaim",
-        "not is_held and not self.blocked.to(node, shape)",
-        "not self.blocked.to(node, shape)",
-        "nothing is taken back on the node that is held for another",
-    ),
-    (
         "hot-idles-beside-the-head",
-        "order.py",
+        "ahead.py",
         "Ahead.lets_make_room",
         "not self.head.holds(node) or self.head.is_over_before(node, shape)",
         "False",
@@ -147,7 +139,7 @@ ROOM = (
     ),
     (
         "hot-idles-in-the-gap",
-        "order.py",
+        "ahead.py",
         "Ahead.lets_make_room",
         "not self.head.holds(node) or self.head.is_over_before(node, shape)",
         "not self.head.holds(node)",
@@ -155,7 +147,7 @@ ROOM = (
     ),
     (
         "hot-leaves-for-one-that-ends-late",
-        "order.py",
+        "ahead.py",
         "Ahead.lets_make_room",
         "not self.head.holds(node) or self.head.is_over_before(node, shape)",
         "True",
