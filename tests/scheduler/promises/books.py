@@ -1,0 +1,275 @@
+"""Who holds what, who waits, what there is: as events and actions tell it, and nothing else."""
+
+import dataclasses
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler import actions as act, events as ev
+from tests.scheduler.promises.tree import Side, Tree
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Tenancy:
+    """A lease: some slots of a node, and who has them."""
+
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    cost: int  #: thousandths of a GPU
+    cpus: int
+    memory_bytes: int
+    walltime_ms: int
+    granted_ms: int
+    order: int  #: of beginning: of the grant, then of each cell
+    request: RequestId | None = None
+    cell: CellId | None = None
+    began_ms: int = 0  #: the cell, if one runs
+    has_begun: bool = False  #: any cell of it
+    is_asked: bool = False  #: to leave, by whatever action
+    asked_ms: int = 0
+    is_reclaimed: bool = False
+    is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
+
+    @property
+    def is_using(self) -> bool:
+        """Whether a cell runs on it or is about to begin."""
+        return not self.is_over and (self.cell is not None or (not self.has_begun and not self.is_asked))
+
+    @property
+    def is_hot(self) -> bool:
+        """Whether its session is kept without a cell."""
+        return not self.is_over and not self.is_using
+
+    def __str__(self) -> str:
+        what = "hot" if self.is_hot else "over" if self.is_over else "running" if self.cell else "about to begin"
+        return f"{self.session} of {self.user} in {self.project!r} ({self.qos}, {len(self.slots)} slots, {what})"
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Waiting:
+    """A request that waits."""
+
+    event: ev.RequestSubmitted
+    since_ms: int
+    walltime_ms: int
+
+    def __str__(self) -> str:
+        at = self.event
+        kind = f" of type {at.gpu_type!r}" if at.gpu_type else ""
+        return f"request {at.request} of {at.user} in {at.project!r} ({at.qos}, {at.gpus} GPUs{kind})"
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Machine:
+    """A node, as its agent told of it."""
+
+    agent: AgentId
+    slots: dict[SlotId, ev.Slot]
+    cpus: int
+    memory_bytes: int
+    is_connected: bool = True
+
+
+class Books:
+    """Change with each event and each action; they judge nothing but what cannot be written down."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.now_ms = 0
+        self.machines: dict[AgentId, Machine] = {}
+        self.drained: set[AgentId] = set()
+        self.leases: dict[LeaseId, Tenancy] = {}
+        self.waiting: dict[RequestId, Waiting] = {}
+        self.submitted: dict[RequestId, ev.RequestSubmitted] = {}
+        self.ended: dict[RequestId, str] = {}  #: how each request ended
+        self.has_gpus = False  #: whether any node ever showed one
+        self._order = 0
+
+    # What happened
+
+    def note(self, event: ev.Event, now_ms: int) -> None:
+        """Write one event down, before its answer is known."""
+        self.now_ms = now_ms
+        match event:
+            case ev.AgentJoined():
+                self._join(event)
+            case ev.AgentLost():
+                if event.agent in self.machines:
+                    self.machines[event.agent].is_connected = False
+                    for lease in self.on_node(event.agent):
+                        del self.leases[lease.lease]
+            case ev.NodeDrained():
+                (self.drained.add if event.is_drained else self.drained.discard)(event.agent)
+            case ev.RequestSubmitted():
+                self._submit(event)
+            case ev.RequestWithdrawn():
+                if self.waiting.pop(event.request, None):
+                    self.ended[event.request] = "withdrawn"
+                for lease in self.leases.values():
+                    if lease.request == event.request and not lease.has_begun and not lease.is_asked:
+                        lease.is_asked, lease.asked_ms = True, now_ms  # nothing will begin there
+            case ev.CellStarted():
+                self._begin(event)
+            case ev.CellEnded():
+                known = self.leases.get(event.lease)
+                if known is not None and known.cell == event.cell:
+                    known.cell = None
+            case ev.LeaseEnded():
+                self.leases.pop(event.lease, None)
+            case ev.SettingsChanged():
+                self.tree = Tree(event.settings)
+                for request in self.waiting.values():
+                    request.walltime_ms = self._walltime_ms(request.event)
+
+    def _submit(self, event: ev.RequestSubmitted) -> None:
+        if event.request in self.submitted:
+            return
+        self.submitted[event.request] = event
+        self.waiting[event.request] = Waiting(event, self.now_ms, self._walltime_ms(event))
+
+    def _walltime_ms(self, event: ev.RequestSubmitted) -> int:
+        qos = self.tree.qos.get(event.qos)
+        return event.walltime_ms or (qos.walltime_ms if qos else 0)
+
+    def _begin(self, event: ev.CellStarted) -> None:
+        known = self.leases.get(event.lease)
+        if known is None or known.is_over:
+            return
+        if not known.is_reclaimed:
+            known.is_asked = False  # it answered that it does not leave
+        if known.cell == event.cell:
+            return
+        self._order += 1
+        known.cell, known.began_ms, known.order = event.cell, self.now_ms - event.running_ms, self._order
+        known.has_begun = True
+
+    def _join(self, event: ev.AgentJoined) -> None:
+        slots = {slot.id: slot for slot in event.slots}
+        before = {lease.lease: lease for lease in self.on_node(event.agent)}
+        for lease in before.values():
+            del self.leases[lease.lease]
+        self.machines[event.agent] = Machine(event.agent, slots, event.cpus, event.memory_bytes)
+        self.has_gpus |= any(slot.kind != "cpu" for slot in event.slots)
+        for held in event.held:
+            self._order += 1
+            self.leases[held.lease] = Tenancy(
+                held.lease, held.session, held.user, held.project, held.qos, event.agent, held.slots,
+                self.cost(slots[name] for name in held.slots), held.cpus, held.memory_bytes, held.walltime_ms,
+                self.now_ms - held.held_ms, before[held.lease].order if held.lease in before else self._order,
+                cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=True,
+            )  # fmt: skip
+
+    # What was decided
+
+    def grant(self, action: act.Grant) -> Tenancy | None:
+        """Write a new tenant down; None where the grant was only said again."""
+        if action.lease in self.leases:
+            return None
+        at = self.submitted[action.request]
+        self.waiting.pop(action.request, None)
+        self.ended[action.request] = "granted"
+        self._order += 1
+        slots = self.machines[action.agent].slots
+        self.leases[action.lease] = lease = Tenancy(
+            action.lease, at.session, at.user, at.project, at.qos, action.agent, action.slots,
+            self.cost(slots[name] for name in action.slots), at.cpus, at.memory_bytes, action.walltime_ms,
+            self.now_ms, self._order, request=action.request,
+        )  # fmt: skip
+        return lease
+
+    def refuse(self, request: RequestId) -> None:
+        """Write down that a request ended so."""
+        self.waiting.pop(request, None)
+        self.ended[request] = "refused"
+
+    def ask(self, lease: LeaseId, *, is_reclaim: bool) -> None:
+        """Write down that a tenant was asked to leave."""
+        known = self.leases.get(lease)
+        if known is None:
+            return
+        if not known.is_asked or (is_reclaim and not known.is_reclaimed):
+            known.asked_ms = self.now_ms
+        known.is_asked = True
+        known.is_reclaimed |= is_reclaim
+
+    def end(self, action: act.EndLease) -> None:
+        """Write down that a lease is over; of one that is superseded the slots are not free yet."""
+        known = self.leases.get(action.lease)
+        if known is None:
+            return
+        if action.why is act.Why.SUPERSEDED:
+            known.is_over = True
+            known.is_asked, known.asked_ms = True, self.now_ms
+        else:
+            del self.leases[action.lease]
+
+    # What is so
+
+    def cost(self, slots: object) -> int:
+        """Compute what slots cost, in thousandths of a GPU."""
+        return sum(slot.milli if slot.kind != "cpu" else 0 if self.has_gpus else 1000 for slot in slots)  # type: ignore[attr-defined]
+
+    def on_node(self, agent: AgentId) -> list[Tenancy]:
+        """List the tenants of a node."""
+        return [lease for lease in self.leases.values() if lease.agent == agent]
+
+    def used(self) -> dict[Side, int]:
+        """Compute what each side uses."""
+        found: dict[Side, int] = {}
+        for lease in self.leases.values():
+            if lease.is_using:
+                for side in self.tree.chain(lease.project):
+                    found[side] = found.get(side, 0) + lease.cost
+        return found
+
+    def there_milli(self) -> int:
+        """Compute what there is: all slots of nodes that may be given, and what still runs on drained ones."""
+        total = 0
+        for machine in self.machines.values():
+            if machine.is_connected and machine.agent not in self.drained:
+                total += self.cost(machine.slots.values())
+            elif machine.is_connected:
+                total += sum(lease.cost for lease in self.on_node(machine.agent) if lease.is_using)
+        return total
+
+    def is_on_cpu(self, at: ev.RequestSubmitted) -> bool:
+        """Whether the request wants CPU slots: it asks for no GPU, or the pool has shown none."""
+        return at.gpus == 0 or not self.has_gpus
+
+    def number(self, at: ev.RequestSubmitted) -> int:
+        """Count the slots that the request wants."""
+        return max(at.gpus, 1)
+
+    def matches(self, at: ev.RequestSubmitted, slot: ev.Slot) -> bool:
+        """Whether such a slot serves the request."""
+        if self.is_on_cpu(at):
+            return slot.kind == "cpu"
+        if slot.kind == "cpu" or slot.memory_bytes < at.gpu_memory_bytes:
+            return False
+        words = at.gpu_type.lower().split()
+        name = slot.name.lower().split()
+        if slot.kind == "mig" and not any(word == "mig" or word.count("g.") for word in words):
+            return self.shows_slices_alone() and not words
+        return all(word in name for word in words)
+
+    def shows_slices_alone(self) -> bool:
+        """Whether the pool has slices and no whole GPU."""
+        return not any(slot.kind == "gpu" for machine in self.machines.values() for slot in machine.slots.values())
+
+    def most_cost(self, at: ev.RequestSubmitted) -> int:
+        """Compute the most that the request may cost: of the largest slots that might serve it."""
+        if at.gpus == 0 and self.has_gpus:
+            return 0
+        one = max(
+            (
+                self.cost((slot,))
+                for machine in self.machines.values()
+                for slot in machine.slots.values()
+                if self.matches(at, slot)
+            ),
+            default=1000,
+        )
+        return one * self.number(at)

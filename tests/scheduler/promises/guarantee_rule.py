@@ -1,0 +1,139 @@
+"""Promise 1: what is guaranteed comes within the reclaim time; and 12 and 13, the same inside a project.
+
+Of each side the GPUs that it is owed are counted, by requests that any GPU serves: each has its own clock, and what
+comes pays the oldest. Requests that want more than that, or that take from their own project, have a clock each.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from tests.scheduler.promises.books import Waiting
+from tests.scheduler.promises.lending import kept_from
+from tests.scheduler.promises.reclaim_time import ReclaimTime
+from tests.scheduler.promises.tree import Side
+from tests.scheduler.promises.view import Place, View
+from tests.scheduler.promises.violations import Report, Rule, seconds
+
+
+@dataclasses.dataclass(slots=True)
+class Clock:
+    """Since when something is owed, and until when it has to be there."""
+
+    since_ms: int
+    until_ms: int
+    promise: int
+    facts: str
+
+
+def is_simple(view: View, request: Waiting) -> bool:
+    """Whether any GPU of the pool serves the request."""
+    at = request.event
+    kinds = {(slot.kind, slot.milli) for machine in view.books.machines.values() for slot in machine.slots.values()}
+    asks = at.gpu_type or at.gpu_memory_bytes or at.cpus or at.memory_bytes
+    return at.gpus == 1 and not asks and not any(kind == "mig" for kind, _ in kinds)
+
+
+class GuaranteeRule(Rule):
+    """Keeps the clocks, and judges those that have run out."""
+
+    def __init__(self, report: Report, times: ReclaimTime) -> None:
+        super().__init__(report)
+        self.times = times
+        self.debts: dict[Side, list[Clock]] = {}
+        self.clocks: dict[tuple[str, int], Clock] = {}
+        self._asked: set[str] = set()
+
+    def restart(self) -> None:
+        """Begin all clocks anew."""
+        self.debts, self.clocks = {}, {}
+
+    def elapse(self, now_ms: int) -> None:
+        """Judge what is still owed."""
+        for side, debts in self.debts.items():
+            if debts and debts[0].until_ms < now_ms:
+                waited = seconds(now_ms - debts[0].since_ms)
+                self.report(1, "a guarantee does not come", f"{side} has been owed a GPU for {waited}; {debts[0].facts}")
+                debts[0].until_ms = 1 << 62
+        for (request, promise), clock in self.clocks.items():
+            if clock.until_ms < now_ms:
+                waited = seconds(now_ms - clock.since_ms)
+                what = {
+                    1: "a covered request does not get its GPUs",
+                    12: "a higher class waits for a lower one of its project",
+                    13: "a user waits for another one's part of their project",
+                }[promise]
+                self.report(promise, what, f"{request} for {waited}; {clock.facts}")
+                clock.until_ms = 1 << 62
+
+    def event(self, event: ev.Event, view: View) -> None:
+        """Give more time where somebody who was asked to leave began a cell instead."""
+        if isinstance(event, ev.CellStarted) and event.lease in self._asked:
+            until = view.now_ms + self.times.longest_ms(view)
+            for clock in [*self.clocks.values(), *(clock for debts in self.debts.values() for clock in debts)]:
+                clock.until_ms = max(clock.until_ms, until)
+
+    def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
+        """Take in what is owed now."""
+        self._asked = {lease.lease for lease in view.books.leases.values() if lease.is_asked}
+        may_run = view.may_run_together
+        self._count_debts(view, may_run)
+        granted = [action for action in actions if isinstance(action, act.Grant)]
+        running: dict[tuple[str, int], Clock] = {}
+        for request in may_run:
+            for promise, place, covers in self._places(view, request):
+                key = (request.event.request, promise)
+                clock = self.clocks.get(key)
+                if clock is None or granted:
+                    leaving = "; ".join(map(str, place.leaving)) or "nobody has to leave"
+                    facts = f"{request}, covered by {covers or 'nothing'}, could have {place.agent}: {leaving}"
+                    clock = Clock(view.now_ms, self.times.until(view, place.leaving), promise, facts)
+                running[key] = clock
+        self.clocks = running
+
+    def _places(self, view: View, request: Waiting) -> list[tuple[int, Place, Side | None]]:
+        covers = view.covered(request)
+        found: list[tuple[int, Place, Side | None]] = []
+        wanted: list[tuple[int, tuple[str, ...]]] = []
+        if covers is not None and not kept_from(view, request.event.project, covers):
+            wanted.append((1, ("leaves", "borrowed")))
+        if is_simple(view, request) and (covers is not None or view.is_one_project):
+            wanted += [(12, ("lower class",)), (13, ("fair part",))]
+        for promise, ways in wanted:
+            places = [view.place(request, machine, ways, covers) for machine in view.machines()]
+            there = [place for place in places if place is not None and (promise == 1 or place.leaving)]
+            if there:
+                every = tuple(lease for place in there for lease in place.leaving)
+                found.append((promise, there[0]._replace(leaving=every), covers))
+        return found
+
+    def _count_debts(self, view: View, may_run: Sequence[Waiting]) -> None:
+        simple = [request for request in may_run if is_simple(view, request) and view.covered(request) is not None]
+        wanted = dict(view.used)
+        for request in simple:
+            for side in view.tree.chain(request.event.project):
+                wanted[side] = wanted.get(side, 0) + GPU_MILLI
+        owed = {
+            side: count
+            for side in wanted
+            if (count := (min(wanted[side], view.guaranteed.get(side, 0)) - view.used.get(side, 0)) // GPU_MILLI) > 0
+        }
+        self.debts = {side: debts for side, debts in self.debts.items() if side in owed}
+        for side, count in owed.items():
+            claimant = next(
+                request for request in reversed(simple) if side in view.tree.chain(request.event.project)
+            )
+            ways = ("leaves", "borrowed")
+            one = [view.slots_for(claimant, machine, ways, side) for machine in view.machines()]
+            slots, leaving = sum(len(slots) for slots, _ in one), [lease for _, going in one for lease in going]
+            if slots < view.demand(may_run) or kept_from(view, claimant.event.project, side):
+                self.debts.pop(side, None)
+                continue
+            debts = self.debts.setdefault(side, [])
+            del debts[: max(0, len(debts) - count)]
+            while len(debts) < count:
+                uses = f"it uses {show_gpus(view.used.get(side, 0))} of {show_gpus(view.guaranteed[side])}"
+                going = "; ".join(map(str, leaving)) or "GPUs were free"
+                facts = f"{uses}; {claimant} waited; could go: {going}"
+                debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts))

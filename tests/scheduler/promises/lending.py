@@ -1,0 +1,38 @@
+"""What lending limits keep from whoever borrows, and from how much."""
+
+from bulletin.ids import ProjectId
+from tests.scheduler.promises.tree import Side
+from tests.scheduler.promises.view import View
+
+
+def kept_from(view: View, project: ProjectId, covers: Side | None) -> int:
+    """Compute what others keep from a request of the project which that guarantee covers."""
+    chain = view.tree.chain(project)
+    path = {side.project for side in chain}
+    total = 0
+    for side in chain:
+        if side == covers:
+            return total
+        known = view.tree.projects.get(side.project)
+        parent = side.project if side.own_users else known.parent if known else None
+        siblings = view.tree.children.get(parent, ())
+        total += sum(_keeps(view, name) for name in siblings if name not in path)
+    return total
+
+
+def room_for(view: View, project: ProjectId, covers: Side | None) -> int:
+    """Compute how much of the pool nobody uses: of the guarantee that covers the request, if one does."""
+    room = view.there - sum(lease.cost for lease in view.books.leases.values() if lease.is_using)
+    if covers is None:
+        return room
+    return min(room, view.guaranteed.get(covers, 0) - view.used.get(covers, 0))
+
+
+def _keeps(view: View, name: ProjectId) -> int:
+    """Compute what a project keeps, with all inside it."""
+    side = Side(name)
+    project = view.tree.projects[name]
+    inside = sum(_keeps(view, child) for child in view.tree.children.get(name, ()))
+    unused = max(0, view.guaranteed.get(side, 0) - view.used.get(side, 0))
+    own = 0 if project.lending_limit_milli is None else max(0, unused - project.lending_limit_milli)
+    return max(own, min(inside, unused))

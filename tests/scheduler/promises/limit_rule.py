@@ -1,0 +1,95 @@
+"""Promises 3, 8, 9 and 10: who never borrows never does; limits, budgets and what a lending limit keeps hold."""
+
+from collections.abc import Sequence
+
+from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.projects import show_gpus
+from tests.scheduler.promises.books import Tenancy
+from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
+from tests.scheduler.promises.lending import kept_from, room_for
+from tests.scheduler.promises.tree import Side
+from tests.scheduler.promises.view import View
+from tests.scheduler.promises.violations import Report, Rule
+
+
+class LimitRule(Rule):
+    """Judges whenever somebody begins to use more."""
+
+    def __init__(self, report: Report, budgets: BudgetBook) -> None:
+        super().__init__(report)
+        self.budgets = budgets
+        self.trusts_budgets = True
+        self._asked: set[str] = set()
+
+    def action(self, action: act.Action, view: View) -> None:
+        """Judge what a grant lends before it is written down."""
+        if not isinstance(action, act.Grant) or action.request not in view.books.waiting:
+            return
+        request = view.books.waiting[action.request]
+        machine = view.books.machines[action.agent]
+        cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
+        kept = kept_from(view, request.event.project, view.covered(request))
+        room = room_for(view, request.event.project, view.covered(request))
+        if cost and kept and room - cost < kept:
+            facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"
+            self.report(10, "somebody borrows what a lending limit keeps", facts)
+
+    def granted(self, lease: Tenancy, view: View) -> None:
+        """Judge how things stand after a grant."""
+        books, tree = view.books, view.tree
+        qos = tree.qos.get(lease.qos)
+        present = [other for other in books.leases.values() if not other.is_over]
+        if qos is not None and qos.running_per_user is not None:
+            mine = [other for other in present if (other.user, other.qos) == (lease.user, lease.qos)]
+            if len(mine) > qos.running_per_user:
+                self.report(8, "running_per_user is exceeded", f"{lease.user} has {len(mine)} leases in {lease.qos!r}")
+        if lease.cost == 0:
+            return
+        for side in tree.chain(lease.project):
+            project = tree.projects.get(side.project)
+            if project is None or side.own_users:
+                continue
+            inside = [other for other in present if side in tree.chain(other.project)]
+            total = sum(other.cost for other in inside)
+            limit = tree.limit(side, view.nominal)
+            if limit is not None and total > limit:
+                facts = f"{side} has {show_gpus(total)} of {show_gpus(limit)}, hot ones included, with {lease}"
+                self.report(8, "a limit is exceeded", facts)
+            theirs = sum(other.cost for other in inside if (other.user, other.project) == (lease.user, side.project))
+            if project.user_limit_milli is not None and theirs > project.user_limit_milli:
+                self.report(8, "a user limit is exceeded", f"{lease.user} has {show_gpus(theirs)} in {side}")
+        self._judge_quota(lease, view)
+
+    def event(self, event: ev.Event, view: View) -> None:
+        """Judge a hot session that begins a cell by itself; of one that was asked to leave nobody can know."""
+        lease = view.books.leases.get(event.lease) if isinstance(event, ev.CellStarted) else None
+        if lease is not None and lease.lease not in self._asked:
+            self._judge_quota(lease, view)
+
+    def _judge_quota(self, lease: Tenancy, view: View) -> None:
+        qos = view.tree.qos.get(lease.qos)
+        if qos is not None and qos.must_be_in_quota and lease.lease not in view.covers_nominally and lease.cost:
+            uses = ", ".join(
+                f"{side} uses {show_gpus(view.used.get(side, 0))} of {show_gpus(view.nominal.get(side, 0))}"
+                for side in view.tree.chain(lease.project)
+            )
+            self.report(3, "a cell of a class that never borrows borrows", f"{lease}: {uses}")
+        for side in view.tree.chain(lease.project):
+            project = view.tree.projects.get(side.project)
+            if project is None or project.can_borrow or side.own_users:
+                continue
+            used, promised = view.used.get(side, 0), view.nominal[side]
+            if used > promised:
+                facts = f"{side} uses {show_gpus(used)} of {show_gpus(promised)} with {lease}"
+                self.report(3, "a project that never borrows borrows", facts)
+
+    def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
+        """Judge budgets, and remember who was asked to leave."""
+        self._asked = {lease.lease for lease in view.books.leases.values() if lease.is_asked}
+        if not self.trusts_budgets:
+            return
+        for name, budget in budgets_of(view.tree).items():
+            over = self.budgets.spent[name] - budget.gpu_ms * 1000
+            if over > self.budgets.starts[name]:
+                hours = f"{self.budgets.spent[name] / 3.6e9:.3f} of {budget.gpu_ms / 3.6e6:.3f} GPU-hours"
+                self.report(9, "a budget is overspent", f"{Side(name)} has spent {hours} this {budget.period}")

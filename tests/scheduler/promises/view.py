@@ -1,0 +1,201 @@
+"""One moment as the promises see it: who uses what, who is covered, who may run, and where room can be had."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bulletin.ids import AgentId, LeaseId, SlotId
+from gpu_worker.scheduler.projects import Preemption
+from tests.scheduler.promises.books import Books, Machine, Tenancy, Waiting
+from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
+from tests.scheduler.promises.coverage import covered_by, covering, is_borrowed_for
+from tests.scheduler.promises.tree import Side
+
+
+class Place(NamedTuple):
+    """A node on which a request can have its slots, and who would have to go."""
+
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    leaving: tuple[Tenancy, ...]
+
+
+class View:
+    """Computed anew after each step. All amounts are in thousandths of a GPU."""
+
+    def __init__(self, books: Books, budgets: BudgetBook) -> None:
+        self.books, self.budgets, self.tree = books, budgets, books.tree
+        self.now_ms = books.now_ms
+        self.used = books.used()
+        self.there = books.there_milli()
+        self.nominal = books.tree.guarantees(books.now_ms)
+        self.guaranteed = books.tree.shrunk(books.now_ms, self.there)
+
+    @functools.cached_property
+    def covers(self) -> dict[LeaseId, Side]:
+        """Whose guarantee covers each cell, with guarantees as they are in force."""
+        return covering(self.books, self.guaranteed)
+
+    @functools.cached_property
+    def covers_nominally(self) -> dict[LeaseId, Side]:
+        """Whose guarantee covers each cell, if guarantees never shrink."""
+        return covering(self.books, self.nominal)
+
+    def covered(self, request: Waiting) -> Side | None:
+        """Find what covers a request; None is: it would borrow."""
+        cost = self.books.most_cost(request.event)
+        return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
+
+    def user_use(self, user: str, project: str) -> int:
+        """Compute what a user uses in a project with all inside it."""
+        return sum(
+            lease.cost
+            for lease in self.books.leases.values()
+            if lease.is_using
+            and lease.user == user
+            and any(side.project == project for side in self.tree.chain(lease.project))
+        )
+
+    def what_holds(self, request: Waiting) -> str | None:
+        """Say which limit keeps the request from running now, hot sessions aside; None is: it may run."""
+        at = request.event
+        qos = self.tree.qos.get(at.qos)
+        if qos is None:
+            return f"there is no class {at.qos!r}"
+        mine = [
+            lease
+            for lease in self.books.leases.values()
+            if lease.user == at.user and lease.qos == at.qos and lease.is_using
+        ]
+        if qos.running_per_user is not None and len(mine) >= qos.running_per_user:
+            return f"{at.user} has {len(mine)} leases in class {at.qos!r}"
+        cost = self.books.most_cost(at)
+        if cost == 0:
+            return None
+        if qos.must_be_in_quota and self.covered(request) != self.tree.chain(at.project)[0]:
+            return f"class {at.qos!r} never borrows"
+        for side in self.tree.chain(at.project):
+            project = self.tree.projects.get(side.project)
+            if side.own_users or project is None:
+                continue
+            limit = self.tree.limit(side, self.guaranteed)
+            if limit is not None and self.used.get(side, 0) + cost > limit:
+                return f"the limit of {side.project!r}"
+            if (
+                project.user_limit_milli is not None
+                and self.user_use(at.user, side.project) + cost > project.user_limit_milli
+            ):
+                return f"the user limit of {side.project!r}"
+        for name in budgets_of(self.tree):
+            if any(side.project == name for side in self.tree.chain(at.project)):
+                if self.budgets.left(name) < cost * (request.walltime_ms + 60_000):
+                    return f"the budget of {name!r}"
+        return None
+
+    def why_taken(self, victim: Tenancy, request: Waiting, covers: Side | None) -> str | None:
+        """Say by which promise the victim's slots can be had for the request; None is: they cannot."""
+        if victim.is_hot or victim.is_reclaimed or victim.is_over:
+            return "leaves"
+        qos, asked = self.tree.qos.get(victim.qos), self.tree.qos.get(request.event.qos)
+        if qos is None or asked is None or qos.preemption is Preemption.NEVER:
+            return None
+        by = self.covers.get(victim.lease)
+        if covers is not None and is_borrowed_for(self.tree, victim, by, request.event.project, covers):
+            return "borrowed"
+        if victim.project != request.event.project:
+            return None
+        if qos.priority < asked.priority:
+            return "lower class"
+        if qos.priority == asked.priority and victim.user != request.event.user:
+            cost = self.books.most_cost(request.event)
+            theirs = self.user_use(victim.user, victim.project) - victim.cost
+            has_waited = self.now_ms - request.since_ms >= asked.share_after_ms
+            if has_waited and theirs >= self.user_use(request.event.user, victim.project) + cost:
+                return "fair part"
+        return None
+
+    def machines(self) -> list[Machine]:
+        """List the nodes that may be given."""
+        every = self.books.machines.values()
+        return [machine for machine in every if machine.is_connected and machine.agent not in self.books.drained]
+
+    @functools.cached_property
+    def may_run_together(self) -> tuple[Waiting, ...]:
+        """List requests that may run now, all of them at once, whoever else has the GPUs; the oldest first."""
+        used, users, classes = dict(self.used), dict[tuple[str, str], int](), dict[tuple[str, str], int]()
+        budgets = {name: self.budgets.left(name) for name in budgets_of(self.tree)}
+        found = []
+        for request in self.books.waiting.values():
+            if self.what_holds(request) is not None:
+                continue
+            at, cost = request.event, self.books.most_cost(request.event)
+            qos = self.tree.qos[at.qos]
+            mine = sum(
+                lease.is_using and (lease.user, lease.qos) == (at.user, at.qos) for lease in self.books.leases.values()
+            )
+            mine += classes.get((at.user, at.qos), 0)
+            fits = qos.running_per_user is None or mine < qos.running_per_user
+            needed = cost * (request.walltime_ms + 60_000)
+            for side in self.tree.chain(at.project) if cost else ():
+                limit = self.tree.limit(side, self.guaranteed)
+                project = self.tree.projects.get(side.project)
+                theirs = None if project is None or side.own_users else project.user_limit_milli
+                others = users.get((at.user, side.project), 0)
+                fits &= limit is None or used.get(side, 0) + cost <= limit
+                fits &= theirs is None or self.user_use(at.user, side.project) + others + cost <= theirs
+                fits &= side.own_users or side.project not in budgets or budgets[side.project] >= needed
+            if not fits:
+                continue
+            found.append(request)
+            classes[at.user, at.qos] = classes.get((at.user, at.qos), 0) + 1
+            for side in self.tree.chain(at.project):
+                used[side] = used.get(side, 0) + cost
+                if not side.own_users:
+                    users[at.user, side.project] = users.get((at.user, side.project), 0) + cost
+                    if side.project in budgets:
+                        budgets[side.project] -= needed
+        return tuple(found)
+
+    @property
+    def is_one_project(self) -> bool:
+        """Whether all that run and wait are of one project."""
+        names = {lease.project for lease in self.books.leases.values()}
+        return len(names | {request.event.project for request in self.books.waiting.values()}) <= 1
+
+    def demand(self, requests: Sequence[Waiting]) -> int:
+        """Count the slots that covered requests want together, of each side no more than it is owed."""
+        wanted: dict[Side, int] = {}
+        for request in requests:
+            side = self.covered(request)
+            if side is not None:
+                wanted[side] = wanted.get(side, 0) + self.books.most_cost(request.event)
+        return sum(
+            -(-min(amount, self.guaranteed.get(side, 0) - self.used.get(side, 0)) // 1000)
+            for side, amount in wanted.items()
+        )
+
+    def slots_for(
+        self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None
+    ) -> tuple[tuple[SlotId, ...], tuple[Tenancy, ...]]:
+        """Find what serves the request on a node, one by one, if those leave that one of the promises names."""
+        tenants = self.books.on_node(machine.agent)
+        taken: dict[SlotId, Tenancy] = {slot: lease for lease in tenants for slot in lease.slots}
+        going = [lease for lease in tenants if self.why_taken(lease, request, covers) in promises]
+        slots = tuple(
+            name
+            for name, slot in machine.slots.items()
+            if self.books.matches(request.event, slot) and (name not in taken or taken[name] in going)
+        )
+        return slots, tuple(going)
+
+    def place(self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None) -> Place | None:
+        """Find what the request can have on a node, if those leave that one of the promises names, and only they."""
+        at = request.event
+        slots, going = self.slots_for(request, machine, promises, covers)
+        staying = [lease for lease in self.books.on_node(machine.agent) if lease not in going]
+        has_cpus = not at.cpus or sum(lease.cpus for lease in staying) + at.cpus <= machine.cpus
+        memory = sum(lease.memory_bytes for lease in staying) + at.memory_bytes
+        has_memory = not at.memory_bytes or memory <= machine.memory_bytes
+        if len(slots) < self.books.number(at) or not has_cpus or not has_memory:
+            return None
+        return Place(machine.agent, slots, going)
