@@ -1,6 +1,7 @@
 """Who holds what, who waits, what there is: as events and actions tell it, and nothing else."""
 
 import dataclasses
+from collections.abc import Iterable
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import actions as act, events as ev
@@ -87,6 +88,8 @@ class Books:
         self.ended: dict[RequestId, str] = {}  #: how each request ended
         self.has_gpus = False  #: whether any node ever showed one
         self._order = 0
+        self._matching: dict[tuple[object, ...], bool] = {}  # whether such a slot serves such a request
+        self._costs: dict[tuple[object, ...], int] = {}  # the most that such a request may cost
 
     # What happened
 
@@ -147,6 +150,8 @@ class Books:
         known.has_begun = True
 
     def _join(self, event: ev.AgentJoined) -> None:
+        self._matching.clear()
+        self._costs.clear()
         slots = {slot.id: slot for slot in event.slots}
         before = {lease.lease: lease for lease in self.on_node(event.agent)}
         for lease in before.values():
@@ -208,9 +213,9 @@ class Books:
 
     # What is so
 
-    def cost(self, slots: object) -> int:
+    def cost(self, slots: Iterable[ev.Slot]) -> int:
         """Compute what slots cost, in thousandths of a GPU."""
-        return sum(slot.milli if slot.kind != "cpu" else 0 if self.has_gpus else 1000 for slot in slots)  # type: ignore[attr-defined]
+        return sum(slot.milli if slot.kind != "cpu" else 0 if self.has_gpus else 1000 for slot in slots)
 
     def on_node(self, agent: AgentId) -> list[Tenancy]:
         """List the tenants of a node."""
@@ -245,6 +250,13 @@ class Books:
 
     def matches(self, at: ev.RequestSubmitted, slot: ev.Slot) -> bool:
         """Whether such a slot serves the request."""
+        key = (at.gpus == 0, at.gpu_type, at.gpu_memory_bytes, slot.kind, slot.name, slot.memory_bytes)
+        found = self._matching.get(key)
+        if found is None:
+            found = self._matching[key] = self._matches(at, slot)
+        return found
+
+    def _matches(self, at: ev.RequestSubmitted, slot: ev.Slot) -> bool:
         if self.is_on_cpu(at):
             return slot.kind == "cpu"
         if slot.kind == "cpu" or slot.memory_bytes < at.gpu_memory_bytes:
@@ -263,6 +275,12 @@ class Books:
         """Compute the most that the request may cost: of the largest slots that might serve it."""
         if at.gpus == 0 and self.has_gpus:
             return 0
+        key = (at.gpus, at.gpu_type, at.gpu_memory_bytes)
+        if key not in self._costs:
+            self._costs[key] = self._most_cost(at)
+        return self._costs[key]
+
+    def _most_cost(self, at: ev.RequestSubmitted) -> int:
         one = max(
             (
                 self.cost((slot,))

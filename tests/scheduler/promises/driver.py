@@ -59,6 +59,7 @@ class Driver:
         self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
         self._tick_at: int | None = None
+        self._last_ms = -1
 
     def play(self) -> None:
         """Play all of it."""
@@ -87,6 +88,7 @@ class Driver:
         if self.judge.is_done:
             return
         self.steps += 1
+        self._last_ms = self.now_ms
         clock_ms = self.now_ms + self.ahead_ms
         actions = self.scheduler.step(event, clock_ms)
         self.judge.see(event, actions, clock_ms, self.scheduler)
@@ -96,6 +98,7 @@ class Driver:
 
     def _set_timer(self) -> None:
         due = self.scheduler.deadline()
+        self.judge.due_ms = due
         if due is None:
             return
         at_ms = due - self.ahead_ms + self.draw(self.history.delays.tick_ms, "tick", due)
@@ -168,9 +171,9 @@ class Driver:
         ]
         if not found:  # whoever does not know it says so
             name = self.judge.agent_of(action.lease)
-            agent = self.agents.get(name) if name else None
-            if agent is not None and agent.is_heard:
-                self.later(self.now_ms + 1, lambda: self._say(agent, ev.LeaseEnded(action.lease)))
+            known = self.agents.get(name) if name else None
+            if known is not None and known.is_heard:
+                self.later(self.now_ms + 1, lambda: self._say(known, ev.LeaseEnded(action.lease)))
             return
         agent, held = found[0]
         if not agent.is_heard:
@@ -333,6 +336,7 @@ class Driver:
                 if known is not None:
                     self._give_up(known, known.request)
             case hi.TicksEarly():
+                self.judge.is_told_early = self.now_ms > self._last_ms
                 self.tell(ev.Tick())
 
     def _return(self, name: AgentId) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Waiting
+from tests.scheduler.promises.larger_requests import is_wanted_by_larger
 from tests.scheduler.promises.lending import kept_from
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.tree import Side
@@ -54,7 +55,9 @@ class GuaranteeRule(Rule):
         for side, debts in self.debts.items():
             if debts and debts[0].until_ms < now_ms:
                 waited = seconds(now_ms - debts[0].since_ms)
-                self.report(1, "a guarantee does not come", f"{side} has been owed a GPU for {waited}; {debts[0].facts}")
+                self.report(
+                    1, "a guarantee does not come", f"{side} has been owed a GPU for {waited}; {debts[0].facts}"
+                )
                 debts[0].until_ms = 1 << 62
         for (request, promise), clock in self.clocks.items():
             if clock.until_ms < now_ms:
@@ -97,15 +100,23 @@ class GuaranteeRule(Rule):
         found: list[tuple[int, Place, Side | None]] = []
         wanted: list[tuple[int, tuple[str, ...]]] = []
         if covers is not None and not kept_from(view, request.event.project, covers):
-            wanted.append((1, ("leaves", "borrowed")))
+            wanted.append((1, ("hot", "leaves", "borrowed")))
         if is_simple(view, request) and (covers is not None or view.is_one_project):
             wanted += [(12, ("lower class",)), (13, ("fair part",))]
         for promise, ways in wanted:
-            places = [view.place(request, machine, ways, covers) for machine in view.machines()]
+            if promise != 1 and found and found[0][0] == 1:
+                break  # what is covered for it elsewhere comes first
+            machines = [
+                machine
+                for machine in view.machines()
+                if promise == 1 or not is_wanted_by_larger(view, request, machine)
+            ]
+            places = [view.place(request, machine, ways, covers) for machine in machines]
             there = [place for place in places if place is not None and (promise == 1 or place.leaving)]
             if there:
-                every = tuple(lease for place in there for lease in place.leaving)
-                found.append((promise, there[0]._replace(leaving=every), covers))
+                every = [lease for place in there for lease in place.leaving]
+                every += [lease for lease in view.books.leases.values() if lease.is_reclaimed]
+                found.append((promise, there[0]._replace(leaving=tuple(every)), covers))
         return found
 
     def _count_debts(self, view: View, may_run: Sequence[Waiting]) -> None:
@@ -121,10 +132,8 @@ class GuaranteeRule(Rule):
         }
         self.debts = {side: debts for side, debts in self.debts.items() if side in owed}
         for side, count in owed.items():
-            claimant = next(
-                request for request in reversed(simple) if side in view.tree.chain(request.event.project)
-            )
-            ways = ("leaves", "borrowed")
+            claimant = next(request for request in reversed(simple) if side in view.tree.chain(request.event.project))
+            ways = ("hot", "leaves", "borrowed")
             one = [view.slots_for(claimant, machine, ways, side) for machine in view.machines()]
             slots, leaving = sum(len(slots) for slots, _ in one), [lease for _, going in one for lease in going]
             if slots < view.demand(may_run) or kept_from(view, claimant.event.project, side):

@@ -1,10 +1,10 @@
-"""A history as data: what there is, what people want and what goes wrong. All else follows from it when it is played."""
+"""A history as data: what there is, what people want and what goes wrong. All else follows from that."""
 
 import zlib
 
 import msgspec
 
-from bulletin.ids import AgentId, ProjectId, SessionId, UserName
+from bulletin.ids import AgentId, ProjectId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.projects import SchedulerSettings
 
@@ -134,14 +134,14 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 def gpus(number: int, name: str = "NVIDIA A100", memory: int = 80 * GB) -> tuple[ev.Slot, ...]:
     """Make the slots of a node with so many GPUs."""
-    return tuple(ev.Slot(f"gpu{index}", "gpu", name, memory) for index in range(number))
+    return tuple(ev.Slot(SlotId(f"gpu{index}"), "gpu", name, memory) for index in range(number))
 
 
 def slices(number: int, name: str = "NVIDIA A100 MIG 1g.10gb", milli: int = 125) -> tuple[ev.Slot, ...]:
     """Make the slots of a GPU that is cut into slices."""
-    return tuple(ev.Slot(f"mig{index}", "mig", name, 10 * GB, milli) for index in range(number))
+    return tuple(ev.Slot(SlotId(f"mig{index}"), "mig", name, 10 * GB, milli) for index in range(number))
 
 
 def cpu_slots(number: int) -> tuple[ev.Slot, ...]:
     """Make the CPU slots of a node."""
-    return tuple(ev.Slot(f"cpu{index}", "cpu", "CPU", 0) for index in range(number))
+    return tuple(ev.Slot(SlotId(f"cpu{index}"), "cpu", "CPU", 0) for index in range(number))

@@ -28,6 +28,8 @@ class Judge:
         self.books = Books(Tree(history.settings))
         self.budgets = BudgetBook(self.books)
         self.is_told_of_jump = False
+        self.is_told_early = False
+        self.due_ms: int | None = None  #: when the scheduler wants to hear of the time
         times = ReclaimTime(history.delays)
         self.tenants = TenantRule(self.report)
         self.limits = LimitRule(self.report, self.budgets)
@@ -62,8 +64,12 @@ class Judge:
         self._now_ms = now_ms
         if self.keeps_log:
             self.log.append((now_ms, event, list(actions)))
+        if self.is_told_early:
+            self._judge_early(actions)
         if self.is_told_of_jump:
             self._restart()
+            for lease in self.books.leases.values():
+                lease.asked_ms = now_ms  # nobody's grace has passed with the jump
             self.limits.trusts_budgets = False
             self.is_told_of_jump = False
         for rule in self.rules:
@@ -91,6 +97,14 @@ class Judge:
                 view = self._view()
         for rule in self.rules:
             rule.step(event, actions, view)
+
+    def _judge_early(self, actions: Sequence[act.Action]) -> None:
+        """Judge a tick before its time: whatever is decided then should have had a time of its own."""
+        self.is_told_early = False
+        is_due = self.due_ms is not None and self.due_ms <= self._now_ms
+        if actions and not is_due:
+            facts = f"next due {None if self.due_ms is None else self.due_ms - self.history.begin_ms}: {actions}"
+            self.report(0, "a tick before its time decides something", facts)
 
     def _view(self) -> View:
         return View(self.books, self.budgets)

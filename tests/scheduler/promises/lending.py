@@ -21,8 +21,12 @@ def kept_from(view: View, project: ProjectId, covers: Side | None) -> int:
 
 
 def room_for(view: View, project: ProjectId, covers: Side | None) -> int:
-    """Compute how much of the pool nobody uses: of the guarantee that covers the request, if one does."""
-    room = view.there - sum(lease.cost for lease in view.books.leases.values() if lease.is_using)
+    """Compute how much of the pool nobody uses: of the guarantee that covers the request, if one does.
+
+    Whoever is being taken back uses nothing soon.
+    """
+    staying = [lease for lease in view.books.leases.values() if lease.is_using and not lease.is_reclaimed]
+    room = view.there - sum(lease.cost for lease in staying)
     if covers is None:
         return room
     return min(room, view.guaranteed.get(covers, 0) - view.used.get(covers, 0))

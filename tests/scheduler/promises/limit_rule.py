@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import show_gpus
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.lending import kept_from, room_for
@@ -28,7 +28,7 @@ class LimitRule(Rule):
         request = view.books.waiting[action.request]
         machine = view.books.machines[action.agent]
         cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
-        kept = kept_from(view, request.event.project, view.covered(request))
+        kept = kept_from(view, request.event.project, view.covered(request)) // GPU_MILLI * GPU_MILLI
         room = room_for(view, request.event.project, view.covered(request))
         if cost and kept and room - cost < kept:
             facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"

@@ -41,7 +41,7 @@ class _Author:
         happenings += [
             hi.At(self._moment(), hi.AsksAgain(SessionId(f"s{draw.randrange(20)}"))) for _ in range(draw.randrange(6))
         ]
-        happenings += [hi.At(self._moment(), hi.TicksEarly()) for _ in range(draw.randrange(6))]
+        happenings += [hi.At(self._moment(), hi.TicksEarly()) for _ in range(draw.randrange(20))]
         happenings.sort(key=lambda at: at.ms)
         return hi.History(
             seed=self.seed,
@@ -187,7 +187,9 @@ class _Author:
 
     def _notebook(self, index: int, project: ProjectId, size: int) -> hi.Opens:
         draw = self.random
-        qos = draw.choice(("interactive", "interactive", "interactive", "interactive", "batch", "batch", "long", "reserved"))
+        qos = draw.choice(
+            ("interactive", "interactive", "interactive", "interactive", "batch", "batch", "long", "reserved")
+        )
         shape = draw.random()
         gpus = 1 if shape < 0.8 or size == 1 else draw.choice((2, min(3, size), size))
         walltime = draw.choice((None, None, None, 2 * MINUTE_MS, 10 * MINUTE_MS))

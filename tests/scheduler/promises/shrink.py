@@ -62,7 +62,7 @@ def _smaller(history: hi.History) -> Iterator[hi.History]:
             rest = (*settings.projects[:index], *settings.projects[index + 1 :])
             yield change(history, settings=change(settings, projects=rest))
         for field in msgspec.structs.fields(type(project)):
-            if field.name not in {"id"} and getattr(project, field.name) != field.default:
+            if field.name != "id" and getattr(project, field.name) != field.default:
                 plainer = change(project, **{field.name: field.default})
                 if plainer.limit_milli is not None and plainer.limit_milli < plainer.guaranteed_milli:
                     continue

@@ -1,8 +1,8 @@
 """Plays random histories, says which broke a promise, and makes one that did as small as it gets.
 
-    python -m tests.scheduler.promises.soak 2000            histories by seeds 0 to 1999, in a process for each core
-    python -m tests.scheduler.promises.soak --from 500 10   seeds 500 to 509
-    python -m tests.scheduler.promises.soak --show 17       one of them, made small and printed
+python -m tests.scheduler.promises.soak 2000            histories by seeds 0 to 1999, in a process for each core
+python -m tests.scheduler.promises.soak --from 500 10   seeds 500 to 509
+python -m tests.scheduler.promises.soak --show 17       one of them, made small and printed
 """
 
 import argparse
@@ -17,7 +17,6 @@ from tests.scheduler.promises.play import play, show
 from tests.scheduler.promises.random_histories import random_history
 from tests.scheduler.promises.shrink import shrink
 from tests.scheduler.promises.violations import Violation
-
 
 #: A history takes a tenth of a second; one that takes so long does not end.
 _MOST_SECONDS = 20
@@ -66,8 +65,8 @@ def main() -> int:
             if crash:
                 crashed[crash].append(seed)
             if done % 500 == 0:
-                found = sum(map(len, kinds.values()))
-                print(f"{done} histories, {total} steps, {time.monotonic() - began:.0f} s: {found}", flush=True)
+                said = f"{sum(map(len, kinds.values()))} broke a promise"
+                print(f"{done} histories, {total} steps, {time.monotonic() - began:.0f} s: {said}", flush=True)
     print(f"{done} histories, {total} steps, {time.monotonic() - began:.0f} s")
     for (promise, what), failing in sorted(kinds.items()):
         print(f"promise {promise}: {what}: {len(failing)} histories, seeds {sorted(failing)[:8]}")

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from tests.scheduler.promises.violations import Rule
 from tests.scheduler.promises.view import View
+from tests.scheduler.promises.violations import Rule
 
 
 class TenantRule(Rule):
@@ -89,7 +89,9 @@ class TenantRule(Rule):
                 wrong = "as much is guaranteed"
             case act.QueueFull() if qos is not None:
                 mine = [
-                    other for other in books.waiting.values() if (other.event.user, other.event.qos) == (at.user, at.qos)
+                    other
+                    for other in books.waiting.values()
+                    if (other.event.user, other.event.qos) == (at.user, at.qos)
                 ]
                 if len(mine) - 1 < qos.queued_per_user:
                     wrong = f"{len(mine) - 1} others of the user wait"
@@ -129,6 +131,4 @@ class TenantRule(Rule):
 def _could_hold(view: View, at: ev.RequestSubmitted, agent: str) -> bool:
     machine = view.books.machines[agent]  # type: ignore[index]
     slots = [slot for slot in machine.slots.values() if view.books.matches(at, slot)]
-    return (
-        len(slots) >= view.books.number(at) and at.cpus <= machine.cpus and at.memory_bytes <= machine.memory_bytes
-    )
+    return len(slots) >= view.books.number(at) and at.cpus <= machine.cpus and at.memory_bytes <= machine.memory_bytes

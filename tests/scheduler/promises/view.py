@@ -46,22 +46,43 @@ class View:
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
+    @functools.cached_property
+    def _users(self) -> dict[tuple[str, str], int]:
+        found: dict[tuple[str, str], int] = {}
+        for lease in self.books.leases.values():
+            if lease.is_using:
+                for side in self.tree.chain(lease.project):
+                    if not side.own_users:
+                        key = (lease.user, side.project)
+                        found[key] = found.get(key, 0) + lease.cost
+        return found
+
+    @functools.cached_property
+    def _tenants(self) -> dict[AgentId, list[Tenancy]]:
+        found: dict[AgentId, list[Tenancy]] = {}
+        for lease in self.books.leases.values():
+            found.setdefault(lease.agent, []).append(lease)
+        return found
+
+    @functools.cached_property
+    def _sessions(self) -> set[str]:
+        return {lease.session for lease in self.books.leases.values()}
+
     def user_use(self, user: str, project: str) -> int:
         """Compute what a user uses in a project with all inside it."""
-        return sum(
-            lease.cost
-            for lease in self.books.leases.values()
-            if lease.is_using
-            and lease.user == user
-            and any(side.project == project for side in self.tree.chain(lease.project))
-        )
+        return self._users.get((user, project), 0)
 
-    def what_holds(self, request: Waiting) -> str | None:
-        """Say which limit keeps the request from running now, hot sessions aside; None is: it may run."""
+    def what_holds(self, request: Waiting, *, surely: bool = False) -> str | None:
+        """Say which limit keeps the request from running now, hot sessions aside; None is: it may run.
+
+        Where the page can be read in two ways, it may not run; if `surely`, it is held only where both ways say so.
+        """
         at = request.event
         qos = self.tree.qos.get(at.qos)
         if qos is None:
             return f"there is no class {at.qos!r}"
+        if at.session in self._sessions:
+            return "its session has a lease"
         mine = [
             lease
             for lease in self.books.leases.values()
@@ -72,29 +93,33 @@ class View:
         cost = self.books.most_cost(at)
         if cost == 0:
             return None
-        if qos.must_be_in_quota and self.covered(request) != self.tree.chain(at.project)[0]:
+        covers = self.covered(request)
+        if qos.must_be_in_quota and (covers is None if surely else covers != self.tree.chain(at.project)[0]):
             return f"class {at.qos!r} never borrows"
         for side in self.tree.chain(at.project):
             project = self.tree.projects.get(side.project)
             if side.own_users or project is None:
                 continue
             limit = self.tree.limit(side, self.guaranteed)
-            if limit is not None and self.used.get(side, 0) + cost > limit:
+            if limit is not None and (0 if surely else self.used.get(side, 0)) + cost > limit:
                 return f"the limit of {side.project!r}"
             if (
                 project.user_limit_milli is not None
+                and not (surely and side.project != at.project)
                 and self.user_use(at.user, side.project) + cost > project.user_limit_milli
             ):
                 return f"the user limit of {side.project!r}"
-        for name in budgets_of(self.tree):
-            if any(side.project == name for side in self.tree.chain(at.project)):
-                if self.budgets.left(name) < cost * (request.walltime_ms + 60_000):
-                    return f"the budget of {name!r}"
+        inside = {side.project for side in self.tree.chain(at.project)}
+        for name in () if surely else budgets_of(self.tree):
+            if name in inside and self.budgets.left(name) < cost * (request.walltime_ms + 60_000):
+                return f"the budget of {name!r}"
         return None
 
     def why_taken(self, victim: Tenancy, request: Waiting, covers: Side | None) -> str | None:
         """Say by which promise the victim's slots can be had for the request; None is: they cannot."""
-        if victim.is_hot or victim.is_reclaimed or victim.is_over:
+        if victim.is_hot:
+            return "hot"
+        if victim.is_reclaimed or victim.is_over:
             return "leaves"
         qos, asked = self.tree.qos.get(victim.qos), self.tree.qos.get(request.event.qos)
         if qos is None or asked is None or qos.preemption is Preemption.NEVER:
@@ -178,7 +203,7 @@ class View:
         self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None
     ) -> tuple[tuple[SlotId, ...], tuple[Tenancy, ...]]:
         """Find what serves the request on a node, one by one, if those leave that one of the promises names."""
-        tenants = self.books.on_node(machine.agent)
+        tenants = self._tenants.get(machine.agent, [])
         taken: dict[SlotId, Tenancy] = {slot: lease for lease in tenants for slot in lease.slots}
         going = [lease for lease in tenants if self.why_taken(lease, request, covers) in promises]
         slots = tuple(
@@ -192,7 +217,7 @@ class View:
         """Find what the request can have on a node, if those leave that one of the promises names, and only they."""
         at = request.event
         slots, going = self.slots_for(request, machine, promises, covers)
-        staying = [lease for lease in self.books.on_node(machine.agent) if lease not in going]
+        staying = [lease for lease in self._tenants.get(machine.agent, ()) if lease not in going]
         has_cpus = not at.cpus or sum(lease.cpus for lease in staying) + at.cpus <= machine.cpus
         memory = sum(lease.memory_bytes for lease in staying) + at.memory_bytes
         has_memory = not at.memory_bytes or memory <= machine.memory_bytes

@@ -1,0 +1,56 @@
+"""A node on which a larger request waits for running cells: who may use it meanwhile."""
+
+from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.view import View
+
+_MINUTE = 60_000
+#: Walltimes count in steps where somebody is to be over before a larger request starts.
+_STEPS = [minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)] + [
+    hours * 60 * _MINUTE for hours in (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 168, 336, 672)
+]
+
+
+def is_wanted_by_larger(view: View, request: Waiting, machine: Machine) -> bool:
+    """Whether the node may be kept for a larger request, since this one could be over too late for it."""
+    for other in view.books.waiting.values():
+        at = other.event
+        is_larger = at.gpus > 1 or at.cpus or at.memory_bytes
+        if other is request or not is_larger or not _could_ever_hold(view, other, machine):
+            continue
+        if view.what_holds(other, surely=True) is not None:
+            continue
+        if any(lease.is_asked for lease in view.books.on_node(machine.agent)):
+            return True
+        over_ms = view.now_ms + _MINUTE + _round_up(request.walltime_ms)
+        if over_ms > _starts_ms(view, other, machine):
+            return True
+    return False
+
+
+def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
+    slots = [slot for slot in machine.slots.values() if view.books.matches(request.event, slot)]
+    return len(slots) >= view.books.number(request.event)
+
+
+def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
+    """Find when a request could start on a node, if every cell there takes its whole walltime."""
+    at = request.event
+    staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
+
+    def ends(lease: object) -> int:
+        return lease.walltime_ms + (lease.began_ms if lease.cell else lease.granted_ms)  # type: ignore[attr-defined,no-any-return]
+
+    staying.sort(key=ends)
+    at_ms = view.now_ms
+    while True:
+        taken = {slot for lease in staying for slot in lease.slots}
+        free = [name for name, slot in machine.slots.items() if name not in taken and view.books.matches(at, slot)]
+        cpus = machine.cpus - sum(lease.cpus for lease in staying) >= at.cpus
+        memory = machine.memory_bytes - sum(lease.memory_bytes for lease in staying) >= at.memory_bytes
+        if (len(free) >= view.books.number(at) and cpus and memory) or not staying:
+            return at_ms
+        at_ms = max(at_ms, ends(staying.pop(0)))
+
+
+def _round_up(walltime_ms: int) -> int:
+    return next((step for step in _STEPS if walltime_ms <= step), walltime_ms)

@@ -1,0 +1,29 @@
+"""Random histories by seed keep every promise: a share of those that `make.py soak` plays."""
+
+import pytest
+
+from tests.scheduler.promises.play import play
+from tests.scheduler.promises.random_histories import random_history
+from tests.scheduler.promises.shrink import shrink
+
+#: In how many parts they are played, and how many histories a part has: a fifteenth of a second each.
+_PARTS, _SIZE = 20, 25
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_random_histories_keep_every_promise(part: int) -> None:
+    for seed in range(part * _SIZE, (part + 1) * _SIZE):
+        judge, _ = play(random_history(seed))
+        assert not judge.violations, f"python -m tests.scheduler.promises.soak --show {seed}\n{judge.violations[0]}"
+
+
+def test_a_history_is_the_same_each_time_and_played_the_same() -> None:
+    assert random_history(7) == random_history(7)
+    first, second = (play(random_history(7), keeps_log=True)[0].log for _ in range(2))
+    assert first == second
+    assert len(first) > 20
+
+
+def test_a_history_that_keeps_its_promises_is_not_made_smaller() -> None:
+    history = random_history(0)
+    assert shrink(history) == (history, None)
