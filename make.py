@@ -4,7 +4,8 @@
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, and the tests, with the main job on the newest Python that is
                                      found, too; ARGS go to pytest
-    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20); takes long
+    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), and 1,000 times as
+                                     many random histories of the scheduler; takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
@@ -361,9 +362,12 @@ def mutants(arguments: list[str]) -> None:
 
 
 def soak(arguments: list[str]) -> None:
-    """Break at many moments what may break at any."""
+    """Break at many moments what may break at any, and play many histories of the scheduler."""
     install("test")
     count = arguments[0] if arguments else "20"
+    if not count.isdecimal():
+        raise Problem(f"{count!r} is not a number. Write how many moments: python3 make.py soak 20.")
+    do(PYTHON, "-m", "tests.scheduler.promises.soak", int(count) * 1000)
     files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
     do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
 

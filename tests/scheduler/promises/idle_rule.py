@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises.books import Machine, Waiting
-from tests.scheduler.promises.larger_requests import is_wanted_by_larger
+from tests.scheduler.promises.larger_requests import is_limit_wanted, is_wanted_by_larger
 from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.view import View
@@ -67,7 +67,7 @@ class IdleRule(Rule):
         requests = [request for request in view.books.waiting.values() if view.what_holds(request) is None]
         may: dict[tuple[str, str], int] = {}
         for request in requests:
-            if self._is_kept_from(view, request):
+            if self._is_kept_from(view, request) or is_limit_wanted(view, request):
                 continue
             for machine in view.machines():
                 key = (request.event.request, machine.agent)
@@ -83,7 +83,7 @@ class IdleRule(Rule):
         if not kept or not cost:
             return False
         names = {slot.name for machine in view.machines() for slot in machine.slots.values()}
-        return len(names) > 1 or room_for(view, request.event.project, covers) - cost < kept
+        return len(names) > 1 or room_for(view, request.event.project, covers, soon=False) - cost < kept
 
 
 def _fits(view: View, request: Waiting, machine: Machine) -> bool:

@@ -4,6 +4,8 @@ from tests.scheduler.promises.books import Machine, Waiting
 from tests.scheduler.promises.view import View
 
 _MINUTE = 60_000
+#: After so long a request stands before others.
+PATIENCE_MS = {"interactive": 30 * _MINUTE, "reserved": 30 * _MINUTE, "batch": 240 * _MINUTE, "long": 1440 * _MINUTE}
 #: Walltimes count in steps where somebody is to be over before a larger request starts.
 _STEPS = [minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)] + [
     hours * 60 * _MINUTE for hours in (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 168, 336, 672)
@@ -24,6 +26,25 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine) -> bool:
         over_ms = view.now_ms + _MINUTE + _round_up(request.walltime_ms)
         if over_ms > _starts_ms(view, other, machine):
             return True
+    return False
+
+
+def is_limit_wanted(view: View, request: Waiting) -> bool:
+    """Whether what a limit leaves may be kept inside the project: for who is impatient, or for whom room is made."""
+    limited = {
+        side
+        for side in view.tree.chain(request.event.project)
+        if view.tree.limit(side, view.guaranteed) is not None
+        or (side.project in view.tree.projects and view.tree.projects[side.project].user_limit_milli is not None)
+    }
+    if not limited:
+        return False
+    is_room_made = any(lease.is_reclaimed for lease in view.books.leases.values())
+    for other in view.books.waiting.values():
+        if other is not request and not limited.isdisjoint(view.tree.chain(other.event.project)):
+            patience_ms = PATIENCE_MS.get(other.event.qos, PATIENCE_MS["interactive"])
+            if is_room_made or view.now_ms - other.since_ms >= patience_ms:
+                return True
     return False
 
 

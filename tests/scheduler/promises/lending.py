@@ -20,12 +20,12 @@ def kept_from(view: View, project: ProjectId, covers: Side | None) -> int:
     return total
 
 
-def room_for(view: View, project: ProjectId, covers: Side | None) -> int:
+def room_for(view: View, project: ProjectId, covers: Side | None, *, soon: bool) -> int:
     """Compute how much of the pool nobody uses: of the guarantee that covers the request, if one does.
 
-    Whoever is being taken back uses nothing soon.
+    Whoever is being taken back uses nothing `soon`.
     """
-    staying = [lease for lease in view.books.leases.values() if lease.is_using and not lease.is_reclaimed]
+    staying = [lease for lease in view.books.leases.values() if lease.is_using and not (soon and lease.is_reclaimed)]
     room = view.there - sum(lease.cost for lease in staying)
     if covers is None:
         return room

@@ -29,7 +29,7 @@ class LimitRule(Rule):
         machine = view.books.machines[action.agent]
         cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
         kept = kept_from(view, request.event.project, view.covered(request)) // GPU_MILLI * GPU_MILLI
-        room = room_for(view, request.event.project, view.covered(request))
+        room = room_for(view, request.event.project, view.covered(request), soon=True)
         if cost and kept and room - cost < kept:
             facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"
             self.report(10, "somebody borrows what a lending limit keeps", facts)

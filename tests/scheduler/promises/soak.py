@@ -64,7 +64,7 @@ def main() -> int:
                 kinds[kind].append(seed)
             if crash:
                 crashed[crash].append(seed)
-            if done % 500 == 0:
+            if done % 200 == 0:
                 said = f"{sum(map(len, kinds.values()))} broke a promise"
                 print(f"{done} histories, {total} steps, {time.monotonic() - began:.0f} s: {said}", flush=True)
     print(f"{done} histories, {total} steps, {time.monotonic() - began:.0f} s")
