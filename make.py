@@ -4,8 +4,8 @@
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, and the tests, with the main job on the newest Python that is
                                      found, too; ARGS go to pytest
-    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), and 1,000 times as
-                                     many random histories of the scheduler; takes long
+    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), and 1,000 times
+                                     as many random histories of the scheduler; takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
