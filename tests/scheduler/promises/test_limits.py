@@ -5,8 +5,8 @@ import pytest
 from bulletin.units import HOUR_MS
 from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
-from tests.scheduler.promises.test_guarantees import crowd, keeps_all
 
 #: Tuesday, 7 October 2025, 0:00 UTC.
 _MIDNIGHT_MS = 1_759_795_200_000

@@ -2,8 +2,8 @@
 
 from gpu_worker.scheduler.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see
-from tests.scheduler.promises.test_guarantees import SOON_S, crowd, keeps_all, promised
 
 
 def test_a_hot_gpu_is_used_while_a_larger_request_waits() -> None:
