@@ -80,7 +80,9 @@ def test_the_example_is_the_same_in_both_languages() -> None:
     assert not by_id["deep-learning-course"].can_borrow
     [exercises] = by_id["deep-learning-course"].class_hours
     assert (exercises.days, exercises.from_minute, exercises.until_minute) == ((0, 3), 600, 720)
-    assert quotas.qos[0] == QoS(name="interactive", priority=200, walltime_ms=45 * 60_000, queued_per_user=20)
+    assert quotas.qos[0] == QoS(
+        name="interactive", priority=200, walltime_ms=45 * 60_000, queued_per_user=20, patience_ms=30 * 60_000
+    )
     assert quotas.qos[1:4] == DEFAULT_QOS[1:]
     assert quotas.qos[4] == QoS(
         name="overnight",
@@ -442,7 +444,7 @@ def test_aliases_of_aliases_are_not_unfolded() -> None:
         ("[projects.b]\nguaranteed = 2" + LECTURE.replace("= 8", "= 3"), 3, "5 GPUs are guaranteed on Mon at 10:00"),
         ("[qos.batch]\npreemption = 'never'", 2, "is not taken back before their walltime"),
         ("[qos.batch]\nmin_runtime = '1 d'", 2, "its cells are never reclaimed"),
-        ("[qos.batch]\nwalltime = '2 min'", 1, "its cells are never reclaimed"),
+        ("[qos.batch]\nwalltime = '30 s'", 1, "its cells are never reclaimed"),
     ],
 )
 def test_what_has_no_effect_or_cannot_be_kept_is_a_warning(text: str, line: int, words: str) -> None:

@@ -16,7 +16,7 @@ from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.simulate_command import SimulateCommand
 
 MINUTE = 60_000
-SETTINGS = SchedulerSettings(projects=(Project(id="lab", budget=Budget(MINUTE, "week"), guaranteed_milli=500),))  # type: ignore[arg-type]
+SETTINGS = SchedulerSettings(projects=(Project(id="lab", budget=Budget(31 * MINUTE, "week"), guaranteed_milli=500),))  # type: ignore[arg-type]
 SLOT = ev.Slot("gpu-0", "gpu", "model", 1)  # type: ignore[arg-type]
 NODE = ev.AgentJoined("a", "node-a", (SLOT,))  # type: ignore[arg-type]
 

@@ -155,15 +155,15 @@ def test_cells_of_a_lost_node_are_lost_and_their_notebooks_go_on_elsewhere(lost_
     check(world.scheduler.state)
 
 
-def world_with_a_budget_of_five_minutes_a_day() -> SimulatedPool:
-    project = Project(id=ProjectId("ml"), budget=Budget(gpu_ms=5 * MINUTE, period="day"))
+def world_with_a_budget_for_one_cell_at_a_time() -> SimulatedPool:
+    project = Project(id=ProjectId("ml"), budget=Budget(gpu_ms=32 * MINUTE, period="day"))
     cells = (TraceCell(10 * MINUTE, MINUTE), TraceCell(MINUTE, MINUTE))
     trace = Trace(TraceOrigin(made_by="hand"), (notebook("a", 0, *cells),))
     return SimulatedPool(trace, (1,), SchedulerSettings(projects=(project,)), DELAYS)
 
 
 def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:
-    world = world_with_a_budget_of_five_minutes_a_day()
+    world = world_with_a_budget_for_one_cell_at_a_time()
     world.run()
     (first, second), day_ms = world.played, 24 * 60 * MINUTE
     assert first.end == second.end == "returned"
@@ -172,7 +172,7 @@ def test_who_has_used_up_a_budget_waits_for_the_next_day() -> None:
 
 
 def test_who_waits_for_a_pool_without_nodes_still_waits_at_the_end() -> None:
-    world = world_with_a_budget_of_five_minutes_a_day()
+    world = world_with_a_budget_for_one_cell_at_a_time()
     world.run(until_ms=10 * MINUTE + SECOND)
     world.tell(ev.AgentLost(AgentId("n0")))
     world.run()
@@ -223,7 +223,9 @@ def test_every_cell_ends_once_and_leases_add_up(name: str, people: int, gpus: in
     assert (told.still_waiting, told.still_running) == (0, 0)
     assert world.nodes.leased.level == 0
     began = [one for one in world.played if one.started_ms is not None]
-    assert world.nodes.busy.total_ms == sum(one.gpus * held_ms(one) for one in began)
+    whole_ms = sum(one.gpus * held_ms(one) for one in began)
+    was_cut = sum(one.reclaims for one in began) > 0  # of those that were reclaimed, what was lost is not in their rows
+    assert world.nodes.busy.total_ms > whole_ms if was_cut else world.nodes.busy.total_ms == whole_ms
     for one in trace.notebooks:  # one cell at a time, each a pause after the one before
         own = [done for done in world.played if done.cell.startswith(f"{one.session}.")]
         assert [done.cell for done in own] == [f"{one.session}.{at}" for at in range(len(one.cells))]
@@ -341,7 +343,7 @@ def test_the_smallest_pool_suffices_and_the_next_smaller_one_does_not() -> None:
         return simulate(trace, (gpus,))
 
     at_once = [0.0] + [play_on(gpus).waits.at_once for gpus in range(1, 7)]
-    for share in (0.5, 0.9, 0.99):
+    for share in (0.5, 0.9, 0.98):
         found = find_fewest_at_once(play_on, share, most=6)
         assert at_once[found.gpus - 1] < share <= at_once[found.gpus] == found.waits.at_once
     with pytest.raises(BadConfig, match="were asked for"):
