@@ -103,7 +103,7 @@ def _credits(row: console.ProjectRow) -> str:
 
 def _more(row: console.ProjectRow) -> str:
     """Say what stands behind a project: its class hours, and from when it borrows again."""
-    borrows = f"behind other borrowers for {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else ""
+    borrows = f"behind others for {show_duration(row.borrows_in_ms)}" if row.borrows_in_ms else ""
     return "; ".join(part for part in (row.class_hours, borrows) if part)
 
 

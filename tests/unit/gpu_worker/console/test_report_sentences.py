@@ -92,7 +92,7 @@ def test_the_projects() -> None:
         "",
         "GPUs; budget and credits in GPU-hours",
         "  project  used  held  guaranteed  limit  budget left         credits  waiting",
-        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        behind other borrowers for 60 s",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        behind others for 60 s",
         "    maths  2.5   3     2           0.5    none                -1.5     4",
     ]
 
@@ -103,7 +103,7 @@ def test_the_class_hours_of_a_project_stand_behind_it() -> None:
         PROJECT, borrows_in_ms=0, class_hours="class hours begin on Wed at 10:00, in 2 days"
     )
     lines = said(console.ProjectReport(projects=(row, later), slot_word="GPU"))
-    assert lines[-2].endswith("  4        class hours until 12:00, for another 40 min; behind other borrowers for 60 s")
+    assert lines[-2].endswith("  4        class hours until 12:00, for another 40 min; behind others for 60 s")
     assert lines[-1].endswith("  4        class hours begin on Wed at 10:00, in 2 days")
 
 
@@ -130,7 +130,7 @@ def test_why_one_waits() -> None:
         "",
         "what pays for it, from the inside out, in GPUs; budget and credits in GPU-hours",
         "  project  used  held  guaranteed  limit  budget left         credits  waiting",
-        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        behind other borrowers for 60 s",
+        "  school   2.5   3     2           none   4.5 of 10.0 a week  0        4        behind others for 60 s",
         "",
         "nodes",
         "  node  GPUs  free  running  hot  leaving",
