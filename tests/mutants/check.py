@@ -24,7 +24,18 @@ TESTS = [
     *(
         f"tests/scheduler/test_{name}.py"
         for name in (
-            *("periods", "projects", "scenarios", "quotas", "reclaim", "resources", "promises", "shares", "credits"),
+            *(
+                "periods",
+                "projects",
+                "scenarios",
+                "quotas",
+                "reclaim",
+                "resources",
+                "promises",
+                "rules_of_promises",
+                "shares",
+                "credits",
+            ),
             *("class_hours", "timetable", "lending", "backfill", "sharing", "drain", "pause", "coverage", "crowd"),
         )
     ),

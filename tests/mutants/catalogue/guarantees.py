@@ -54,7 +54,7 @@ GUARANTEES = (
         "order.py",
         "decisions",
         "covered or ahead < state.settings.look_ahead",
-        "ahead < state.settings.look_ahead",
+        "ahead + sum(map(len, claims.values())) < state.settings.look_ahead",
         "what is guaranteed comes for all at once, however many wait",
     ),
     (

@@ -1,0 +1,266 @@
+"""Rules behind the promises that a deliberate bug once broke unseen (tests/mutants), each told step by step."""
+
+import msgspec
+
+from gpu_worker.scheduler.actions import Action, Pause, Reclaim
+from gpu_worker.scheduler.projects import Preemption, QoS
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, slots
+from tests.scheduler.quota_bench import Quotas
+
+KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preemption.NEVER)
+
+
+def taken(actions: list[Action]) -> list[str]:
+    """Whose cells are asked for, to be run again or to be paused."""
+    return [one.lease for one in actions if isinstance(one, Reclaim | Pause)]
+
+
+def crowded(*qos: QoS) -> Quotas:
+    """Bob of the lab and dan of the club wait for two GPUs each, that are guaranteed: all of them are too young to go.
+
+    On the first node are an older cell that borrows, and one in quota.
+    """
+    pool = Quotas(
+        project("lab", guaranteed_milli=2000),
+        project("club", guaranteed_milli=2000),
+        project("school", guaranteed_milli=1000),
+        project("choir", guaranteed_milli=1000),
+        qos=qos or SETTINGS.qos,
+    )
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "choir.kim")
+    pool.later(2 * MINUTE)
+    pool.join("b", slots(2))
+    pool.join("c", slots(2))
+    pool.busy("guests.tom", "guests.jim", "guests.sue", "guests.pat")
+    assert taken(pool.ask("lab.bob", project="lab", gpus=2)) == []
+    assert taken(pool.ask("club.dan", project="club", gpus=2)) == []
+    return pool
+
+
+# Who is covered
+
+
+def test_who_is_in_quota_comes_before_whoever_of_its_project_asks_for_more() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    assert pool.wants("lab.bob", gpus=2) == []
+    assert pool.wants("lab.ann") == []
+    assert granted(pool.join("b", slots(2))) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_who_is_in_quota_inside_a_project_comes_first_outside_it_too() -> None:
+    pool = Quotas(project("school"), project("maths", "school", guaranteed_milli=1000), project("physics", "school"))
+    pool.join("a", slots(2))
+    pool.busy("physics.eve", "guests.tom")
+    assert pool.wants("lab.ann") == []
+    pool.later(20_000)
+    assert pool.wants("maths.bob") == []
+    assert granted(pool.free("guests.tom:1")) == ["maths.bob:1"]
+    pool.replay()
+
+
+def test_what_is_guaranteed_comes_although_others_wait_in_vain_for_what_is_guaranteed_to_them() -> None:
+    pool = crowded()
+    assert taken(pool.ask("school.ann", project="school")) == ["guests.eve:1"]
+    pool.replay()
+
+
+def test_who_is_in_quota_does_not_pass_one_who_has_waited_for_long() -> None:
+    pool = crowded(*(msgspec.structs.replace(one, patience_ms=20_000) for one in SETTINGS.qos))
+    pool.later(20_000)
+    assert taken(pool.ask("school.ann", project="school")) == []
+    pool.replay()
+
+
+def test_what_is_being_freed_for_one_is_given_to_nobody_else_who_is_in_quota() -> None:
+    pool = Quotas(
+        project("lab", guaranteed_milli=2000),
+        project("club", guaranteed_milli=2000),
+        project("school", guaranteed_milli=1000),
+    )
+    pool.join("a", slots(2))
+    pool.busy("guests.eve")
+    pool.later(2 * MINUTE)
+    pool.join("b", slots(2))
+    pool.join("c", slots(2))
+    pool.busy("guests.tom", "guests.sue", gpus=2)
+    assert taken(pool.ask("lab.bob", project="lab", gpus=2)) == ["guests.eve:1"]
+    assert taken(pool.ask("club.dan", project="club", gpus=2)) == []
+    assert pool.wants("school.ann") == []
+    pool.replay()
+
+
+def test_who_may_take_back_nothing_keeps_nobody_from_what_they_may() -> None:
+    pool = Quotas(
+        project("school", guaranteed_milli=2000),
+        project("maths", "school"),
+        project("physics", "school", guaranteed_milli=2000),
+        project("lab", guaranteed_milli=2000),
+    )
+    pool.join("a", slots(2))
+    pool.busy("maths.eve", "maths.tom")
+    pool.later(2 * MINUTE)
+    pool.join("b", slots(2))
+    pool.busy("guests.sue", "guests.pat")
+    assert taken(pool.ask("lab.bob", project="lab", gpus=2)) == []
+    assert sorted(taken(pool.ask("physics.dan", project="physics", gpus=2))) == ["maths.eve:1", "maths.tom:1"]
+    pool.replay()
+
+
+def test_all_that_is_guaranteed_is_freed_at_once_and_borrowers_are_served_beside() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=5000))
+    pool.join("a", slots(6))
+    pool.busy(*(f"guests.{name}" for name in ("eve", "tom", "jim", "sue", "pat", "kim")))
+    pool.later(2 * MINUTE)
+    for name in ("ann", "bob", "cem", "dan", "fay"):
+        assert len(taken(pool.ask(f"lab.{name}", project="lab"))) == 1
+    running = [lease.id for lease in pool.scheduler.state.leases.values() if lease.phase.name == "BUSY"]
+    assert pool.wants("others.lea") == []
+    assert evicted(pool.end(running[0])) == running
+    pool.replay()
+
+
+def test_when_nodes_are_back_all_of_the_guarantee_is() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000), project("school", guaranteed_milli=2000))
+    pool.join("a", slots(2))
+    pool.join("b", slots(2))
+    pool.lose("b")
+    pool.join("b", slots(2))
+    pool.busy("guests.eve", "guests.tom", "guests.sue", "guests.pat")
+    pool.later(2 * MINUTE)
+    assert len(taken(pool.ask("lab.ann", project="lab"))) == 1
+    assert len(taken(pool.ask("lab.bob", project="lab"))) == 1
+    pool.replay()
+
+
+# What is borrowed
+
+
+def test_a_guarantee_covers_first_what_may_not_be_taken_back() -> None:
+    pool = Quotas(
+        project("lab", guaranteed_milli=1000), project("school", guaranteed_milli=1000), qos=(*SETTINGS.qos, KEPT)
+    )
+    pool.join("a", slots(2))
+    pool.busy("lab.eve")
+    pool.busy("lab.kim", qos="kept")
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("school.ann", project="school")) == ["lab.eve:1"]
+    pool.replay()
+
+
+def test_a_guarantee_covers_a_cell_that_fits_behind_one_that_does_not() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000), project("school", guaranteed_milli=1000))
+    pool.join("a", slots(4))
+    pool.busy("lab.eve")
+    pool.later(1000)
+    pool.busy("lab.tom", gpus=2)
+    pool.later(1000)
+    pool.busy("lab.kim")
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("school.ann", project="school")) == ["lab.tom:1"]
+    pool.replay()
+
+
+def test_what_the_outer_projects_guarantee_covers_is_not_taken_by_those_outside() -> None:
+    pool = Quotas(
+        project("school", guaranteed_milli=2000), project("maths", "school"), project("lab", guaranteed_milli=1000)
+    )
+    pool.join("a", slots(3))
+    pool.busy("guests.kim")
+    pool.later(MINUTE)
+    pool.busy("maths.eve", "maths.tom")
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("lab.ann", project="lab")) == ["guests.kim:1"]
+    pool.replay()
+
+
+def test_from_inside_a_department_what_its_guarantee_alone_covers_of_its_own_users_is_borrowed() -> None:
+    pool = Quotas(project("school", guaranteed_milli=2000), project("maths", "school", guaranteed_milli=1000))
+    pool.join("a", slots(2))
+    pool.busy("school.eve", "school.tom")
+    pool.later(2 * MINUTE)
+    assert len(taken(pool.ask("maths.bob", project="maths"))) == 1
+    pool.replay()
+
+
+def test_the_cell_goes_that_leaves_its_project_least_below_its_guarantee() -> None:
+    pool = Quotas(
+        project("lab", guaranteed_milli=1000),
+        project("club", guaranteed_milli=1000),
+        project("school", guaranteed_milli=2000),
+    )
+    pool.join("a", slots(4))
+    pool.busy("guests.eve", gpus=2)
+    pool.later(MINUTE)
+    pool.busy("lab.tom", gpus=2)
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("school.ann", project="school", gpus=2)) == ["guests.eve:1"]
+    pool.replay()
+
+
+# Inside a project
+
+
+def test_a_higher_class_does_not_wait_for_a_lower_one_of_its_project() -> None:
+    pool = Quotas()
+    pool.join("a", slots(2))
+    pool.busy("lab.eve", "lab.tom", qos="batch")
+    pool.later(MINUTE)
+    assert len(taken(pool.ask("lab.ann", project="lab"))) == 1
+    pool.replay()
+
+
+def test_a_higher_class_does_not_wait_for_a_lower_one_that_uses_the_limit_up() -> None:
+    pool = Quotas(project("lab", limit_milli=2000))
+    pool.join("a", slots(4))
+    pool.busy("guests.kim", "lab.eve", "lab.tom", qos="batch")
+    pool.later(2 * MINUTE)
+    gone = taken(pool.ask("lab.ann", project="lab", user="ann"))
+    assert gone in (["lab.eve:1"], ["lab.tom:1"])
+    assert granted(pool.free(gone[0])) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_a_cell_of_the_own_project_goes_only_where_nothing_is_to_be_had_elsewhere() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000))
+    pool.join("a", slots(2))
+    pool.busy("guests.kim")
+    pool.later(MINUTE)
+    pool.busy("lab.eve", qos="batch")
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("lab.ann", project="lab")) == ["guests.kim:1"]
+    pool.replay()
+
+
+def test_a_user_who_has_waited_takes_from_one_who_uses_more_and_from_nobody_else() -> None:
+    pool = Quotas()
+    pool.join("a", slots(3))
+    pool.busy("lab.eve1", "lab.eve2", "lab.tom")
+    assert taken(pool.ask("lab.ann", project="lab")) == []
+    assert pool.later(2 * MINUTE - 1) == []
+    gone = taken(pool.later(1))
+    assert gone in (["lab.eve1:1"], ["lab.eve2:1"])
+    assert granted(pool.free(gone[0])) == ["lab.ann:1"]
+    pool.start("lab.ann:1")
+    assert pool.wants("lab.sue") == []
+    assert taken(pool.later(5 * MINUTE)) == [], "all of them use one"
+    pool.replay()
+
+
+# Who has waited for long
+
+
+def test_who_has_waited_for_their_patience_stands_before_a_higher_class() -> None:
+    pool = Quotas()
+    pool.join("a", slots(1))
+    pool.busy("guests.eve", qos="batch")
+    pool.later(MINUTE)
+    assert pool.wants("others.dan", qos="batch") == []
+    pool.later(59 * MINUTE)
+    assert pool.wants("club.ann") == []
+    assert pool.later(MINUTE) == []
+    assert granted(pool.free("guests.eve:1")) == ["others.dan:1"]
+    pool.replay()
