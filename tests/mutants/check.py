@@ -33,6 +33,7 @@ TESTS = [
                 "resources",
                 "promises",
                 "rules_of_promises",
+                "patience",
                 "shares",
                 "credits",
             ),

@@ -1,6 +1,7 @@
 """Rules behind the promises that a deliberate bug once broke unseen (tests/mutants), each told step by step."""
 
 import msgspec
+import pytest
 
 from gpu_worker.scheduler.actions import Action, Pause, Reclaim
 from gpu_worker.scheduler.projects import Preemption, QoS
@@ -250,17 +251,68 @@ def test_a_user_who_has_waited_takes_from_one_who_uses_more_and_from_nobody_else
     pool.replay()
 
 
-# Who has waited for long
+# Who never borrows
 
 
-def test_who_has_waited_for_their_patience_stands_before_a_higher_class() -> None:
-    pool = Quotas()
-    pool.join("a", slots(1))
-    pool.busy("guests.eve", qos="batch")
-    pool.later(MINUTE)
-    assert pool.wants("others.dan", qos="batch") == []
-    pool.later(59 * MINUTE)
-    assert pool.wants("club.ann") == []
-    assert pool.later(MINUTE) == []
-    assert granted(pool.free("guests.eve:1")) == ["others.dan:1"]
+def test_a_hot_session_that_never_borrows_keeps_its_part_of_the_guarantee_until_it_leaves() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
+    pool.join("a", slots(3))
+    pool.busy("lab.ann", qos="reserved")
+    pool.end("lab.ann:1")
+    actions = pool.ask("lab.bob", project="lab", user="bob", qos="reserved")
+    assert (granted(actions), evicted(actions)) == ([], ["lab.ann:1"])
+    assert granted(pool.free("lab.ann:1")) == ["lab.bob:1"]
+    pool.replay()
+
+
+def test_a_static_quota_with_a_limit_has_the_smaller_one() -> None:
+    pool = Quotas(
+        project("school", limit_milli=1000, can_borrow=False),
+        project("maths", "school", guaranteed_milli=1000),
+        project("physics", "school", guaranteed_milli=1000),
+    )
+    pool.join("a", slots(3))
+    pool.busy("maths.ann")
+    assert pool.wants("physics.bob") == []
+    assert granted(pool.free("maths.ann:1")) == ["physics.bob:1"]
+    pool.replay()
+
+
+# Beside the head of the line
+
+
+def test_who_waits_for_running_cells_keeps_nobody_from_taking_back_on_another_node() -> None:
+    pool = Quotas(project("others", priority=1))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    pool.join("b", slots(2))
+    pool.busy("lab.bob", "lab.cem", qos="batch")
+    pool.later(2 * MINUTE)
+    assert pool.wants("others.dan", gpus=2) == []
+    assert len(taken(pool.ask("lab.ann", project="lab"))) == 1
+    pool.replay()
+
+
+def test_hot_gpus_of_other_nodes_are_used_while_a_large_request_waits() -> None:
+    pool = Quotas(project("others", priority=1))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    pool.join("b", slots(2))
+    pool.busy("guests.pat", qos="batch")
+    pool.busy("club.fay")
+    pool.end("club.fay:1")
+    assert pool.wants("others.dan", gpus=2) == []
+    assert evicted(pool.ask("lab.ann", project="lab")) == ["club.fay:1"]
+    pool.replay()
+
+
+@pytest.mark.parametrize(("walltime_ms", "gone"), [(5 * MINUTE, ["club.fay:1"]), (30 * MINUTE, [])])
+def test_a_hot_gpu_of_the_node_that_is_held_is_used_by_who_is_over_in_time(walltime_ms: int, gone: list[str]) -> None:
+    pool = Quotas(project("others", priority=1))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve")
+    pool.busy("club.fay", walltime_ms=5 * MINUTE)
+    pool.end("club.fay:1")
+    assert evicted(pool.ask("others.dan", project="others", gpus=2)) == []
+    assert evicted(pool.ask("lab.ann", project="lab", walltime_ms=walltime_ms)) == gone
     pool.replay()

@@ -1,0 +1,109 @@
+"""Who has waited for long, and who had to give something back. Each told step by step."""
+
+import msgspec
+
+from gpu_worker.scheduler.actions import Pause
+from gpu_worker.scheduler.projects import Preemption
+from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
+from tests.scheduler.quota_bench import Quotas
+
+KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preemption.NEVER)
+HOUR = 60 * MINUTE
+
+
+def full(*names: str, **projects: int) -> Quotas:
+    """Guests run a cell that nobody takes back on each GPU; projects are guaranteed so many."""
+    known = [project(name, guaranteed_milli=1000 * gpus) for name, gpus in projects.items()]
+    pool = Quotas(*known, qos=(*SETTINGS.qos, KEPT))
+    pool.join("a", slots(len(names)))
+    pool.busy(*names, qos="kept")
+    return pool
+
+
+def test_who_has_waited_for_their_patience_stands_before_a_higher_class() -> None:
+    pool = full("guests.eve")
+    assert pool.wants("others.dan", qos="batch") == []
+    pool.later(HOUR)
+    assert pool.wants("club.ann") == []
+    assert granted(pool.free("guests.eve:1")) == ["others.dan:1"]
+    pool.replay()
+
+
+def test_who_has_waited_and_borrows_stands_behind_who_is_in_quota() -> None:
+    pool = full("guests.eve", lab=1)
+    assert pool.wants("others.dan") == []
+    pool.later(HOUR)
+    assert pool.wants("lab.ann") == []
+    assert granted(pool.free("guests.eve:1")) == ["lab.ann:1"]
+    pool.replay()
+
+
+def test_of_two_who_have_waited_for_their_patience_the_one_who_came_first_is_next() -> None:
+    pool = full("guests.eve")
+    assert pool.wants("others.dan", qos="batch") == []
+    pool.later(10 * MINUTE)
+    assert pool.wants("club.fay") == []
+    pool.later(HOUR)
+    assert granted(pool.free("guests.eve:1")) == ["others.dan:1"]
+    pool.replay()
+
+
+def test_who_has_waited_stands_before_other_users_of_the_project() -> None:
+    pool = full("guests.eve", "lab.tom1")
+    assert pool.wants("lab.tom2") == []
+    pool.later(HOUR)
+    assert pool.wants("lab.ann") == []
+    assert granted(pool.free("guests.eve:1")) == ["lab.tom2:1"]
+    pool.replay()
+
+
+def test_of_a_projects_users_one_passes_other_projects_for_having_waited() -> None:
+    pool = full("guests.eve", "guests.tom")
+    assert pool.wants("lab.bob") == pool.wants("lab.cem") == []
+    pool.later(HOUR)
+    assert pool.wants("others.dan") == []
+    assert pool.order(["guests.eve:1", "guests.tom:1"]) == ["lab.bob:1", "others.dan:1"]
+    pool.replay()
+
+
+def test_of_a_users_requests_one_passes_other_users_for_having_waited() -> None:
+    pool = full("guests.eve", "guests.tom")
+    assert pool.wants("lab.bob1") == pool.wants("lab.bob2") == []
+    pool.later(HOUR)
+    assert pool.wants("lab.cem") == []
+    assert pool.order(["guests.eve:1", "guests.tom:1"]) == ["lab.bob1:1", "lab.cem:1"]
+    pool.replay()
+
+
+def test_who_withdraws_after_a_long_wait_has_passed_nobody() -> None:
+    pool = full("guests.eve")
+    assert pool.wants("lab.bob1", qos="batch") == pool.wants("lab.bob2", qos="batch") == []
+    pool.later(HOUR)
+    assert pool.wants("others.dan") == []
+    pool.withdraw("lab.bob1/1")
+    assert granted(pool.free("guests.eve:1")) == ["lab.bob2:1"]
+    pool.replay()
+
+
+def test_what_a_project_loses_within_a_grace_is_one_time() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    pool.later(2 * MINUTE)
+    assert len(reclaimed(pool.ask("lab.ann", project="lab"))) == 1
+    pool.later(1000)
+    assert len(reclaimed(pool.ask("lab.bob", project="lab"))) == 1
+    assert pool.wants("guests.kim") == []
+    assert "stands behind others for 59 s" in pool.why("guests.kim/1").reason
+    pool.replay()
+
+
+def test_who_gave_way_to_its_own_project_stands_behind_nobody_for_that() -> None:
+    pool = Quotas()
+    pool.join("a", slots(1))
+    pool.busy("lab.eve", qos="batch")
+    pool.later(2 * MINUTE)
+    assert [type(one) for one in pool.ask("lab.ann", project="lab")] == [Pause]
+    assert pool.wants("lab.tom") == []
+    assert "stands behind" not in pool.why("lab.tom/1").reason
+    pool.replay()
