@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from gpu_worker.scheduler.actions import Action, Pause, Reclaim
-from gpu_worker.scheduler.projects import Preemption, QoS
+from gpu_worker.scheduler.projects import Budget, Preemption, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, slots
 from tests.scheduler.quota_bench import Quotas
 
@@ -315,4 +315,37 @@ def test_a_hot_gpu_of_the_node_that_is_held_is_used_by_who_is_over_in_time(wallt
     pool.end("club.fay:1")
     assert evicted(pool.ask("others.dan", project="others", gpus=2)) == []
     assert evicted(pool.ask("lab.ann", project="lab", walltime_ms=walltime_ms)) == gone
+    pool.replay()
+
+
+# Budgets
+
+
+def test_hot_sessions_leave_for_the_budget_of_the_outer_project_one_after_the_other() -> None:
+    pool = Quotas(project("club", budget=Budget(100 * MINUTE, "day")), project("choir", "club"))
+    pool.join("a", slots(4))
+    pool.busy("choir.ann", "choir.bob", "choir.cem")
+    for name in ("ann", "bob", "cem"):
+        assert pool.end(f"choir.{name}:1") == []
+    actions = pool.ask("choir.dan", project="choir")
+    assert (granted(actions), evicted(actions)) == ([], ["choir.ann:1"])
+    assert granted(pool.free("choir.ann:1")) == ["choir.dan:1"]
+    pool.replay()
+
+
+def test_no_more_hot_sessions_leave_than_the_budget_does_not_reach_for() -> None:
+    pool = Quotas(project("club", budget=Budget(100 * MINUTE, "day")))
+    pool.join("a", slots(3))
+    pool.busy("club.ann", "club.bob", "club.kim")
+    pool.end("club.ann:1")
+    pool.end("club.bob:1")
+    assert pool.later(40 * MINUTE) == []
+    assert evicted(pool.later(1)) == ["club.ann:1"]
+    pool.replay()
+
+
+def test_one_cell_may_ask_for_a_whole_budget() -> None:
+    pool = Quotas(project("club", budget=Budget(30 * MINUTE, "day")))
+    pool.join("a", slots(1))
+    assert pool.wants("club.ann") == ["club.ann:1"]
     pool.replay()
