@@ -3,7 +3,7 @@
 import msgspec
 
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Action
+from gpu_worker.scheduler.actions import Action, Pause, Reclaim
 from gpu_worker.scheduler.projects import Project, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, project, slots
 
@@ -43,3 +43,8 @@ def lent(*projects: Project) -> Quotas:
     pool.busy("guests.tom")
     pool.later(5 * MINUTE)
     return pool
+
+
+def taken(actions: list[Action]) -> list[str]:
+    """Whose cells are asked for, to be run again or to be paused."""
+    return [one.lease for one in actions if isinstance(one, Reclaim | Pause)]

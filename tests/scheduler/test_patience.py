@@ -11,10 +11,11 @@ KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preempti
 HOUR = 60 * MINUTE
 
 
-def full(*names: str, **projects: int) -> Quotas:
+def full(*names: str, share_after_ms: int = 2 * MINUTE, **projects: int) -> Quotas:
     """Guests run a cell that nobody takes back on each GPU; projects are guaranteed so many."""
     known = [project(name, guaranteed_milli=1000 * gpus) for name, gpus in projects.items()]
-    pool = Quotas(*known, qos=(*SETTINGS.qos, KEPT))
+    qos = (*SETTINGS.qos, KEPT)
+    pool = Quotas(*known, qos=tuple(msgspec.structs.replace(one, share_after_ms=share_after_ms) for one in qos))
     pool.join("a", slots(len(names)))
     pool.busy(*names, qos="kept")
     return pool
@@ -106,4 +107,24 @@ def test_who_gave_way_to_its_own_project_stands_behind_nobody_for_that() -> None
     assert [type(one) for one in pool.ask("lab.ann", project="lab")] == [Pause]
     assert pool.wants("lab.tom") == []
     assert "stands behind" not in pool.why("lab.tom/1").reason
+    pool.replay()
+
+
+def test_a_tick_is_due_when_somebody_has_waited_for_their_patience_and_when_the_next_one_may_be_first() -> None:
+    pool = full("guests.eve", "guests.tom", share_after_ms=10 * HOUR)
+    assert pool.wants("lab.bob") == pool.wants("lab.cem") == []
+    assert pool.scheduler.deadline() == HOUR
+    pool.later(HOUR)
+    assert granted(pool.free("guests.eve:1")) == ["lab.bob:1"]
+    pool.start("lab.bob:1")
+    assert pool.scheduler.deadline() == 2 * HOUR
+    pool.replay()
+
+
+def test_a_tick_is_due_when_credits_change_who_is_next() -> None:
+    pool = full("guests.eve", "guests.tom", share_after_ms=10 * HOUR, lab=2)
+    assert pool.wants("guests.kim") == []
+    due_ms = pool.scheduler.deadline()
+    assert due_ms is not None
+    assert 0 < due_ms <= 3 * MINUTE, "two GPUs are a tenth of a GPU-hour in three minutes"
     pool.replay()

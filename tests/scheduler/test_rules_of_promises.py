@@ -3,17 +3,11 @@
 import msgspec
 import pytest
 
-from gpu_worker.scheduler.actions import Action, Pause, Reclaim
 from gpu_worker.scheduler.projects import Budget, Preemption, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, slots
-from tests.scheduler.quota_bench import Quotas
+from tests.scheduler.quota_bench import Quotas, taken
 
 KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preemption.NEVER)
-
-
-def taken(actions: list[Action]) -> list[str]:
-    """Whose cells are asked for, to be run again or to be paused."""
-    return [one.lease for one in actions if isinstance(one, Reclaim | Pause)]
 
 
 def crowded(*qos: QoS) -> Quotas:
@@ -202,52 +196,25 @@ def test_the_cell_goes_that_leaves_its_project_least_below_its_guarantee() -> No
     pool.replay()
 
 
-# Inside a project
-
-
-def test_a_higher_class_does_not_wait_for_a_lower_one_of_its_project() -> None:
-    pool = Quotas()
+def test_of_borrowed_cells_one_of_the_lowest_class_goes() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000))
     pool.join("a", slots(2))
-    pool.busy("lab.eve", "lab.tom", qos="batch")
+    pool.busy("guests.eve", qos="batch")
     pool.later(MINUTE)
-    assert len(taken(pool.ask("lab.ann", project="lab"))) == 1
-    pool.replay()
-
-
-def test_a_higher_class_does_not_wait_for_a_lower_one_that_uses_the_limit_up() -> None:
-    pool = Quotas(project("lab", limit_milli=2000))
-    pool.join("a", slots(4))
-    pool.busy("guests.kim", "lab.eve", "lab.tom", qos="batch")
+    pool.busy("guests.tom")
     pool.later(2 * MINUTE)
-    gone = taken(pool.ask("lab.ann", project="lab", user="ann"))
-    assert gone in (["lab.eve:1"], ["lab.tom:1"])
-    assert granted(pool.free(gone[0])) == ["lab.ann:1"]
+    assert taken(pool.ask("lab.ann", project="lab")) == ["guests.eve:1"]
     pool.replay()
 
 
-def test_a_cell_of_the_own_project_goes_only_where_nothing_is_to_be_had_elsewhere() -> None:
+def test_no_running_cell_goes_whose_gpus_are_not_needed() -> None:
     pool = Quotas(project("lab", guaranteed_milli=2000))
-    pool.join("a", slots(2))
-    pool.busy("guests.kim")
-    pool.later(MINUTE)
-    pool.busy("lab.eve", qos="batch")
-    pool.later(2 * MINUTE)
-    assert taken(pool.ask("lab.ann", project="lab")) == ["guests.kim:1"]
-    pool.replay()
-
-
-def test_a_user_who_has_waited_takes_from_one_who_uses_more_and_from_nobody_else() -> None:
-    pool = Quotas()
     pool.join("a", slots(3))
-    pool.busy("lab.eve1", "lab.eve2", "lab.tom")
-    assert taken(pool.ask("lab.ann", project="lab")) == []
-    assert pool.later(2 * MINUTE - 1) == []
-    gone = taken(pool.later(1))
-    assert gone in (["lab.eve1:1"], ["lab.eve2:1"])
-    assert granted(pool.free(gone[0])) == ["lab.ann:1"]
-    pool.start("lab.ann:1")
-    assert pool.wants("lab.sue") == []
-    assert taken(pool.later(5 * MINUTE)) == [], "all of them use one"
+    pool.busy("guests.eve", gpus=2)
+    pool.later(MINUTE)
+    pool.busy("guests.tom")
+    pool.later(2 * MINUTE)
+    assert taken(pool.ask("lab.ann", project="lab", gpus=2)) == ["guests.eve:1"]
     pool.replay()
 
 
@@ -315,6 +282,18 @@ def test_a_hot_gpu_of_the_node_that_is_held_is_used_by_who_is_over_in_time(wallt
     pool.end("club.fay:1")
     assert evicted(pool.ask("others.dan", project="others", gpus=2)) == []
     assert evicted(pool.ask("lab.ann", project="lab", walltime_ms=walltime_ms)) == gone
+    pool.replay()
+
+
+def test_a_hot_gpu_is_used_by_who_is_over_in_time_also_behind_one_who_is_not() -> None:
+    pool = Quotas(project("others", priority=1))
+    pool.join("a", slots(2))
+    pool.busy("guests.eve")
+    pool.busy("club.fay", walltime_ms=5 * MINUTE)
+    pool.end("club.fay:1")
+    assert evicted(pool.ask("others.dan", project="others", gpus=2)) == []
+    assert evicted(pool.ask("others.sue", project="others")) == []
+    assert evicted(pool.ask("lab.ann", project="lab", walltime_ms=5 * MINUTE)) == ["club.fay:1"]
     pool.replay()
 
 
