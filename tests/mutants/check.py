@@ -20,26 +20,12 @@ from tests.mutants.edits import mutated
 HERE = Path(__file__).parents[2]
 SCHEDULER = Path("gpu_worker") / "scheduler"
 #: The quickest first. All in one process, which ends with the first test that fails.
+_NAMES = """
+    periods projects scenarios quotas reclaim resources promises rules_of_promises inside_projects patience shares
+    credits class_hours timetable lending backfill sharing drain pause coverage crowd
+"""
 TESTS = [
-    *(
-        f"tests/scheduler/test_{name}.py"
-        for name in (
-            *(
-                "periods",
-                "projects",
-                "scenarios",
-                "quotas",
-                "reclaim",
-                "resources",
-                "promises",
-                "rules_of_promises",
-                "patience",
-                "shares",
-                "credits",
-            ),
-            *("class_hours", "timetable", "lending", "backfill", "sharing", "drain", "pause", "coverage", "crowd"),
-        )
-    ),
+    *(f"tests/scheduler/test_{name}.py" for name in _NAMES.split()),
     "tests/scheduler/promises",
     "tests/scheduler/test_histories.py",
 ]

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Pause
 from gpu_worker.scheduler.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
@@ -127,4 +128,27 @@ def test_a_tick_is_due_when_credits_change_who_is_next() -> None:
     due_ms = pool.scheduler.deadline()
     assert due_ms is not None
     assert 0 < due_ms <= 3 * MINUTE, "two GPUs are a tenth of a GPU-hour in three minutes"
+    pool.replay()
+
+
+def test_who_passed_others_for_having_waited_does_not_so_again_because_settings_change() -> None:
+    pool = full("guests.eve", "guests.tom")
+    assert pool.wants("lab.bob1") == pool.wants("lab.bob2") == []
+    pool.later(HOUR)
+    assert pool.wants("lab.cem") == []
+    assert granted(pool.free("guests.eve:1")) == ["lab.bob1:1"]
+    assert granted(pool.say(ev.SettingsChanged(pool.settings))) == []
+    assert granted(pool.free("guests.tom:1")) == ["lab.cem:1"]
+    pool.replay()
+
+
+def test_what_a_limit_keeps_for_who_has_waited_is_kept_when_settings_change() -> None:
+    pool = Quotas(project("lab", limit_milli=2000))
+    pool.join("a", slots(4))
+    pool.busy("lab.ann", "lab.bob")
+    assert pool.wants("lab.cem", gpus=2) == []
+    pool.later(HOUR)
+    assert granted(pool.say(ev.SettingsChanged(pool.settings))) == []
+    assert pool.wants("lab.dan") == []
+    assert pool.order(["lab.ann:1", "lab.bob:1"]) == ["lab.cem:1"]
     pool.replay()
