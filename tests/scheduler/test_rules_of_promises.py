@@ -5,7 +5,7 @@ import pytest
 
 from gpu_worker.scheduler.projects import Budget, Preemption, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, slots
-from tests.scheduler.quota_bench import Quotas, taken
+from tests.scheduler.quota_bench import Quotas, changed, taken
 
 KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preemption.NEVER)
 
@@ -242,6 +242,15 @@ def test_a_static_quota_with_a_limit_has_the_smaller_one() -> None:
     pool.busy("maths.ann")
     assert pool.wants("physics.bob") == []
     assert granted(pool.free("maths.ann:1")) == ["physics.bob:1"]
+    pool.replay()
+
+
+def test_what_costs_nothing_runs_although_the_project_is_above_its_guarantee() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=2000))
+    pool.join("a", slots(2) + slots(1, "cpu"))
+    pool.busy("lab.ann", "lab.bob", qos="reserved")
+    changed(pool, project("lab", guaranteed_milli=1000))
+    assert pool.wants("lab.cem", gpus=0, qos="reserved") == ["lab.cem:1"]
     pool.replay()
 
 
