@@ -195,11 +195,12 @@ class Account(UsageTotals, kw_only=True):
 
     def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority."""
-        return sum(
-            amount
-            for name, amount in self.by_qos.items()
-            if name in qos and qos[name].priority < priority and qos[name].preemption is not Preemption.NEVER
-        )
+        below = 0
+        for name, amount in self.by_qos.items():
+            one = qos.get(name)
+            if one is not None and one.priority < priority and one.preemption is not Preemption.NEVER:
+                below += amount
+        return below
 
     def kept_for_late(self, request: RequestId) -> int:
         """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""

@@ -72,6 +72,16 @@ def is_covered(account: Account, cost: int) -> bool:
     return bool(account.children) and Branch(account, is_members=True).covers(cost)
 
 
+def has_room(account: Account) -> bool:
+    """Whether anything is left of its guarantee, or of one that it is in."""
+    at: Account | None = account
+    while at is not None:
+        if at.used + at.committed < at.guaranteed:
+            return True
+        at = at.parent
+    return False
+
+
 def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
     """Below the last account that both are in: the branches of each, from the outside in; none of the same account."""
     mine, others = _downwards(one), _downwards(other)

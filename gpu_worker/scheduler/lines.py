@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
 from gpu_worker.scheduler.accounts import Accounts, Promises
-from gpu_worker.scheduler.branches import Branch, is_covered
+from gpu_worker.scheduler.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
 from gpu_worker.scheduler.shapes import QueueEntry, Shape
 
@@ -174,7 +174,6 @@ class Lines(Accounts):
         """Find the next among a project's own users: one that a guarantee covers before all others."""
         refused: set[tuple[str, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[int] = set()
-        room = max(at.guaranteed - at.used - at.committed for at in account.path)
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
             if closed.has(account.project.id, shape) or (first is not None and shape.cost in uncovered):
@@ -191,7 +190,7 @@ class Lines(Accounts):
             else:
                 uncovered.add(shape.cost)
                 first = first or entry
-                if room <= 0 and not account.children:
+                if not account.children and not has_room(account):
                     break
         return None if first is None else _Found(account, first, is_covered=False)
 
