@@ -289,7 +289,7 @@ class Accounts:
                 return False
             covered = covered or at.covers(shape.cost)
             spendable = at.spendable(self.now_ms, without_hot=True)
-            if spendable is not None and spendable < shape.cost * shape.walltime_ms:
+            if spendable is not None and spendable < shape.cost * entry.key.walltime_ms:
                 return False
             if qos.must_be_in_quota and at is account.payer and used > at.guaranteed:
                 return False

@@ -227,9 +227,9 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
 
 def _budget(state: State, request: Request, at: Account) -> str | None:
     """Say what is missing in a project's budget for all of the cell's walltime; None where nothing is."""
-    cost, now_ms, shape = request.entry.shape.cost, state.accounts.now_ms, request.entry.shape
+    cost, now_ms = request.entry.shape.cost, state.accounts.now_ms
     spendable = at.spendable(now_ms, without_hot=True)
-    if not cost or at.project.budget is None or spendable is None or spendable >= cost * shape.walltime_ms:
+    if not cost or at.project.budget is None or spendable is None or spendable >= cost * request.walltime_ms:
         return None
     budget, on_cpu = at.project.budget, request.lane == "cpu"
     hours = f"{budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
@@ -241,7 +241,7 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     rest = f"nothing of the {hours} of this {budget.period}, with what runs"
     if left_ms >= MINUTE_MS:
         rest = f"{show_duration(left_ms)} of such a cell, of the {hours} of this {budget.period}"
-    asks = f"and the cell may run for {show_duration(shape.walltime_ms)}: ask for less with --time"
+    asks = f"and the cell may run for {show_duration(request.walltime_ms)}: ask for less with --time"
     return f"project {at.project.id!r} has left {rest}, {asks}; {begins}"
 
 

@@ -178,7 +178,8 @@ class Lines(Accounts):
         for _, name, shape in account.firsts:
             if closed.has(account.project.id, shape) or (first is not None and shape.cost in uncovered):
                 continue
-            entry, asks = account.users[name].lines[shape][0][1], (shape.qos, shape.cost, shape.walltime_ms)
+            entry = account.users[name].lines[shape][0][1]
+            asks = shape.qos, shape.cost, entry.key.walltime_ms
             if asks in refused and entry.key.is_early:
                 continue
             if not self.is_allowed(account, entry):

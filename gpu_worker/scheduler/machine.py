@@ -104,7 +104,7 @@ class Scheduler:
         state.accounts.turn()
         actions: list[Action] = []
         for request in list(state.pending.values()):
-            reason = never_allowed(state, request.project, request.entry.shape)
+            reason = never_allowed(state, request.project, request.entry.shape, request.walltime_ms)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions
@@ -205,7 +205,7 @@ class Scheduler:
         state.change_settings(settings)
         for request in list(state.pending.values()):
             limit_ms = known[request.qos].walltime_ms
-            reason: Reason | None = never_allowed(state, request.project, request.entry.shape)
+            reason: Reason | None = never_allowed(state, request.project, request.entry.shape, request.walltime_ms)
             if reason is None and request.walltime_ms > limit_ms and request.is_walltime_asked:
                 reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
             if reason is not None:
@@ -270,7 +270,7 @@ class Scheduler:
         for request in list(self.state.pending.values()):  # submitted while no node was known
             shape = request.entry.shape
             reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
-            reason = reason or never_allowed(self.state, request.project, shape)
+            reason = reason or never_allowed(self.state, request.project, shape, request.walltime_ms)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
         return actions

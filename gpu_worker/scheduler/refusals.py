@@ -31,7 +31,9 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
         return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
     shape = state.shape_asked(event)
-    never = never_held(state, event.gpus, event.gpu_type, shape) or never_allowed(state, event.project, shape)
+    never = never_held(state, event.gpus, event.gpu_type, shape) or never_allowed(
+        state, event.project, shape, qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+    )
     if never is not None:
         return never
     queued = state.queued.get((event.user, event.qos), 0)
@@ -50,7 +52,9 @@ def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyG
     return _never_there(gpus, gpu_type, shape, state.shown.offers[shape.lane])
 
 
-def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit | OverBudget | NeverInQuota | None:
+def never_allowed(
+    state: State, project: ProjectId, shape: Shape, walltime_ms: int
+) -> OverLimit | OverBudget | NeverInQuota | None:
     """Refused if limits and guarantees never let so many run, whatever else runs."""
     cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
     if not cost:
@@ -65,8 +69,8 @@ def never_allowed(state: State, project: ProjectId, shape: Shape) -> OverLimit |
         budget = at.project.budget
         if budget is not None and not budget.gpu_ms:
             return OverLimit(at.project.id, cost, 0, False, on_cpu)
-        if budget is not None and cost * shape.walltime_ms > budget.gpu_ms * GPU_MILLI:
-            return OverBudget(at.project.id, cost, shape.walltime_ms, budget.gpu_ms, budget.period, on_cpu)
+        if budget is not None and cost * walltime_ms > budget.gpu_ms * GPU_MILLI:
+            return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu)
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
     return None

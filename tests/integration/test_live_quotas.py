@@ -156,15 +156,14 @@ def test_a_broker_that_is_killed_leaves_no_gap_and_the_next_one_knows_what_was_s
     start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
 ) -> None:
     file = tmp_path / "quotas.toml"
-    file.write_text('[projects.lab]\nguaranteed = 1\n[projects.club]\nbudget = "0.001 GPU-hours per month"\n')
+    file.write_text('[projects.lab]\nguaranteed = 1\n[projects.club]\nbudget = "0.009 GPU-hours per month"\n')
     pool = start_pool("--slots", "3", f"--Pool.quota_file={file}")
     books = Books(pool)
     ann, eve = open_notebook(pool), open_notebook(pool)
     hers = ann.start_until(ASKING.format(project="lab", gpus=1), shows="runs")
     until(lambda: busy(pool) == 1, "the cell to be known")
-    spends = (
-        "%%gpu --project club\nimport time\nover = time.monotonic() + 3.7\nwhile time.monotonic() < over:\n    pass"
-    )
+    waits = "import time\nover = time.monotonic() + 3.7\nwhile time.monotonic() < over:\n    pass"
+    spends = f"%%gpu --project club --time 30s\n{waits}"
     assert eve.run(spends).error is None
     until(lambda: books.cells() and books.has_open(1), "what the club used in the ledger")
     old = pool.part("broker").pid
@@ -172,7 +171,8 @@ def test_a_broker_that_is_killed_leaves_no_gap_and_the_next_one_knows_what_was_s
     ann.answer("done")
     assert ann.collect(hers).error is None
     until(lambda: pool.part("broker").pid != old, "another broker")
-    eve.run_until("%%gpu --project club\nprint('more')", shows="has used the 0.001", then=eve.interrupt)
+    more = "%%gpu --project club --time 30s\nprint('more')"
+    eve.run_until(more, shows="of the 0.009 CPU slot-hours of this month", then=eve.interrupt)
     for notebook in (ann, eve):
         notebook.run("%gpu stop")
     until(lambda: books.has_open(0), "the ends of all leases in the ledger")

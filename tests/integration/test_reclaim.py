@@ -78,7 +78,7 @@ def test_who_has_filled_the_pool_gives_half_of_it_to_another_project_that_waits(
     kept = first.start_until("%%gpu --project early\nprint('run')\ninput()", shows="run")
     second.start_until("%%gpu --project early\nimport time\nprint('run')\nwhile True: time.sleep(0.01)", shows="run")
     assert other.run("%%gpu --project late\nprint('mine')").stream() == "mine\n"
-    second.wait_until("a project that has less than its share needs it back")
+    second.wait_until("Somebody who has less than their share needs the place of your cell.")
     first.answer("go")
     assert first.collect(kept).error is None
     until(lambda: outcomes(pool) == ["reclaimed", "returned", "returned"], "the three runs in the ledger")

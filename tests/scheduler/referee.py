@@ -12,7 +12,6 @@ from fractions import Fraction
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
-from gpu_worker.scheduler.walltimes import stepped
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import CreditBook
 from tests.scheduler.hours_book import best_guarantee, own_guarantee
@@ -235,7 +234,7 @@ class Referee:
             return False
         names = self.path(wish.event.project)
         qos, cost = self.qos(wish.event.qos), self.cost(wish.event)
-        walltime_ms = stepped(wish.event.walltime_ms or qos.walltime_ms, qos.walltime_ms)
+        walltime_ms = wish.event.walltime_ms or qos.walltime_ms
         budgets = [one.budget.gpu_ms * 1000 for one in map(self.project, names) if one.budget is not None]
         if cost and any(cost * walltime_ms > budget for budget in budgets):
             return False
