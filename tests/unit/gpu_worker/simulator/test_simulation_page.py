@@ -2,6 +2,8 @@
 
 import importlib
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -13,10 +15,14 @@ BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 
 
 @pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The program, imported as it runs: beside its tables."""
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The program, imported as it runs, and forgotten after: other tests would take it for a module of the user."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("simulation")
+    before = set(sys.modules)
+    yield importlib.import_module("simulation")
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == BENCHMARKS:
+            del sys.modules[name]
 
 
 def test_the_page_has_every_table_below_the_command_that_makes_it(program: ModuleType) -> None:
