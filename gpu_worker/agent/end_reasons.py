@@ -19,7 +19,7 @@ EndReason = Literal[
 ]
 _TOLD: dict[EndReason, str] = {
     LeaseEnd.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
-    LeaseEnd.RECLAIMED: "Its place was borrowed, and a project with more right to it needed it.",
+    LeaseEnd.RECLAIMED: "Somebody with more right to its place needed it.",
     LeaseEnd.LEFT: "The notebook gave the session back.",
     LeaseEnd.CANCELLED: "The cell was cancelled before it ran.",
     LeaseEnd.KERNEL_GONE: "The notebook was gone for longer than the pool keeps its session.",

@@ -306,14 +306,14 @@ class Session:
         self._stopper.start_reclaim(cell, message.grace_ms)
         if message.grace_ms:
             if message.is_for_class:
-                why = "A cell of your project whose class of service comes first needs the place of your cell."
+                why = "A cell of your project in a class of service that comes first needs the place of your cell."
             elif message.is_for_share:
                 why = "Somebody who has less than their share needs the place of your cell."
             else:
                 why = "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back."
             sentence = (
-                f"{why} It has {show_duration(message.grace_ms)} to end; if it has not by then, it is run again from "
-                "its beginning."
+                f"{why} Your cell has {show_duration(message.grace_ms)} to end; if it has not by then, it is run again "
+                "from its beginning."
             )
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
 

@@ -238,11 +238,15 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     if not at.left(now_ms):
         return f"project {at.project.id!r} has used the {hours} of this {budget.period}; {begins}"
     left_ms = max(0, spendable) // cost
-    rest = f"nothing of the {hours} of this {budget.period}, with what runs"
-    if left_ms >= MINUTE_MS:
-        rest = f"{show_duration(left_ms)} of such a cell, of the {hours} of this {budget.period}"
-    asks = f"and the cell may run for {show_duration(request.walltime_ms)}: ask for less with --time"
-    return f"project {at.project.id!r} has left {rest}, {asks}; {begins}"
+    if left_ms < MINUTE_MS:
+        whose = f"the {hours} of this {budget.period} in project {at.project.id!r}"
+        return f"what runs may use all that is left of {whose}; {begins}"
+    left, asks = show_duration(left_ms), show_duration(request.walltime_ms)
+    verb = "is" if budget.gpu_ms == HOUR_MS else "are"
+    return (
+        f"the {hours} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell "
+        f"beside what runs, and yours may take {asks}: ask for less with --time; {begins}"
+    )
 
 
 def _back_off(state: State, request: Request) -> str:

@@ -236,8 +236,8 @@ def test_what_a_ledger_recalls_of_a_budget_is_spent() -> None:
     pool.busy("club.ann", walltime_ms=20 * MINUTE)
     assert pool.wants("club.bob") == []
     assert pool.why("club.bob/1").reason == (
-        "project 'club' has left nothing of the 1 GPU-hour of this day, with what runs, "
-        "and the cell may run for 30 min: ask for less with --time; the next one begins in 24 h"
+        "what runs may use all that is left of the 1 GPU-hour of this day in project 'club'; "
+        "the next one begins in 24 h"
     )
     pool.replay()
 
@@ -307,8 +307,8 @@ def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
     pool.free("club.ann:1")
     assert pool.wants("club.cem") == []
     assert pool.why("club.cem/1").reason == (
-        "project 'club' has left 20 min of such a cell, of the 1 GPU-hour of this week, "
-        "and the cell may run for 30 min: ask for less with --time; the next one begins in 95 h"
+        "the 1 GPU-hour of this week in project 'club' is enough for 20 min of such a cell beside what runs, "
+        "and yours may take 30 min: ask for less with --time; the next one begins in 95 h"
     )
     assert granted(pool.ask("club.dan", project="club", walltime_ms=15 * MINUTE)) == ["club.dan:1"]
     pool.replay()
