@@ -1,7 +1,7 @@
 """Who has what: projects in a tree, the users of each, and what they may have yet."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, Self
+from typing import Literal
 
 import msgspec
 
@@ -13,9 +13,6 @@ from gpu_worker.scheduler.credits import Credits, Market, Trader
 from gpu_worker.scheduler.lending import kept_from, note_use
 from gpu_worker.scheduler.projects import Project, QoS, guarantees, in_force, most_in_force
 from gpu_worker.scheduler.shapes import QueueEntry
-
-#: So many times are remembered, with what is guaranteed at each.
-_MOST_PROMISES = 32
 
 
 class Promises(msgspec.Struct, frozen=True):
@@ -35,10 +32,7 @@ class Accounts:
         projects: Iterable[Project],
         qos: Iterable[QoS],
         now_ms: int = 0,
-        promises: dict[tuple[int, int], Promises] | None = None,
     ) -> None:
-        #: What is guaranteed when, by the time and the number of projects: estimates ask for the same times again.
-        self._promises = promises if promises is not None else {}
         self.qos = {one.name: one for one in qos}
         self.now_ms = now_ms  #: the time of the step
         self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
@@ -109,21 +103,6 @@ class Accounts:
             account.late_grant_ms = old.late_grant_ms
         for account in self.budgeted:
             account.count(self.now_ms)  # a budget that is new begins now
-
-    def foreseen(self, at_ms: int) -> Self:
-        """Copy the accounts as of a time to come, with what is guaranteed then: nothing is in use, and nobody waits."""
-        then = type(self)(
-            [account.project for account in self.by_id.values()], self.qos.values(), at_ms, self._promises
-        )
-        then.began_ms = self.began_ms
-        then.has(self.capacity)
-        for account in self.by_id.values():
-            other = then.by_id[account.project.id]
-            other.history, other.back_off_until_ms = account.history, account.back_off_until_ms
-            other.spent, other.counted_ms = account.spent, account.counted_ms
-            other.period_ends_ms = account.period_ends_ms
-            other.trader.standing, other.members.standing = account.trader.standing, account.members.standing
-        return then
 
     def of(self, project: ProjectId) -> Account:
         """Return the account of a project; a new one where it has none."""
@@ -213,19 +192,14 @@ class Accounts:
         self.turns += 1
 
     def _promised(self) -> Promises:
-        key = self.now_ms, len(self.by_id)
-        if key not in self._promises:
-            if len(self._promises) >= _MOST_PROMISES:
-                self._promises.clear()
-            projects = [account.project for account in self.by_id.values()]
-            edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
-            self._promises[key] = Promises(
-                guarantees(projects, in_force(self.now_ms)),
-                guarantees(projects, most_in_force(self.now_ms)),
-                guarantees(projects),
-                min((at_ms for at_ms in edges if at_ms is not None), default=None),
-            )
-        return self._promises[key]
+        projects = [account.project for account in self.by_id.values()]
+        edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+        return Promises(
+            guarantees(projects, in_force(self.now_ms)),
+            guarantees(projects, most_in_force(self.now_ms)),
+            guarantees(projects),
+            min((at_ms for at_ms in edges if at_ms is not None), default=None),
+        )
 
     def next_changes_ms(self) -> Iterator[int | None]:
         """List when time alone may let somebody else be next: budgets, back-off, credits, and who is late."""

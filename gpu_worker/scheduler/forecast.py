@@ -1,9 +1,6 @@
 """When what a node has will be free at the latest, by the walltimes of what runs there."""
 
-from copy import copy
-
 from bulletin.ids import SlotId
-from gpu_worker.scheduler.leases import Lease
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.resources import Lane, SlotKind
 from gpu_worker.scheduler.shapes import Shape
@@ -62,24 +59,3 @@ class Forecast:
         self._until.update(dict.fromkeys(slots, until_ms))
         self._times.clear()
         self._rest.append((until_ms, shape.wants.cpus, shape.wants.memory_bytes))
-
-    def is_until(self, lease: Lease, until_ms: int) -> bool:
-        """Whether the slots of a lease are free then, because nobody was given them for later."""
-        return all(self._until[slot] == until_ms for slot in lease.slots)
-
-    def end(self, lease: Lease, until_ms: int, at_ms: int) -> None:
-        """Let a lease end earlier, `at_ms`, than was forecast."""
-        self._until.update(dict.fromkeys(lease.slots, at_ms))
-        self._times.clear()
-        self._rest.remove((until_ms, lease.cpus, lease.memory_bytes))
-        self._rest.append((at_ms, lease.cpus, lease.memory_bytes))
-
-    def begin(self, now_ms: int) -> None:
-        """From now on nothing starts before this time."""
-        self._now_ms = now_ms
-
-    def copy(self) -> "Forecast":
-        """Copy the timeline, to try something with."""
-        other = copy(self)
-        other._until, other._times, other._rest = self._until.copy(), self._times.copy(), self._rest.copy()
-        return other

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
-from gpu_worker.scheduler.accounts import Accounts, Promises
+from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
 from gpu_worker.scheduler.shapes import QueueEntry, Shape
@@ -52,9 +52,8 @@ class Lines(Accounts):
         projects: Iterable[Project],
         qos: Iterable[QoS],
         now_ms: int = 0,
-        promises: dict[tuple[int, int], Promises] | None = None,
     ) -> None:
-        super().__init__(projects, qos, now_ms, promises)
+        super().__init__(projects, qos, now_ms)
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
 
     def use(

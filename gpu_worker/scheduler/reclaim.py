@@ -24,8 +24,6 @@ from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.resources import Lane
 from gpu_worker.scheduler.state import State
 
-__all__ = ["Victim", "VictimSelection", "has_waited", "is_covered", "is_reclaimable", "may_reclaim", "takeable"]
-
 
 class Victim(NamedTuple):
     """A running cell that a request may take. The smaller one is taken first."""
