@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
@@ -179,8 +181,23 @@ def _make_private(path: Path) -> None:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None  # the driver would otherwise commit before each change of a table
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", f"busy_timeout = {_BUSY_MS}"):
+    for pragma in (f"busy_timeout = {_BUSY_MS}", "synchronous = FULL"):
         connection.execute(f"PRAGMA {pragma}")
+    _write_ahead(connection)
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch to a write-ahead log, and wait for whoever makes the same new file: `busy_timeout` does not count here."""
+    until_s = time.monotonic() + _BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # without what SQLite adds to the code
+            if not is_busy or time.monotonic() > until_s:
+                raise
+        time.sleep(0.005)
 
 
 def _begin_sqlite(connection: Connection) -> None:

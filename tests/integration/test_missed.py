@@ -60,7 +60,10 @@ def pages() -> Iterator[list[Page]]:
 
 
 def seen(output: Output, *, skip: int = 0) -> dict[str, Any]:
-    """What a screen shows of an output; `skip` leaves out the first things. How two streams mix, nobody promises."""
+    """What a screen shows of an output; `skip` leaves out the first things.
+
+    How two streams mix, nobody promises, nor whether a cell took long enough for a receipt.
+    """
     data: list[Any] = []
     displays: dict[str, int] = {}
     for message in output.messages:
@@ -73,7 +76,8 @@ def seen(output: Output, *, skip: int = 0) -> dict[str, Any]:
             data.append(content["data"])
         elif kind == "error":
             data.append(content["traceback"])
-    return {"data": data[skip:], "stdout": output.stream(), "stderr": as_seen(output.stream("stderr"))}
+    data = [one for one in data[skip:] if not (isinstance(one, dict) and one["text/plain"].startswith("ran "))]
+    return {"data": data, "stdout": output.stream(), "stderr": as_seen(output.stream("stderr"))}
 
 
 def as_seen(text: str) -> list[str]:
