@@ -19,10 +19,10 @@ from gpu_worker.config import Pool
 from gpu_worker.console.query_commands import QueryCommand
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
-from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
 
 HERE = Path(__file__).parent
 #: The commands that ask a pool that runs.
@@ -195,6 +195,14 @@ A class of service, as `%%gpu --qos NAME` asks for it. One that comes with Bulle
 Any other name is a new class: it needs a walltime, and has these defaults.
 
 """
+QUOTA_FILE_SCHEDULER = """
+## [scheduler]
+
+How the scheduler goes about it, for all projects and classes of service. What it does with these is on
+[the page on quotas](../explanation/quotas.md). How long a cell waits before it takes something back for its share
+(`share_after`), or stands before others (`patience`), is set for each class of service, above.
+
+"""
 
 
 def quota_file() -> str:
@@ -212,10 +220,12 @@ def quota_file() -> str:
     for setting in QOS_SETTINGS:
         shown = "".join(f" {setting.kind.show(getattr(one, setting.field))} |" for one in DEFAULT_QOS)
         parts.append(f"| `{setting.name}` |{shown}\n")
+    parts.append(QUOTA_FILE_SCHEDULER)
+    parts += _settings_table(SCHEDULER_SETTINGS, SchedulerSettings())
     return "".join(parts)
 
 
-def _settings_table(settings: Sequence[QuotaSetting], model: Project | QoS | None) -> list[str]:
+def _settings_table(settings: Sequence[QuotaSetting], model: Project | QoS | SchedulerSettings | None) -> list[str]:
     rows = ["| setting | value | default | example | |\n| --- | --- | --- | --- | --- |\n"]
     for setting in settings:
         must = setting.is_needed or setting.field == "walltime_ms"

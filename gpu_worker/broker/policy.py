@@ -76,7 +76,7 @@ class Policy:
         qos = tuple(
             msgspec.structs.replace(one, walltime_ms=limits.get(one.name, one.walltime_ms)) for one in quotas.qos
         )
-        return projects.SchedulerSettings(qos=qos, projects=quotas.projects)
+        return msgspec.structs.replace(quotas.settings, qos=qos)
 
 
 def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
@@ -89,7 +89,7 @@ def records(new: NewPolicy, number: int, at_ms: int) -> list[Record]:
             change=f"quotas-{number:09}-{index:06}",
             at_ms=at_ms,
             who=UserName(new.by),
-            what=f"{change.what} {change.name}"[:256],
+            what=f"{change.what} {change.name}".strip()[:256],
             field=change.field,
             before=change.before,
             after=change.after,

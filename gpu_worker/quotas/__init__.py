@@ -13,7 +13,7 @@ from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
 from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
 
 __all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
 
@@ -24,11 +24,23 @@ LIMIT_LINE = 2000
 _LANGUAGES = {".toml": from_toml.parse, ".yaml": from_yaml.parse, ".yml": from_yaml.parse}
 
 
+#: What holds where a file does not say.
+_DEFAULTS = SchedulerSettings()
+
+
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """What a quota file says. Without a file: no projects, and the classes of service that come with Bulletin."""
 
     projects: tuple[Project, ...] = ()
     qos: tuple[QoS, ...] = DEFAULT_QOS
+    look_ahead: int = _DEFAULTS.look_ahead
+    back_off_ms: int = _DEFAULTS.back_off_ms
+    longest_back_off_ms: int = _DEFAULTS.longest_back_off_ms
+
+    @property
+    def settings(self) -> SchedulerSettings:
+        """What a scheduler is told of them."""
+        return SchedulerSettings(**{field: getattr(self, field) for field in self.__struct_fields__})
 
 
 def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
@@ -72,7 +84,7 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         pass  # the text says so
     if findings.errors:
         raise BadConfig(findings.text())
-    return Quotas(projects=reading.projects, qos=reading.qos), findings.warnings
+    return Quotas(projects=reading.projects, qos=reading.qos, **reading.scheduler), findings.warnings
 
 
 def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:
@@ -80,7 +92,7 @@ def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:
 
     `str()` of a change is a sentence for the log.
     """
-    return list(compare_quotas((before.projects, before.qos), (after.projects, after.qos)))
+    return list(compare_quotas(before.settings, after.settings))
 
 
 def _read_content(path: str) -> bytes:

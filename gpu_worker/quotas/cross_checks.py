@@ -1,8 +1,10 @@
 """What only projects and classes of service together show: errors of the tree, and settings that do nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bulletin.ids import ProjectId
+from bulletin.units import show_duration
 from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
@@ -11,6 +13,7 @@ from gpu_worker.scheduler.projects import (
     Preemption,
     Project,
     QoS,
+    SchedulerSettings,
     check_projects,
     guarantees,
     most_in_force,
@@ -44,7 +47,8 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         else:  # of what was read: the rest is at its default, of which nothing is said
             findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
-        for path, sentence in [*_idle_projects(reading.projects), *_idle_qos(reading.qos)]:
+        idle = [*_idle_projects(reading.projects), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
+        for path, sentence in idle:
             findings.add_warning(line_of(lines, path), path, sentence)
 
 
@@ -139,3 +143,15 @@ def _idle_qos(classes: Sequence[QoS]) -> Iterator[tuple[KeyPath, str]]:
                 "guarantees wait for them. Lower it."
             )
             yield ("qos", one.name, "min_runtime"), sentence
+
+
+def _idle_back_off(scheduler: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Find a back-off that is longer than it may ever be, with the sentence for it."""
+    settings = SchedulerSettings(**scheduler)
+    if settings.back_off_ms > settings.longest_back_off_ms:
+        longest, first = show_duration(settings.longest_back_off_ms), show_duration(settings.back_off_ms)
+        sentence = (
+            f"longest_back_off is {longest}, and back_off is {first}: a project never stands behind others for longer "
+            f"than {longest}. Raise longest_back_off, or lower back_off."
+        )
+        yield ("scheduler", "longest_back_off" if "longest_back_off_ms" in scheduler else "back_off"), sentence

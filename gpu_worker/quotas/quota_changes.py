@@ -1,14 +1,14 @@
 """What differs between two sets of quotas: as data for the ledger, and as sentences for the log."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from bulletin.ids import ProjectId
-from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
-from gpu_worker.scheduler.projects import Project, QoS
+from gpu_worker.scheduler.projects import Project, QoS, SchedulerSettings
 
 
 class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,26 +18,26 @@ class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
     the other side has all that is set in it, in one text.
     """
 
-    what: Literal["project", "qos"]
-    name: str
+    what: Literal["project", "qos", "scheduler"]
+    name: str  #: empty for the scheduler
     field: str  #: the setting, as the quota file calls it
     before: str | None
     after: str | None
 
     def __str__(self) -> str:
         """Describe the change in a sentence for the log, without a full stop."""
-        thing = f"{self.what} {self.name!r}"
+        thing = f"{self.what} {self.name!r}" if self.name else f"the {self.what}"
         if self.field:
             return f"{self.field} of {thing}: {self.before} -> {self.after}"
         return f"{thing} removed, had {self.before}" if self.after is None else f"{thing} added, with {self.after}"
 
 
-def compare_quotas(
-    before: tuple[Sequence[Project], Sequence[QoS]], after: tuple[Sequence[Project], Sequence[QoS]]
-) -> Iterator[QuotaChange]:
-    """Yield each difference once: projects, then classes of service; those that were there first, in their order."""
-    yield from _compare("project", _by_id(before[0]), _by_id(after[0]), PROJECT_SETTINGS, Project(id=ProjectId("")))
-    yield from _compare("qos", _by_name(before[1]), _by_name(after[1]), QOS_SETTINGS, NEW_QOS)
+def compare_quotas(before: SchedulerSettings, after: SchedulerSettings) -> Iterator[QuotaChange]:
+    """Yield each difference once: projects, classes of service, the scheduler; what was there first, in its order."""
+    projects = _by_id(before.projects), _by_id(after.projects)
+    yield from _compare("project", *projects, PROJECT_SETTINGS, Project(id=ProjectId("")))
+    yield from _compare("qos", _by_name(before.qos), _by_name(after.qos), QOS_SETTINGS, NEW_QOS)
+    yield from _compare_one("scheduler", "", before, after, SCHEDULER_SETTINGS)
 
 
 def _by_id(projects: Sequence[Project]) -> dict[str, Project]:
@@ -65,11 +65,17 @@ def _compare(
                 what=what, name=name, field="", before=None, after=_describe(after[name], settings, default)
             )
         else:
-            for setting in settings:
-                was, now = getattr(before[name], setting.field), getattr(after[name], setting.field)
-                if was != now:
-                    show = setting.kind.show
-                    yield QuotaChange(what=what, name=name, field=setting.name, before=show(was), after=show(now))
+            yield from _compare_one(what, name, before[name], after[name], settings)
+
+
+def _compare_one(
+    what: Literal["project", "qos", "scheduler"], name: str, before: Any, after: Any, settings: Iterable[QuotaSetting]
+) -> Iterator[QuotaChange]:
+    for setting in settings:
+        was, now = getattr(before, setting.field), getattr(after, setting.field)
+        if was != now:
+            show = setting.kind.show
+            yield QuotaChange(what=what, name=name, field=setting.name, before=show(was), after=show(now))
 
 
 def _describe(one: Any, settings: Sequence[QuotaSetting], default: Any) -> str:

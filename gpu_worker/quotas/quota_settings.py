@@ -130,8 +130,37 @@ QOS_SETTINGS = (
     ),
 )
 
-#: The tables of a file, with the settings that each of their entries may have.
-SETTINGS_OF_TABLE = {"projects": PROJECT_SETTINGS, "qos": QOS_SETTINGS}
+#: The settings of the scheduler itself, for all projects and classes of service.
+SCHEDULER_SETTINGS = (
+    QuotaSetting(
+        "look_ahead",
+        "look_ahead",
+        WholeNumber(1),
+        "For so many requests that no guarantee covers GPUs are freed at the same time; those behind them wait until "
+        "one of these has its GPUs. With a larger number a crowd that borrows is served sooner, and more hot sessions "
+        "leave for cells that may not come. Those that a guarantee covers are not counted.",
+        "32",
+    ),
+    QuotaSetting(
+        "back_off",
+        "back_off_ms",
+        Duration(0, DAY_MS),
+        "A project that had to give back what it borrowed stands behind other borrowers for so long, and twice as long "
+        "each time that it happens again within longest_back_off after that. It gets what nobody else wants, at once.",
+        '"30 s"',
+    ),
+    QuotaSetting(
+        "longest_back_off",
+        "longest_back_off_ms",
+        Duration(0, DAY_MS),
+        "It never stands behind others for longer than this. A short time lets a borrower come back soon, to lose more "
+        "cells when the owner wants the GPUs again.",
+        '"5 min"',
+    ),
+)
+
+#: The tables of a file; those of projects and classes of service have names in them.
+TABLES = ("projects", "qos", "scheduler")
 
 
 def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:

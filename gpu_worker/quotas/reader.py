@@ -9,7 +9,14 @@ import msgspec
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable
 from gpu_worker.quotas.findings import Findings
-from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SETTINGS_OF_TABLE, read_setting
+from gpu_worker.quotas.quota_settings import (
+    NEW_QOS,
+    PROJECT_SETTINGS,
+    QOS_SETTINGS,
+    SCHEDULER_SETTINGS,
+    TABLES,
+    read_setting,
+)
 from gpu_worker.quotas.tree import KeyPath, TreeEntry, TreeLeaf, TreeTable, show_node, show_path, show_text
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting, UnfitValue, name_problem
 from gpu_worker.scheduler.class_hours import ClassHours, show_clock
@@ -21,6 +28,7 @@ class Reading(msgspec.Struct):
 
     projects: tuple[Project, ...]
     qos: tuple[QoS, ...]
+    scheduler: dict[str, Any]  #: what is set of the scheduler itself, by the field of its settings
     lines: dict[KeyPath, int]
 
 
@@ -33,10 +41,11 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
         When there is no use in going on.
     """
     reader = _Reader(findings)
-    tables = reader.read_fields(tree, (), list(SETTINGS_OF_TABLE))
+    tables = reader.read_fields(tree, (), TABLES)
     projects = reader.read_projects(tables.get("projects"))
     qos = reader.read_qos(tables.get("qos"))
-    return Reading(tuple(projects), tuple(qos), reader.lines)
+    scheduler = reader.read_scheduler(tables.get("scheduler"))
+    return Reading(tuple(projects), tuple(qos), scheduler, reader.lines)
 
 
 class _Reader:
@@ -68,6 +77,10 @@ class _Reader:
             model = found.get(one.name, NEW_QOS)
             found[one.name] = msgspec.structs.replace(model, name=one.name, **values)
         return list(found.values())
+
+    def read_scheduler(self, entry: TreeEntry | None) -> dict[str, Any]:
+        """Read what is set of the scheduler itself, by the field of its settings."""
+        return {} if entry is None else self._read_values(entry, ("scheduler",), SCHEDULER_SETTINGS)
 
     def read_class_hours(self, entry: TreeEntry, path: KeyPath) -> tuple[ClassHours, ...]:
         """Read the class hours of a project; those that can never be on are errors, and left out."""
@@ -143,7 +156,7 @@ class _Reader:
         if isinstance(entry.node, TreeTable):
             return entry.node
         if entry.node != TreeLeaf(None):  # in YAML, a name whose settings are all commented out
-            inside = "its settings" if len(path) > 1 else "names with their settings"
+            inside = "its settings" if len(path) > 1 or path == ("scheduler",) else "names with their settings"
             self._findings.add_error(
                 entry.line, path, f"{show_path(path)} is {show_node(entry.node)}. Write {inside} below it."
             )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
-from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting
 from gpu_worker.scheduler.projects import DEFAULT_QOS
 
@@ -30,6 +30,7 @@ def quota_schema() -> dict[str, Any]:
                 "properties": {one.name: {"$ref": "#/$defs/qos"} for one in DEFAULT_QOS},
                 "additionalProperties": {"$ref": "#/$defs/qos", "type": "object", "required": ["walltime"]},
             },
+            "scheduler": {"description": "The scheduler itself.", **_settings(SCHEDULER_SETTINGS)},
         },
         "$defs": {
             "project": _settings(PROJECT_SETTINGS),

@@ -169,7 +169,7 @@ def read_settings(path: Path) -> SchedulerSettings:
     """
     if path.suffix != ".json":
         quotas, _ = read_quotas(path)
-        return SchedulerSettings(qos=quotas.qos, projects=tuple(map(_in_term, quotas.projects)))
+        return msgspec.structs.replace(quotas.settings, projects=tuple(map(_in_term, quotas.projects)))
     try:
         content = path.read_bytes()
         unknown = set(msgspec.json.decode(content, type=dict[str, msgspec.Raw])) - set(

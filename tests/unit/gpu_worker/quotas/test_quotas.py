@@ -32,13 +32,13 @@ from gpu_worker.quotas import (
 )
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.findings import MOST_ERRORS
-from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, read_setting
+from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS, read_setting
 from gpu_worker.quotas.schema import quota_schema
 from gpu_worker.quotas.tree import DEPTH, TreeLeaf, TreeTable
 from gpu_worker.quotas.value_kinds import Duration, Factor, GpuAmount, GpuHours, QuotaSetting, UnfitValue
 from gpu_worker.quotas.zones import find_zone
 from gpu_worker.scheduler.class_hours import ClassHours, Zone
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS
+from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
 
 HERE = Path(__file__).parents[4]
 QUICK = settings(max_examples=150, deadline=None)
@@ -94,6 +94,40 @@ def test_the_example_is_the_same_in_both_languages() -> None:
         min_runtime_ms=600_000,
         preemption=Preemption.REQUEUE,
         usage_percent=50,
+    )
+
+
+def test_what_is_set_of_the_scheduler_is_what_it_is_told() -> None:
+    quotas, warnings = toml('[scheduler]\nlook_ahead = 32\nback_off = "5 s"\nlongest_back_off = "1 min"\n')
+    assert warnings == []
+    assert (quotas.look_ahead, quotas.back_off_ms, quotas.longest_back_off_ms) == (32, 5000, 60_000)
+    assert quotas.settings == SchedulerSettings(look_ahead=32, back_off_ms=5000, longest_back_off_ms=60_000)
+    assert Quotas().settings == SchedulerSettings()
+    assert [str(change) for change in difference(Quotas(), quotas)] == [
+        "look_ahead of the scheduler: 16 -> 32",
+        "back_off of the scheduler: 10 s -> 5 s",
+        "longest_back_off of the scheduler: 10 min -> 1 min",
+    ]
+    assert yml("scheduler:\n") == Quotas()
+
+
+def test_what_the_scheduler_cannot_be_told_is_an_error_with_its_line() -> None:
+    assert said('[scheduler]\nlook_ahead = 0\nback_off = 10\npatience = "1 h"', "q.toml") == [
+        "q.toml:2: scheduler.look_ahead is 0. Write a whole number from 1 to 1000000.",
+        (
+            'q.toml:3: scheduler.back_off is 10. Write a number and a unit in quotes, as in "30 min"; units are ms, s, '
+            "min, h, d, and it goes from 0 s to 1 d."
+        ),
+        "q.toml:4: 'patience' is not known in scheduler. Write one of look_ahead, back_off, longest_back_off.",
+    ]
+    assert said("scheduler: 3", "q.yaml") == ["q.yaml:1: scheduler is 3. Write its settings below it."]
+
+
+def test_a_back_off_above_the_longest_one_is_a_warning() -> None:
+    _, [warning] = toml('[scheduler]\nback_off = "2 h"')
+    assert str(warning) == (
+        "q.toml:2: warning: longest_back_off is 10 min, and back_off is 2 h: a project never stands behind others for "
+        "longer than 10 min. Raise longest_back_off, or lower back_off."
     )
 
 
@@ -718,6 +752,16 @@ def test_the_example_of_class_hours_is_that_of_each_word() -> None:
     assert difference(Quotas(), toml(text)[0])[0].after == (
         "class_hours 'y' Mon, Wed 10:00-12:00 Europe/Berlin from 2026-10-12 to 2027-02-05, 8 GPUs"
     )
+
+
+def test_the_schema_takes_what_the_reader_takes_of_the_scheduler() -> None:
+    check = jsonschema.Draft202012Validator(quota_schema())
+    for word in SCHEDULER_SETTINGS:
+        for value in (0, 1, 1.5, 1_000_000, 1_000_001, True, None, "", "30 min", "30", "unlimited"):
+            assert check.is_valid({"scheduler": {word.name: value}}) == accepts(word, value), (word.name, value)
+        written = tomllib.loads(f"x = {word.example}")["x"]
+        assert accepts(word, written)
+    assert not check.is_valid({"scheduler": {"patience": "1 h"}})
 
 
 def test_the_example_of_each_word_can_be_written() -> None:
