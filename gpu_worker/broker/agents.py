@@ -13,6 +13,7 @@ from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
 from gpu_worker.broker.agent_clock import AgentClock
+from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -54,6 +55,7 @@ class Agents:
         """Take what a slot of this pool was called last, for as long as no agent is there."""
         self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
+        self._pauses = BrokerPauses(now_ms())
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
         self.refused = 0
@@ -109,9 +111,12 @@ class Agents:
             await self._send(self.known[agent].route, message)
 
     async def tidy(self) -> None:
-        """Give up the agents that have been silent for too long."""
+        """Give up the agents that have been silent for too long while this broker listened."""
+        now_ms = self._now_ms()
+        unheard_ms = self._pauses.take(now_ms)
         for agent_id, agent in list(self.known.items()):
-            if self._now_ms() - agent.heard_ms > _SILENCE_MS:
+            agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
+            if now_ms - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)
                 await self.shell.drop_node(agent_id, agent.heard_ms)

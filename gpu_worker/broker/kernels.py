@@ -13,6 +13,7 @@ from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
 from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.scheduler_shell import SchedulerShell
@@ -54,6 +55,7 @@ class Kernels:
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
         self._asking: set[asyncio.Task[None]] = set()
+        self._pauses = BrokerPauses(now_ms())
         self.refused_hellos = 0
         self.active_ms = now_ms()  #: when any kernel was heard last
         self.slot_word = slot_word
@@ -109,8 +111,14 @@ class Kernels:
             await self._welcome(kernel)
 
     async def tidy(self) -> None:
-        """Withdraw the requests of kernels that are gone, and forget connections that were silent for long."""
+        """Withdraw the requests of kernels that are gone, and forget connections that were silent for long.
+
+        Silence counts only while this broker listened.
+        """
         now_ms = self._now_ms()
+        unheard_ms = self._pauses.take(now_ms)
+        for known in self._known.values():
+            known.heard_ms = min(known.heard_ms + unheard_ms, now_ms)
         for request, pending in list(self.shell.pending_requests.items()):
             kernel = self._known.get(self._routes.get(pending.session, b""))
             if kernel is None or now_ms - kernel.heard_ms > _SILENCE_MS:

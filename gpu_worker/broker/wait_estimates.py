@@ -1,7 +1,12 @@
-"""Who starts when at the latest, worked out in slices between what else the broker does."""
+"""Who starts when at the latest, worked out in slices between what else the broker does.
+
+An estimate never costs the pool: one that fails is in the log, and nobody is told a longest wait.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping
+
+import structlog
 
 from bulletin.ids import RequestId
 from gpu_worker.scheduler.answers import Start
@@ -14,6 +19,8 @@ _SLICE_S, _PAUSES = 0.005, 9
 _STEPS = 4
 #: So much is replayed for one estimate: of who is not reached by then nothing is said.
 _MOST_STEPS, _MOST_S = 5_000, 1.0
+#: After an estimate that failed none is begun for so long: the next one would most likely fail, and fill the log.
+_REST_AFTER_FAILURE_S = 60.0
 
 
 class WaitEstimates:
@@ -39,15 +46,29 @@ class WaitEstimates:
             state = self._state()
             self._is_stale, self._spent_s = False, 0.0
             if state.pending:
-                began_s = self._clock()
-                self._outlook = Outlook(state, now_ms)
-                self._spent_s = self._clock() - began_s
-                self.work()
-                if self._outlook is not None:
-                    self._is_begun.set()
+                self._begin(state, now_ms)
             else:
                 self.starts = {}
         return self.starts
+
+    def _begin(self, state: State, now_ms: int) -> None:
+        began_s = self._clock()
+        try:
+            self._outlook = Outlook(state, now_ms)
+        except Exception:  # noqa: BLE001  as in `work`
+            self._give_up()
+            return
+        self._spent_s = self._clock() - began_s
+        self.work()
+        if self._outlook is not None:
+            self._is_begun.set()
+
+    def _give_up(self) -> None:
+        """Drop the estimate that failed, and what was known before: that no longer holds."""
+        structlog.get_logger("broker").exception("the forecast of waits failed; people are told no longest wait")
+        self.starts, self._outlook = {}, None
+        self._is_begun.clear()
+        self._rests_until_s = self._clock() + _REST_AFTER_FAILURE_S
 
     async def run(self) -> None:
         """Go on with what was begun, a slice at a time."""
@@ -63,8 +84,12 @@ class WaitEstimates:
             return True
         began_s = self._clock()
         is_done = False
-        while not is_done and self._clock() - began_s < _SLICE_S:
-            is_done = outlook.run(_STEPS)
+        try:
+            while not is_done and self._clock() - began_s < _SLICE_S:
+                is_done = outlook.run(_STEPS)
+        except Exception:  # noqa: BLE001  a bug of the scheduler may raise anything; its copy is thrown away
+            self._give_up()
+            return True
         self._spent_s += self._clock() - began_s
         if is_done or outlook.steps >= _MOST_STEPS or self._spent_s >= _MOST_S:
             self.starts, self._outlook = outlook.starts, None

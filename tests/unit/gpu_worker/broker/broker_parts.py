@@ -18,6 +18,7 @@ from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
 
 HOUR_MS = 3_600_000
+TOKEN = "token"
 ADMIN = Person(user=UserName("root"), is_admin=True)
 ANN = Person(user=UserName("ann"), groups=("maths",))
 EVE = Person(user=UserName("eve"), groups=("guests",))
@@ -40,14 +41,15 @@ class BrokerParts:
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
         self.heard = asyncio.Event()
-        kernels = Kernels(self.send, Identity("token", None, ""), self.clock_ms, _nobody_looks, self._answer, "GPU")
-        self.agents = Agents(self.send, "secret", kernels, self.clock_ms, lambda: None, "GPU")
+        identity = Identity(TOKEN, None, "")
+        self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU")
+        self.agents = Agents(self.send, "secret", self.kernels, self.clock_ms, lambda: None, "GPU")
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(
             scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent, None, lambda: self.now_ms / 1000
         )
-        kernels.shell = self.agents.shell = self.shell
+        self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:

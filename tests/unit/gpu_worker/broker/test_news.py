@@ -100,3 +100,14 @@ def test_a_request_that_is_said_again_is_answered_again(broker: BrokerParts) -> 
     broker.submit(ADMIN, "waits")
     asyncio.run(tell(broker))
     assert list(told(broker)) == ["waits"]
+
+
+def test_where_the_forecast_fails_people_are_told_all_but_how_long(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ADMIN, "runs")
+    broker.shell.scheduler.state.leases[lease].cell = None  # a bug of the scheduler
+    broker.submit(ADMIN, "waits")
+    asyncio.run(tell(broker))
+    said = told(broker)["waits"]
+    assert (said.position, said.wait_ms) == (1, None)
+    assert said.reason == "the only GPU is busy"

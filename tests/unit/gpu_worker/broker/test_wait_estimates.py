@@ -1,8 +1,10 @@
-"""Estimates are worked out a slice at a time, and are kept until something changes."""
+"""Estimates are worked out a slice at a time, and kept until something changes. One that fails costs the pool nothing."""
 
 from itertools import count
 
-from bulletin.ids import RequestId
+from structlog.testing import capture_logs
+
+from bulletin.ids import AgentId, LeaseId, RequestId
 from gpu_worker.broker.wait_estimates import WaitEstimates
 from tests.scheduler.bench import MINUTE, Bench, slots
 
@@ -46,3 +48,33 @@ def test_when_nobody_waits_nothing_is_foreseen() -> None:
     bench.join("a", slots(1))
     estimates = WaitEstimates(lambda: bench.scheduler.state, lambda: 0.0)
     assert estimates.update(0) == {}
+
+
+def test_an_estimate_that_cannot_begin_is_logged_and_nothing_is_told() -> None:
+    bench = long_line()
+    estimates = WaitEstimates(lambda: bench.scheduler.state, lambda: 0.0)
+    lease = bench.scheduler.state.leases[LeaseId("s0:1")]
+    cell, lease.cell = lease.cell, None
+    with capture_logs() as logs:
+        assert estimates.update(bench.now_ms) == {}
+    assert [one["log_level"] for one in logs] == ["error"]
+    assert logs[0]["exc_info"]
+    lease.cell = cell
+
+
+def test_an_estimate_that_fails_later_takes_back_what_was_known_and_rests() -> None:
+    bench = long_line()
+    seconds = [0.0]
+    estimates = WaitEstimates(lambda: bench.scheduler.state, lambda: seconds[0])
+    assert estimates.update(bench.now_ms)
+    lease = bench.scheduler.state.leases[LeaseId("s0:1")]
+    agent, lease.agent = lease.agent, AgentId("nowhere")
+    estimates.note_change()
+    with capture_logs() as logs:
+        assert estimates.update(bench.now_ms) == {}
+        estimates.note_change()
+        assert estimates.update(bench.now_ms) == {}
+    assert len(logs) == 1, "the second one was not tried"
+    lease.agent = agent
+    seconds[0] = 61.0
+    assert RequestId("s19/1") in estimates.update(bench.now_ms)

@@ -1,0 +1,80 @@
+"""Who says nothing is gone, be it an agent or a kernel that waits; who was not listened to is not."""
+
+import asyncio
+
+from bulletin import __version__
+from bulletin.ids import CellId, KernelId, RequestId
+from bulletin.wire import messages as wire
+from gpu_worker.scheduler import events
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, TOKEN, BrokerParts
+
+
+def look(broker: BrokerParts) -> None:
+    """Let it see who has said nothing for too long."""
+    asyncio.run(broker.agents.tidy())
+    asyncio.run(broker.kernels.tidy())
+
+
+def listen(broker: BrokerParts, seconds: int) -> None:
+    """Let time pass for a broker that looks once a second."""
+    for _ in range(seconds):
+        broker.now_ms += 1_000
+        look(broker)
+
+
+def test_an_agent_that_is_silent_while_the_broker_listens_is_lost(broker: BrokerParts) -> None:
+    broker.join()
+    listen(broker, 10)
+    assert broker.agents.known
+    listen(broker, 1)
+    assert not broker.agents.known
+
+
+def test_no_agent_is_lost_because_the_broker_stood_still(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ADMIN, "runs")
+    listen(broker, 2)
+    broker.now_ms += 60_000
+    look(broker)
+    assert lease in broker.shell.scheduler.state.leases
+    listen(broker, 8)
+    assert broker.agents.known
+    listen(broker, 1)
+    assert not broker.agents.known, "it has said nothing since, either"
+
+
+def test_an_agent_that_registers_again_on_its_connection_keeps_what_was_granted_since(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.submit(ADMIN, "new")
+    broker.join()
+    broker.step(events.CellStarted(lease, CellId("new")))
+    assert broker.shell.scheduler.state.leases[lease].cell == "new"
+
+
+async def wait_in_line(broker: BrokerParts) -> None:
+    """Let a kernel say hello, and ask for what is not free."""
+    hello = wire.Hello(protocol=wire.PROTOCOL, version=__version__, token=TOKEN, kernel=KernelId("k"))
+    await broker.kernels.take(b"k", hello)
+    while not broker.shell.pending_requests:  # until it is welcome
+        await asyncio.sleep(0)
+        await broker.kernels.take(b"k", wire.Submit(request=RequestId("waits")))
+
+
+def test_the_request_of_a_kernel_that_is_silent_while_the_broker_listens_is_withdrawn(broker: BrokerParts) -> None:
+    asyncio.run(wait_in_line(broker))
+    listen(broker, 20)
+    assert broker.shell.pending_requests
+    listen(broker, 1)
+    assert not broker.shell.pending_requests
+
+
+def test_no_request_is_withdrawn_because_the_broker_stood_still(broker: BrokerParts) -> None:
+    asyncio.run(wait_in_line(broker))
+    listen(broker, 2)
+    broker.now_ms += 60_000
+    look(broker)
+    assert broker.shell.scheduler.state.pending
+    listen(broker, 18)
+    assert broker.shell.pending_requests
+    listen(broker, 1)
+    assert not broker.shell.pending_requests, "it has said nothing since, either"
