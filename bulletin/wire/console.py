@@ -45,6 +45,8 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     wait_ms: int | None
     in_quota: bool
     label: str = ""
+    #: What half of those who waited like this did not exceed, from here on; None where few did.
+    usual_ms: int | None = None
 
 
 class RunningRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bulletin.units import show_duration, show_size
+from bulletin.wait_words import describe_rest, wait_columns
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
 from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.output import text_table
@@ -13,7 +14,7 @@ from bulletin_magic.output.receipts import Receipt, describe_receipt, describe_s
 
 _WAITING_SHOWN = 10
 _SLOT_HEAD = ("node", "slot", "state", "who", "memory")
-_WAITING_HEAD = ("place", "who", "wants", "class", "waited", "why")
+_WAITING_HEAD = ("place", "who", "wants", "class", "waited", "usually", "at most", "why")
 
 
 def describe_panel(
@@ -90,7 +91,7 @@ def _slot(slot: SlotPicture) -> str:
 def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
     waited = f"waited {show_duration(waiting.waited_ms)}"
     slots = count(waiting.gpus, slot_word)
-    about = f", at most {show_duration(waiting.wait_ms)} more" if waiting.wait_ms is not None else ""
+    about = describe_rest(waiting.usual_ms, waiting.wait_ms)
     return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
 
 
@@ -108,6 +109,7 @@ def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> 
             count(one.gpus, picture.slot_word),
             one.qos,
             show_duration(one.waited_ms),
+            *wait_columns(one.usual_ms, one.wait_ms),
             one.reason,
         )
         for one in picture.waiting[:_WAITING_SHOWN]
@@ -115,7 +117,7 @@ def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> 
     parts = [f"<div>{html.escape(sentence)}</div>" for sentence in sentences]
     parts.append(text_table.as_html(_SLOT_HEAD[:shown], [slot[:shown] for slot in slots], {4}) if slots else "")
     parts += (
-        [f"<div>Waiting: {len(picture.waiting)}.</div>", text_table.as_html(_WAITING_HEAD, waiting, {4})]
+        [f"<div>Waiting: {len(picture.waiting)}.</div>", text_table.as_html(_WAITING_HEAD, waiting, {4, 5, 6})]
         if waiting
         else []
     )

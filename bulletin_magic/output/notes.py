@@ -7,14 +7,12 @@ import uuid
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin.units import show_duration
+from bulletin.wait_words import describe_wait
 from bulletin_magic.connection.deliveries import QueuePosition
 from bulletin_magic.output.frontend import cell_text, is_notebook
 
 #: A wait shorter than this shows nothing: a line that flickers says less than none.
 _SHOW_AFTER_S = 0.3
-#: A shorter estimate is not worth its words.
-_WORTH_SAYING_MS = 1_000
 _CLEAR_LINE = "\r\x1b[K"
 
 
@@ -38,24 +36,14 @@ def count(number: int, word: str) -> str:
 
 
 def describe_queue_position(position: QueuePosition) -> str:
-    """Write the queue line: what is waited for, where in line, how long at most, and why."""
+    """Write the queue line: what is waited for, where in line, how long, and why."""
     reason = as_sentence(position.reason)
     what = count(position.gpus, position.slot_word)
     if position.position < 1:
         return " ".join(filter(None, (f"⏳ Getting {what} ready.", reason)))
-    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{_describe_wait(position)}."
+    wait = describe_wait(position.usual_ms, position.wait_ms)
+    line = f"⏳ Waiting for {what}: {ordinal(position.position)} in line{f', {wait}' if wait else ''}."
     return " ".join(filter(None, (line, reason)))
-
-
-def _describe_wait(position: QueuePosition) -> str:
-    """Write how long it usually takes and how long at most, as far as that is known; no more than the latter."""
-    usual_ms, most_ms = position.usual_ms, position.wait_ms
-    if most_ms is not None and most_ms < _WORTH_SAYING_MS:
-        return ""
-    most = f", at most about {show_duration(most_ms)}" if most_ms is not None else ""
-    if usual_ms is None or usual_ms < _WORTH_SAYING_MS or (most_ms is not None and usual_ms >= most_ms):
-        return most
-    return f", usually about {show_duration(usual_ms)}{most}"
 
 
 def dim(text: str, role: str = "note") -> dict[str, str]:

@@ -6,6 +6,7 @@ import msgspec
 
 from bulletin.ids import CellId, ProjectId, UserName
 from bulletin.units import show_duration, show_size
+from bulletin.wait_words import wait_columns
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
 
 SOMEONE = UserName("someone else")
@@ -82,7 +83,7 @@ def describe_page(picture: Picture) -> PageContent:
             HtmlTable(
                 name="waiting",
                 caption="Waiting",
-                columns=("Place", "Who", f"{word}s", "QoS", "Waited", "At most", "Why"),
+                columns=("Place", "Who", f"{word}s", "QoS", "Waited", "Usually", "At most", "Why"),
                 rows=tuple(
                     (
                         str(one.position),
@@ -90,7 +91,7 @@ def describe_page(picture: Picture) -> PageContent:
                         str(one.gpus),
                         one.qos,
                         show_duration(one.waited_ms),
-                        show_duration(one.wait_ms) if one.wait_ms is not None else "not known",
+                        *wait_columns(one.usual_ms, one.wait_ms),
                         one.reason,
                     )
                     for one in sorted(picture.waiting, key=lambda one: one.position)
@@ -109,7 +110,7 @@ def describe_page(picture: Picture) -> PageContent:
                         cell.node,
                         cell.outcome,
                         show_duration(cell.ran_ms),
-                        show_duration(cell.gpu_ms),
+                        show_duration(cell.slot_ms),
                         show_size(cell.peak_memory_bytes) if cell.peak_memory_bytes is not None else "—",
                     )
                     for cell in picture.recent

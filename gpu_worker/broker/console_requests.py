@@ -112,6 +112,7 @@ class ConsoleRequests:
             request,
             known,
             waited_ms=now_ms - pending.since_ms if pending is not None else 0,
+            usual_ms=self._shell.teller.usual_ms(pending, now_ms) if pending is not None else None,
             label=pending.message.label if pending is not None else "",
         )
 
@@ -271,7 +272,7 @@ def _may_see(person: Person, user: UserName) -> bool:
 def _blank_waiting(row: console.WaitingRow) -> console.WaitingRow:
     """Leave of somebody else's request that it is there, and no more than its place shows."""
     return msgspec.structs.replace(
-        row, lease=LeaseId(""), user=SOMEONE, project=ProjectId(""), reason="", label="", wait_ms=None
+        row, lease=LeaseId(""), user=SOMEONE, project=ProjectId(""), reason="", label="", wait_ms=None, usual_ms=None
     )
 
 

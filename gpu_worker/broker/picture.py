@@ -69,6 +69,7 @@ async def draw(
                     reason=standing.reason,
                     waited_ms=at_ms - pending.since_ms,
                     wait_ms=standing.wait_ms,
+                    usual_ms=shell.teller.usual_ms(pending, at_ms),
                 )
             )
     return wire.Picture(
@@ -85,6 +86,7 @@ async def draw(
                 ended_at_ms=row.ended_at_ms,
                 ran_ms=row.ran_ms,
                 gpu_ms=row.gpu_ms,
+                slot_ms=row.gpu_ms if agents.slot_word == "GPU" else row.slot_ms,
                 peak_memory_bytes=row.peak_memory_bytes,
                 mean_utilization=row.mean_utilization,
             )

@@ -44,6 +44,12 @@ class QueueTeller:
         if pending.kind is not None:
             self.history.note(pending.kind, self._now_ms() - pending.since_ms)
 
+    def usual_ms(self, pending: PendingRequest, now_ms: int) -> int | None:
+        """Find how long a request that waits usually waits from now on; None where too few are known, or it is new."""
+        if pending.kind is None:
+            return None
+        return self.history.usual_ms(pending.kind, now_ms - pending.since_ms)
+
     def note_news(self) -> None:
         """Note that places in line may have changed."""
         self._news.set()
@@ -91,8 +97,7 @@ class QueueTeller:
                 if pending is not None and waiting is not None:
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)
-                    usual_ms = self.history.usual_ms(pending.kind, now_ms - pending.since_ms)
-                    news = translate.queued(pending.message.request, waiting, usual_ms)
+                    news = translate.queued(pending.message.request, waiting, self.usual_ms(pending, now_ms))
                     if everybody or _is_new(news, pending.told):
                         pending.told = news
                         told.append((pending.session, news))

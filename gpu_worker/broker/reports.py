@@ -29,7 +29,9 @@ def in_line(state: State) -> list[Request]:
     return sorted(state.pending.values(), key=lambda one: (positions.get(one.id, len(positions)), one.entry.key.seq))
 
 
-def waiting(request: Request, known: explain.WaitExplanation, *, waited_ms: int, label: str) -> console.WaitingRow:
+def waiting(
+    request: Request, known: explain.WaitExplanation, *, waited_ms: int, usual_ms: int | None, label: str
+) -> console.WaitingRow:
     """Make the row of a request that waits, with what is known of its wait."""
     return console.WaitingRow(
         lease=request.lease,
@@ -42,6 +44,7 @@ def waiting(request: Request, known: explain.WaitExplanation, *, waited_ms: int,
         waited_ms=waited_ms,
         reason=known.reason,
         wait_ms=known.wait_ms,
+        usual_ms=usual_ms,
         in_quota=known.in_quota,
         label=label,
     )

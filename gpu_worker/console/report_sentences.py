@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from bulletin.units import show_duration, show_size
+from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
 from gpu_worker.console.report_tables import (
@@ -51,13 +52,14 @@ def _picture(picture: wire.Picture) -> Blocks:
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [
         f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {one.reason}; has waited {show_duration(one.waited_ms)}"
+        f"{describe_rest(one.usual_ms, one.wait_ms)}"
         for one in picture.waiting
     ]
     lines.append("latest cells")
     lines += [
         f"  {cell.cell[:8]}  {cell.user}  {cell.project}  {cell.qos}  {cell.outcome}  "
         f"ran {show_duration(cell.ran_ms)}, "
-        f"{cell.gpu_ms / 1000:.1f} GPU-seconds"
+        f"{cell.slot_ms / 1000:.1f} {picture.slot_word}-seconds"
         for cell in picture.recent
     ]
     counted = [f"{name} {count}" for name, count in picture.counters.items() if count]
@@ -107,11 +109,11 @@ def _payers(projects: tuple[console.ProjectRow, ...], word: str) -> Blocks:
 
 def _about_waiting(answer: console.AboutWaiting) -> Blocks:
     row, word = answer.request, answer.slot_word
-    most = f", {show_duration(row.wait_ms)} more at most" if row.wait_ms is not None else ""
+    rest = describe_rest(row.usual_ms, row.wait_ms)
     pays = "in quota" if row.in_quota else "borrows: its guarantee does not cover it now"
     known = [
         ("id", row.lease),
-        ("place", f"{row.position} in line, for {show_duration(row.waited_ms)}{most}"),
+        ("place", f"{row.position} in line, for {show_duration(row.waited_ms)}{rest}"),
         ("asks for", f"{show_count(row.gpus, word)} for {show_duration(row.walltime_ms)}, QoS {row.qos}"),
         ("pays", f"project {row.project}, {pays}"),
     ]

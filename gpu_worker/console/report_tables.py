@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bulletin.units import HOUR_MS, show_duration, show_size
+from bulletin.wait_words import wait_columns
 from bulletin.wire import console
 from gpu_worker.console.layout import ReportTable
 
@@ -23,7 +24,7 @@ _STATES = {
 
 def waiting_table(rows: Sequence[console.WaitingRow], slot_word: str) -> ReportTable:
     """Show requests in order, each with its reason below."""
-    head = ("#", "id", "who", "project", "QoS", "asks for", "waited", "at most", "pays")
+    head = ("#", "id", "who", "project", "QoS", "asks for", "waited", "usually", "at most", "pays")
     table = [
         (
             str(row.position),
@@ -33,7 +34,7 @@ def waiting_table(rows: Sequence[console.WaitingRow], slot_word: str) -> ReportT
             row.qos,
             show_count(row.gpus, slot_word),
             show_duration(row.waited_ms),
-            show_duration(row.wait_ms) if row.wait_ms is not None else "not known",
+            *wait_columns(row.usual_ms, row.wait_ms),
             show_payer(row.in_quota) if row.lease else NONE,
         )
         for row in rows

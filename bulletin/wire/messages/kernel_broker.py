@@ -156,7 +156,9 @@ class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int
     reason: str
     waited_ms: int
+    #: From now on at most, and usually; None where nobody can say.
     wait_ms: int | None = None
+    usual_ms: int | None = None
 
 
 class CellPicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,9 +172,12 @@ class CellPicture(msgspec.Struct, frozen=True, kw_only=True):
     outcome: CellOutcome
     ended_at_ms: int
     ran_ms: int
+    #: GPUs held, times how long: nothing on CPU slots.
     gpu_ms: int
     peak_memory_bytes: int | None = None
     mean_utilization: float | None = None
+    #: What the pool's slots are called (`Picture.slot_word`), held, times how long.
+    slot_ms: int = 0
 
 
 class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):

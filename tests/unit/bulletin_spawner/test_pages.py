@@ -23,7 +23,14 @@ PICTURE = Picture(
             position=2, user=UserName("bob"), qos="batch", gpus=2, reason="all 3 GPUs are busy", waited_ms=4_200
         ),
         WaitingPicture(
-            position=1, user=UserName("<ada>"), qos="interactive", gpus=1, reason="", waited_ms=80, wait_ms=60_000
+            position=1,
+            user=UserName("<ada>"),
+            qos="interactive",
+            gpus=1,
+            reason="",
+            waited_ms=80,
+            wait_ms=60_000,
+            usual_ms=9_000,
         ),
     ),
     recent=(
@@ -36,7 +43,8 @@ PICTURE = Picture(
             outcome="ok",
             ended_at_ms=1_700_000_000_000,
             ran_ms=12_000,
-            gpu_ms=24_000,
+            gpu_ms=0,
+            slot_ms=24_000,
             peak_memory_bytes=2 * 10**9,
         ),
     ),
@@ -74,7 +82,8 @@ def test_rows_are_in_order_and_in_words() -> None:
     assert slots.rows[0] == ("n1", "A100 (40 GB)", "running a cell", "ada")
     assert slots.rows[2] == ("n2", "A100", "free", "—")
     assert [row[0] for row in waiting.rows] == ["1", "2"]
-    assert waiting.rows[1] == ("2", "bob", "2", "batch", "4.2 s", "not known", "all 3 GPUs are busy")
+    assert waiting.rows[1] == ("2", "bob", "2", "batch", "4.2 s", "not known", "not known", "all 3 GPUs are busy")
+    assert waiting.rows[0] == ("1", "<ada>", "1", "interactive", "80 ms", "9.0 s", "60 s", "")
     assert recent.rows[0] == ("14 Nov 22:13:20", "ada", "user-ada", "n1", "ok", "12 s", "24 s", "2 GB")
 
 

@@ -188,7 +188,7 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
         "This notebook holds GPU-0 of node1.",
         "  node1 H100, 80 GB: busy, ada",
         "Waiting: 1.",
-        "  1st: bob, 2 GPUs, batch, waited 5.0 s, at most 60 s more. All are busy.",
+        "  1st: bob, 2 GPUs, batch, waited 5.0 s; from now on at most about 60 s. All are busy.",
     ]
 
 

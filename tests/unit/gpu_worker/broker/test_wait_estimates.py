@@ -1,4 +1,4 @@
-"""Estimates are worked out a slice at a time, and kept until something changes. One that fails costs the pool nothing."""
+"""Estimates are worked out a slice at a time, and kept until something changes. The pool survives one that fails."""
 
 from itertools import count
 

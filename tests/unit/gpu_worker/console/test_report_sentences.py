@@ -63,8 +63,8 @@ def test_the_queue() -> None:
         "3 waiting, 1 running, 1 kept hot",
         "",
         "waiting",
-        "  #  id          who  project  QoS          asks for  waited  at most  pays",
-        "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    30 min   borrows",
+        "  #  id          who  project  QoS          asks for  waited  usually    at most  pays",
+        "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    not known  30 min   borrows",
         "       all 8 GPUs are busy; 3 requests are before yours",
         "  and 2 more",
         "",
@@ -114,7 +114,7 @@ def test_why_one_waits() -> None:
     small = msgspec.structs.replace(node, node="n2", is_large_enough=False)
     drained = msgspec.structs.replace(node, node="n3", is_drained=True)
     about = console.AboutWaiting(
-        request=msgspec.structs.replace(WAITING, label="train"),
+        request=msgspec.structs.replace(WAITING, label="train", usual_ms=30_000),
         projects=(PROJECT,),
         nodes=(node, small, drained),
         slot_word="GPU",
@@ -123,7 +123,7 @@ def test_why_one_waits() -> None:
         "l-75c88b1d of eve waits: all 8 GPUs are busy; 3 requests are before yours.",
         "",
         "  id        l-75c88b1d1ce1bf8c",
-        "  place     1 in line, for 12 s, 30 min more at most",
+        "  place     1 in line, for 12 s; from now on usually about 30 s, at most about 30 min",
         "  asks for  1 GPU for 30 min, QoS interactive",
         "  pays      project guests, borrows: its guarantee does not cover it now",
         "  label     train",
@@ -212,7 +212,7 @@ def test_on_a_narrow_terminal_sentences_are_folded_and_ids_are_not(monkeypatch: 
     )
     layout.write(blocks, terminal)
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines()]
-    assert lines[4] == "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    30 min   borrows"
+    assert lines[4] == "  1  l-75c88b1d  eve  guests   interactive  1 GPU     12 s    not known  30 min   borrows"
     assert lines[5:] == ["       all 8 GPUs are busy; 3 requests", "       are before yours"]
 
 
