@@ -94,6 +94,8 @@ def project_table(rows: Sequence[console.ProjectRow], *, is_tree: bool) -> Repor
 def _budget(row: console.ProjectRow) -> str:
     if row.budget_ms is None or row.budget_left_ms is None:
         return "none"
+    if row.budget_ms < HOUR_MS:
+        return f"{show_duration(row.budget_left_ms)} of {show_duration(row.budget_ms)} a {row.period}"
     return f"{row.budget_left_ms / HOUR_MS:.1f} of {row.budget_ms / HOUR_MS:.1f} a {row.period}"
 
 

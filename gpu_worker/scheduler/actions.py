@@ -5,8 +5,8 @@ from enum import Enum
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, SlotId
-from bulletin.units import HOUR_MS, show_duration
-from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from bulletin.units import show_duration
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 
 
 class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
@@ -98,7 +98,7 @@ class OverLimit(msgspec.Struct, frozen=True, tag=True):
     cost_milli: int
     limit_milli: int
     of_user: bool
-    on_cpu: bool
+    on_cpu: bool | None  #: None where the pool has shown no slot yet
 
     def __str__(self) -> str:
         limit = show_gpus(self.limit_milli, on_cpu=self.on_cpu)
@@ -118,14 +118,13 @@ class OverBudget(msgspec.Struct, frozen=True, tag=True):
     walltime_ms: int
     budget_ms: int  #: GPUs times milliseconds
     period: str
-    on_cpu: bool
+    on_cpu: bool | None  #: None where the pool has shown no slot yet
 
     def __str__(self) -> str:
-        gpus, word = show_gpus(self.cost_milli, on_cpu=self.on_cpu), "CPU slot" if self.on_cpu else "GPU"
-        hours = f"{self.budget_ms / HOUR_MS:g} {word}-hour{'' if self.budget_ms == HOUR_MS else 's'}"
+        gpus, whole = show_gpus(self.cost_milli, on_cpu=self.on_cpu), show_gpu_time(self.budget_ms, on_cpu=self.on_cpu)
         most_ms = self.budget_ms * GPU_MILLI // self.cost_milli
         return (
-            f"{gpus} for {show_duration(self.walltime_ms)} is more than the {hours} that project {self.project!r} has "
+            f"{gpus} for {show_duration(self.walltime_ms)} is more than the {whole} that project {self.project!r} has "
             f"each {self.period}. Ask for {show_duration(most_ms)} or less with --time."
         )
 
@@ -137,7 +136,7 @@ class NeverInQuota(msgspec.Struct, frozen=True, tag=True):
     project: ProjectId
     cost_milli: int
     guaranteed_milli: int
-    on_cpu: bool
+    on_cpu: bool | None  #: None where the pool has shown no slot yet
 
     def __str__(self) -> str:
         asked = _asked(self.cost_milli, on_cpu=self.on_cpu)
@@ -263,11 +262,11 @@ class EndLease(msgspec.Struct, frozen=True, tag=True):
 Action = Grant | Refuse | Evict | Reclaim | Pause | EndLease
 
 
-def _asked(milli: int, *, on_cpu: bool) -> str:
+def _asked(milli: int, *, on_cpu: bool | None) -> str:
     return f"{show_gpus(milli, on_cpu=on_cpu)} {'was' if milli == GPU_MILLI else 'were'} asked for"
 
 
 def count(number: int, *, on_cpu: bool) -> str:
     """Show the number with its word: "1 GPU", "2 CPU slots"."""
-    word = "CPU slot" if on_cpu else "GPU"
+    word = slot_word(on_cpu=on_cpu)
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -21,7 +21,7 @@ from gpu_worker.scheduler.life import RequestStatus
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import Line, decisions
 from gpu_worker.scheduler.outlook import Outlook
-from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from gpu_worker.scheduler.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -197,7 +197,7 @@ def _has_rest(node: Node, shape: Shape) -> bool:
 def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     """Find the limit that keeps it from running while others of its project or user run."""
     cost, accounts = request.entry.shape.cost, state.accounts
-    on_cpu = request.lane == "cpu"
+    on_cpu = state.shown.is_on_cpu(request.lane)
     account = accounts.of(request.project)
     user, own = accounts.user_of(request.project, request.user), account.project.user_limit_milli
     if own is not None and user.used + cost > own:
@@ -231,20 +231,19 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
     spendable = at.spendable(now_ms, without_hot=True)
     if not cost or at.project.budget is None or spendable is None or spendable >= cost * request.walltime_ms:
         return None
-    budget, on_cpu = at.project.budget, request.lane == "cpu"
-    hours = f"{budget.gpu_ms / HOUR_MS:g} {'CPU slot' if on_cpu else 'GPU'}-hour"
-    hours += "" if budget.gpu_ms == HOUR_MS else "s"
+    budget = at.project.budget
+    whole = show_gpu_time(budget.gpu_ms, on_cpu=state.shown.is_on_cpu(request.lane))
     begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
     if not at.left(now_ms):
-        return f"project {at.project.id!r} has used the {hours} of this {budget.period}; {begins}"
+        return f"project {at.project.id!r} has used the {whole} of this {budget.period}; {begins}"
     left_ms = max(0, spendable) // cost
     if left_ms < MINUTE_MS:
-        whose = f"the {hours} of this {budget.period} in project {at.project.id!r}"
+        whose = f"the {whole} of this {budget.period} in project {at.project.id!r}"
         return f"what runs may use all that is left of {whose}; {begins}"
     left, asks = show_duration(left_ms), show_duration(request.walltime_ms)
-    verb = "is" if budget.gpu_ms == HOUR_MS else "are"
+    verb = "are" if whole.endswith("s") else "is"
     return (
-        f"the {hours} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell "
+        f"the {whole} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell "
         f"beside what runs, and yours may take {asks}: ask for less with --time; {begins}"
     )
 
@@ -267,7 +266,7 @@ def _quota(state: State, request: Request) -> str:
     account = state.accounts.of(request.project)
     if not account.guaranteed or account.covers(request.entry.shape.cost):
         return ""
-    on_cpu = request.lane == "cpu"
+    on_cpu = state.shown.is_on_cpu(request.lane)
     amount = _of(account.used, account.promised, on_cpu=on_cpu, word="guaranteed ")
     if account.guaranteed < account.promised:
         kept = show_gpus(account.guaranteed, on_cpu=on_cpu)
@@ -289,7 +288,7 @@ def _credits(state: State, request: Request) -> str:
     if not is_borrowed or not is_alike or trader.standing >= other.standing:
         return ""
     hours = f"{trader.balance // (STEP // 10) / 100:.1f}".removesuffix(".0")
-    word = f"GPU-hour{'' if hours in ('1', '-1') else 's'}"
+    word = f"{slot_word(on_cpu=request.lane == 'cpu')}-hour{'' if hours in ('1', '-1') else 's'}"
     return f"project {mine[0].account.project.id!r} has {hours} {word} of credits, and who has more comes first"
 
 
@@ -300,7 +299,7 @@ def _trader(state: State, branch: Branch) -> tuple[Trader, int]:
     return branch.account.trader.at(state.accounts.now_ms), branch.account.project.priority
 
 
-def _of(used: int, total: int, *, on_cpu: bool, word: str = "") -> str:
+def _of(used: int, total: int, *, on_cpu: bool | None, word: str = "") -> str:
     amount, name = show_gpus(total, on_cpu=on_cpu).split(" ", 1)
     return f"{used / GPU_MILLI:g} of {amount} {word}{name}"
 

@@ -17,6 +17,8 @@ from gpu_worker.scheduler.class_hours import ClassHours, guaranteed_at, moments,
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
+#: In what GPU time is shown: the first one of which there is a whole one.
+_GPU_TIMES = (("hour", HOUR_MS), ("minute", MINUTE_MS), ("second", 1000))
 
 
 class Preemption(Enum):
@@ -298,8 +300,22 @@ def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> 
     return problems
 
 
-def show_gpus(milli: int, *, on_cpu: bool = False) -> str:
-    """Show an amount with its word: "1 GPU", "2.5 GPUs", "2 CPU slots"."""
+def show_gpus(milli: int, *, on_cpu: bool | None = False) -> str:
+    """Show an amount with its word: "1 GPU", "2.5 GPUs", "2 CPU slots"; where nobody knows which, "2 slots"."""
     amount = f"{milli / GPU_MILLI:.3f}".rstrip("0").rstrip(".")
-    word = "CPU slot" if on_cpu else "GPU"
+    word = slot_word(on_cpu=on_cpu)
     return f"{amount} {word}" if milli == GPU_MILLI else f"{amount} {word}s"
+
+
+def show_gpu_time(gpu_ms: int, *, on_cpu: bool | None = False) -> str:
+    """Show GPUs times milliseconds: "200 GPU-hours", "1.5 GPU-minutes", "30 CPU slot-seconds"."""
+    unit, unit_ms = next((one for one in _GPU_TIMES if gpu_ms >= one[1]), _GPU_TIMES[0])
+    amount = f"{gpu_ms / unit_ms:.4g}" if unit_ms < HOUR_MS else f"{gpu_ms / unit_ms:g}"
+    return f"{amount} {slot_word(on_cpu=on_cpu)}-{unit}{'' if amount == '1' else 's'}"
+
+
+def slot_word(*, on_cpu: bool | None) -> str:
+    """Return what people call a slot; None is of a pool that has shown none yet."""
+    if on_cpu is None:
+        return "slot"
+    return "CPU slot" if on_cpu else "GPU"

@@ -56,7 +56,7 @@ def never_allowed(
     state: State, project: ProjectId, shape: Shape, walltime_ms: int
 ) -> OverLimit | OverBudget | NeverInQuota | None:
     """Refused if limits and guarantees never let so many run, whatever else runs."""
-    cost, qos, on_cpu = shape.cost, shape.qos, shape.lane == "cpu"
+    cost, qos, on_cpu = shape.cost, shape.qos, state.shown.is_on_cpu(shape.lane)
     if not cost:
         return None
     account = state.accounts.of(project)

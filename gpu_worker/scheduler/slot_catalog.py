@@ -47,6 +47,10 @@ class SlotCatalog:
         """Find the lane that a request for so many GPUs would use."""
         return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
 
+    def is_on_cpu(self, lane: Lane) -> bool | None:
+        """Tell whether slots of a lane are CPU slots, for people; None while no slot was shown: it may be a GPU."""
+        return lane == "cpu" if any(self.largest.values()) else None
+
     def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: QoS, walltime_ms: int) -> Shape:
         """Work out the shape of a request in the pool as it is known now; `wants` may be of a former one."""
         lane, need = self.lane_for(gpus), max(1, gpus)

@@ -172,7 +172,7 @@ def test_a_broker_that_is_killed_leaves_no_gap_and_the_next_one_knows_what_was_s
     assert ann.collect(hers).error is None
     until(lambda: pool.part("broker").pid != old, "another broker")
     more = "%%gpu --project club --time 30s\nprint('more')"
-    eve.run_until(more, shows="of the 0.009 CPU slot-hours of this month", then=eve.interrupt)
+    eve.run_until(more, shows="of the 32.4 CPU slot-seconds of this month", then=eve.interrupt)
     for notebook in (ann, eve):
         notebook.run("%gpu stop")
     until(lambda: books.has_open(0), "the ends of all leases in the ledger")

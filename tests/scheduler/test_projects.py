@@ -3,7 +3,7 @@
 import pytest
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Budget, Problem, Project, check_projects, guarantees, show_gpus
+from gpu_worker.scheduler.projects import Budget, Problem, Project, check_projects, guarantees, show_gpu_time, show_gpus
 from tests.scheduler.bench import project
 
 
@@ -90,3 +90,15 @@ def test_amounts_are_shown_as_people_write_them() -> None:
     assert [show_gpus(milli) for milli in (0, 143, 1000, 1500, 12_000)] == [
         "0 GPUs", "0.143 GPUs", "1 GPU", "1.5 GPUs", "12 GPUs",
     ]  # fmt: skip
+
+
+def test_gpu_time_is_shown_in_hours_or_where_that_is_less_than_one_in_what_people_can_read() -> None:
+    hour_ms = 3_600_000
+    assert [show_gpu_time(hour_ms), show_gpu_time(200 * hour_ms), show_gpu_time(0)] == [
+        "1 GPU-hour",
+        "200 GPU-hours",
+        "0 GPU-hours",
+    ]
+    assert show_gpu_time(hour_ms // 2, on_cpu=True) == "30 CPU slot-minutes"
+    assert show_gpu_time(61_200) == "1.02 GPU-minutes"
+    assert show_gpu_time(32_400, on_cpu=None) == "32.4 slot-seconds"

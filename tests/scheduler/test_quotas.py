@@ -420,3 +420,14 @@ def test_a_cell_that_no_connected_node_can_hold_takes_nothing_of_its_projects_li
     assert granted(pool.join("a", slots(2))) == []
     assert granted(pool.free("lab.dan:1")) == ["lab.ann:1"]
     pool.replay()
+
+
+def test_a_pool_that_has_shown_no_slot_yet_names_no_kind_of_slot() -> None:
+    pool = Quotas(project("lab", limit_milli=1000), project("club", budget=Budget(MINUTE, "week")))
+    too_many = "2 slots were asked for, and project 'lab' may use 1 slot at most."
+    assert too_many in refused(pool.ask("ann", gpus=2, project="lab"))["ann/1"]
+    too_long = "1 slot for 30 min is more than the 1 slot-minute that project 'club' has each week."
+    assert too_long in refused(pool.ask("bob", project="club"))["bob/1"]
+    pool.join("a", slots(2))
+    assert "2 GPUs were asked for" in refused(pool.ask("ann", n=2, gpus=2, project="lab"))["ann/2"]
+    pool.replay()

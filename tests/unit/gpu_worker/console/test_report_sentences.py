@@ -97,6 +97,11 @@ def test_the_projects() -> None:
     ]
 
 
+def test_a_budget_of_less_than_an_hour_is_told_in_minutes() -> None:
+    row = msgspec.structs.replace(PROJECT, budget_ms=1_800_000, budget_left_ms=600_000)
+    assert "  10 min of 30 min a week  " in said(console.ProjectReport(projects=(row,), slot_word="GPU"))[-1]
+
+
 def test_the_class_hours_of_a_project_stand_behind_it() -> None:
     row = msgspec.structs.replace(PROJECT, class_hours="class hours until 12:00, for another 40 min")
     later = msgspec.structs.replace(
