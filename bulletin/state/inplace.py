@@ -14,7 +14,6 @@ import sys
 import uuid
 from array import array
 from collections import OrderedDict, defaultdict, deque
-from functools import lru_cache
 from operator import length_hint
 from types import CellType, MemberDescriptorType, MethodType
 from typing import Any
@@ -119,9 +118,11 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     return found if type(found) is dict else None
 
 
-@lru_cache(maxsize=1024)
 def slots_of(kind: Any) -> tuple[Any, ...]:
-    """List the writable slots of a class and its bases that were written in Python."""
+    """List the writable slots of a class and its bases that were written in Python.
+
+    The class is asked anew for each value: a notebook may put something else in a slot's place.
+    """
     return tuple(
         held
         for base in kind.__mro__

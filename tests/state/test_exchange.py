@@ -630,3 +630,16 @@ def test_a_hook_that_a_cell_registers_takes_no_other_ones_place(notebook: Notebo
     notebook.gpu("x.register_forward_hook(lambda *_: seen.append(2))")
     notebook.local("x.register_forward_hook(lambda *_: seen.append(3))\nx(torch.ones(1))")
     assert notebook["seen"] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("change", ["del Box.mark", "Box.mark = property(lambda self: 5)"])
+def test_a_slot_that_its_class_no_longer_has_does_not_travel_with_an_instance_that_travelled_before(
+    change: str, notebook: Notebook
+) -> None:
+    notebook.local("class Box(list):\n    __slots__ = ('mark',)\nbox = Box([1])\nbox.mark = 1")
+    notebook.gpu("box.append(box.mark + 1)")
+    assert notebook["box"] == [1, 2]
+    notebook.local(change)
+    applied = notebook.gpu("box.append(3)")
+    assert "error" not in applied.extra, applied.extra["error"]
+    assert notebook["box"] == [1, 2, 3]
