@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, TracebackType
 from typing import Any, Protocol
 
+import msgspec
 from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import offload, state
@@ -109,7 +110,7 @@ class NotebookOffload:
         parallel: int | None,
     ) -> list[Outcome]:
         """Run `function` for each item; see `offload.Taker`."""
-        resources = resources_from_kwargs({"qos": "batch", **options})
+        resources = msgspec.structs.replace(resources_from_kwargs(options), usual_qos="batch")
         source = f"{OUTCOME} = {CALL}()"
         tasks = [SweepTask(source, {CALL: _bind(function, item)}, OUTCOME) for item in items]
         return self._runner.run_sweep(tasks, resources, "gpu.map", parallel)

@@ -162,7 +162,7 @@ class BulletinMagics(Magics):
             --cpus N            how many CPUs of the GPU's node
             --memory "50 GB"    how much of that node's memory
             --time "30 min"     how long the cell may run; shorter cells wait less
-            --qos NAME          the class of service, as your pool names them (interactive)
+            --qos NAME          the class of service, as your pool names them (your project's default, or interactive)
             --project NAME      which of your projects pays
             --label TEXT        a name for the cell in lists and reports
             --environment ID    one of the pool's environments

@@ -172,7 +172,7 @@ def parse(line: str) -> CellOptions:
             f"--fallback and {other} cannot stand together: such cells run on the pool only. Leave out one of the two."
         )
     if is_background or "each" in run_fields:
-        resource_fields.setdefault("qos", "batch")
+        resource_fields["usual_qos"] = "batch"
     return CellOptions(
         ResourceSpec(**resource_fields), is_plan="--plan" in flags, is_background=is_background, **run_fields
     )

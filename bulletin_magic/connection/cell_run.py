@@ -120,7 +120,8 @@ class CellRun:
             return say.Join(request=request, cell=self.cell, agent=self.submitted.joins)
         return say.Submit(
             request=request,
-            qos=resources.qos,
+            qos=resources.usual_qos if resources.qos is None else resources.qos,
+            is_qos_asked=resources.qos is not None,
             gpus=resources.gpus,
             walltime_ms=resources.walltime_ms,
             project=resources.project,

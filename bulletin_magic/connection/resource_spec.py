@@ -9,7 +9,8 @@ class ResourceSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell asks of the pool, as the options of %%gpu say it. 0 and "" leave a thing to the pool."""
 
     gpus: int = 1
-    qos: str = "interactive"
+    qos: str | None = None  #: None leaves it to the project, and where that has no default it is the usual one
+    usual_qos: str = "interactive"
     walltime_ms: int | None = None
     project: ProjectId | None = None
     environment: EnvironmentId | None = None

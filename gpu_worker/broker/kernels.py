@@ -17,6 +17,7 @@ from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
@@ -205,6 +206,9 @@ class Kernels:
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return
+        if not message.is_qos_asked:
+            qos = choose_qos(self.shell.scheduler.state.accounts, message.project or person.project, message.qos)
+            message = msgspec.structs.replace(message, qos=qos)
         pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms())
         await self.shell.submit(_name(kernel, message.request), pending)
 

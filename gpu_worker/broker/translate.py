@@ -98,7 +98,9 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
     match reason:
         case actions.UnknownQoS():
             return RefusalCode.UNKNOWN_QOS
-        case actions.WalltimeTooLong():
+        case actions.QoSNotAllowed():
+            return RefusalCode.QOS_NOT_ALLOWED
+        case actions.WalltimeTooLong() | actions.TooLongForProject():
             return RefusalCode.WALLTIME_TOO_LONG
         case actions.TooManyGpus():
             return RefusalCode.TOO_MANY_GPUS
@@ -106,7 +108,7 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
             return RefusalCode.NO_SUCH_GPU
         case actions.TooLarge():
             return RefusalCode.TOO_LARGE
-        case actions.OverLimit() | actions.OverBudget():
+        case actions.OverLimit() | actions.OverBudget() | actions.TooManyPerCell():
             return RefusalCode.OVER_LIMIT
         case actions.NeverInQuota():
             return RefusalCode.NEVER_IN_QUOTA

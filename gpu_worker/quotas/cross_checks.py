@@ -1,5 +1,6 @@
 """What only projects and classes of service together show: errors of the tree, and settings that do nothing."""
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
 from gpu_worker.quotas.tree import KeyPath
 from gpu_worker.scheduler.projects import (
+    GPU_MILLI,
     Preemption,
     Project,
     QoS,
@@ -39,6 +41,8 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         findings.add_error(line_of(lines, path), path, sentence)
     if too_deep:
         return  # who is next is found by functions that call each other once a level
+    for path, sentence in _unfit_classes(reading.projects, [one.name for one in reading.qos]):
+        findings.add_error(line_of(lines, path), path, sentence)
     for problem in check_projects(reading.projects, capacity_milli):
         field, _, inside = problem.field.partition(".")
         path = ("projects", problem.project, _NAME_OF_FIELD.get(field, field), *([inside] if inside else []))
@@ -76,6 +80,41 @@ def _too_deep(projects: Sequence[Project]) -> list[tuple[KeyPath, str]]:
     return found
 
 
+def _unfit_classes(projects: Sequence[Project], known: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:
+    """Find classes of service of projects that there are not, or that are not allowed, with the sentence for each."""
+    by_id = {one.id: one for one in projects}
+    for one in projects:
+        fields = [("default_qos", one.default_qos or ""), *(("qos", name) for name in one.qos or ())]
+        for field, name in fields:
+            if name and name not in known:
+                near = difflib.get_close_matches(name.lower(), known, n=1)
+                mend = f"Did you mean {near[0]}?" if near else f"There are {', '.join(known)}."
+                sentence = f"{field} of {one.id!r} names {name!r}, which is no class of service here. {mend}"
+                yield ("projects", one.id, field), sentence
+        if one.default_qos is None and one.qos is None:
+            continue
+        names, name = _first_set(one, by_id, "qos"), _first_set(one, by_id, "default_qos")
+        if names is not None and name is not None and name not in names:
+            field = "default_qos" if one.default_qos is not None else "qos"
+            sentence = (
+                f"A cell of {one.id!r} that names no class has {name!r}, which it may not use: it may use "
+                f"{', '.join(names)}. Write another default_qos for {one.id!r}, or add {name!r} to its qos."
+            )
+            yield ("projects", one.id, field), sentence
+
+
+def _first_set(one: Project, by_id: dict[ProjectId, Project], field: str) -> Any:
+    """Find what holds for a project: what the innermost of it and those that it is in sets; None where none does."""
+    at: Project | None = one
+    seen: set[ProjectId] = set()
+    while at is not None and at.id not in seen:
+        seen.add(at.id)
+        if getattr(at, field) is not None:
+            return getattr(at, field)
+        at = by_id.get(at.parent) if at.parent is not None else None
+    return None
+
+
 def _idle_projects(projects: Sequence[Project]) -> Iterator[tuple[KeyPath, str]]:
     """Find projects and settings of projects that change nothing, with the sentence for each."""
     usual, inside = guarantees(projects), guarantees(projects, most_in_force(0))  # in any class hours at all
@@ -108,6 +147,12 @@ def _idle_limits(one: Project, by_id: dict[ProjectId, Project]) -> Iterator[tupl
     if one.limit_milli is None:
         return
     limit = show_gpus(one.limit_milli)
+    if one.gpus_per_cell is not None and one.gpus_per_cell * GPU_MILLI > one.limit_milli:
+        sentence = (
+            f"{one.id!r} lets a cell have {show_gpus(one.gpus_per_cell * GPU_MILLI)}, and has a limit of {limit} "
+            "itself: gpus_per_cell does nothing. Lower it, or leave it out."
+        )
+        yield ("projects", one.id, "gpus_per_cell"), sentence
     if one.user_limit_milli is not None and one.user_limit_milli > one.limit_milli:
         sentence = (
             f"{one.id!r} lets a user have {show_gpus(one.user_limit_milli)}, and has a limit of {limit} itself: "

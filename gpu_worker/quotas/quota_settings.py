@@ -7,12 +7,15 @@ from gpu_worker.quotas.class_hours_settings import ClassHoursTable
 from gpu_worker.quotas.tree import TreeLeaf, TreeNode, TreeTable, UnsupportedValue
 from gpu_worker.quotas.value_kinds import (
     MOST_WHOLE,
+    OF_PARENT,
     Duration,
     Factor,
     GpuAmount,
     GpuHours,
     PreemptionMode,
     ProjectName,
+    QosName,
+    QosNames,
     QuotaSetting,
     UnfitValue,
     WholeNumber,
@@ -63,6 +66,36 @@ PROJECT_SETTINGS = (
         "[projects.cs101.class_hours.lecture]",
     ),
     QuotaSetting(
+        "qos",
+        "qos",
+        QosNames(),
+        "The classes of service that its cells may use. Without it, those of its parent.",
+        '["interactive", "batch"]',
+    ),
+    QuotaSetting(
+        "default_qos",
+        "default_qos",
+        QosName(),
+        "What a cell has that names none. Without it, that of its parent; where there is none, interactive (in the "
+        "background batch), or the first of qos where that is not among them.",
+        '"interactive"',
+    ),
+    QuotaSetting(
+        "gpus_per_cell",
+        "gpus_per_cell",
+        WholeNumber(1, without=OF_PARENT),
+        "How many GPUs one of its cells may have. Without it, as many as in its parent.",
+        "2",
+    ),
+    QuotaSetting(
+        "walltime",
+        "walltime_ms",
+        Duration(1000, 366 * DAY_MS, without=OF_PARENT),
+        "The longest one of its cells may run, where its class allows more, and what it gets if it does not ask. "
+        "Without it, as long as in its parent.",
+        '"4 h"',
+    ),
+    QuotaSetting(
         "parent", "parent", ProjectName(), "The project that it is in: what it uses counts there too.", '"science"'
     ),
 )
@@ -86,6 +119,13 @@ QOS_SETTINGS = (
         WholeNumber(1, may_be_unlimited=True),
         "Leases of one user at once.",
         "2",
+    ),
+    QuotaSetting(
+        "gpus_per_cell",
+        "gpus_per_cell",
+        WholeNumber(1, may_be_unlimited=True),
+        "How many GPUs one of its cells may have.",
+        "4",
     ),
     QuotaSetting(
         "must_be_in_quota",

@@ -18,6 +18,8 @@ _MOST_HOURS = 1_000_000_000
 PROJECT_NAME_LENGTH, QOS_NAME_LENGTH = 255, 64
 #: Says that there is no limit, where the default is one or somebody might think so.
 UNLIMITED = "unlimited"
+#: Shown where nothing is set, and what the project is in decides.
+OF_PARENT = "as its parent"
 _THREE_PLACES = r"(?:\.[0-9]{1,3})?"
 _DURATION = re.compile(r"\s*[0-9]{1,12}(?:\.[0-9]{1,6})?\s*(?:ms|s|min|h|d)\s*", re.IGNORECASE)
 _BUDGET = re.compile(rf"\s*([0-9]{{1,10}}{_THREE_PLACES}) GPU[- ]hours? per (day|week|month)\s*", re.IGNORECASE)
@@ -79,6 +81,7 @@ class WholeNumber(msgspec.Struct, frozen=True):
 
     least: int
     may_be_unlimited: bool = False
+    without: str = UNLIMITED  #: shown where nothing is set
 
     @property
     def form(self) -> str:
@@ -103,7 +106,7 @@ class WholeNumber(msgspec.Struct, frozen=True):
 
     def show(self, value: Any) -> str:
         """Write the digits."""
-        return UNLIMITED if value is None else str(value)
+        return self.without if value is None else str(value)
 
 
 class Factor(msgspec.Struct, frozen=True):
@@ -133,6 +136,7 @@ class Duration(msgspec.Struct, frozen=True):
 
     least_ms: int
     most_ms: int
+    without: str = ""  #: shown where nothing is set
 
     @property
     def form(self) -> str:
@@ -156,6 +160,8 @@ class Duration(msgspec.Struct, frozen=True):
 
     def show(self, value: Any) -> str:
         """Write milliseconds exactly, in the largest unit that divides them; 0 is "0 s"."""
+        if value is None:
+            return self.without
         if value == 0:
             return "0 s"
         unit, size = next((unit, size) for unit, size in _UNITS if value % size == 0)
@@ -255,6 +261,47 @@ class ProjectName(msgspec.Struct, frozen=True):
     def show(self, value: Any) -> str:
         """Quote the name; "none" without quotes is no parent."""
         return "none" if value is None else repr(value)
+
+
+class QosName(msgspec.Struct, frozen=True):
+    """The name of a class of service."""
+
+    form: str = "name of a class of service"
+
+    def read(self, value: Scalar) -> str:
+        """Return the name. Whether there is such a class is checked of the whole file. Raises UnfitValue."""
+        if not isinstance(value, str) or name_problem(value, QOS_NAME_LENGTH):
+            raise UnfitValue("Write the name of a class of service, in quotes.")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """Allow a text that can be a name."""
+        return {"type": "string", "minLength": 1, "maxLength": QOS_NAME_LENGTH}
+
+    def show(self, value: Any) -> str:
+        """Quote the name."""
+        return OF_PARENT if value is None else repr(value)
+
+
+class QosNames(msgspec.Struct, frozen=True):
+    """Names of classes of service, at least one."""
+
+    form: str = "list of names of classes of service"
+
+    def read(self, value: Scalar) -> tuple[str, ...]:
+        """Return the names in their order. Raises UnfitValue."""
+        is_list = isinstance(value, tuple) and value and len(set(value)) == len(value)
+        if not is_list or any(name_problem(name, QOS_NAME_LENGTH) for name in cast("tuple[str, ...]", value)):
+            raise UnfitValue('Write a list of classes of service, each once, as in ["interactive", "batch"].')
+        return cast("tuple[str, ...]", value)
+
+    def schema(self) -> dict[str, Any]:
+        """Allow a list of texts, each once."""
+        return {"type": "array", "items": QosName().schema(), "minItems": 1, "uniqueItems": True}
+
+    def show(self, value: Any) -> str:
+        """Write each in quotes."""
+        return OF_PARENT if value is None else ", ".join(map(repr, value))
 
 
 class QuotaSetting(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
     known: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"there is no QoS {self.qos!r} in this pool. Choose one of {', '.join(self.known)} with --qos."
+        return f"there is no QoS {self.qos!r} in this pool. Choose {_one_of(self.known)} with --qos."
 
 
 class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
@@ -33,6 +33,58 @@ class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
         return (
             f"a walltime of {asked} is more than the {limit} that QoS {self.qos!r} gives. "
             "Ask for less with --time, or choose another QoS with --qos."
+        )
+
+
+class QoSNotAllowed(msgspec.Struct, frozen=True, tag=True):
+    """The project may not use that class of service."""
+
+    project: ProjectId
+    qos: str
+    allowed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"project {self.project!r} may not use QoS {self.qos!r}. Choose {_one_of(self.allowed)} with --qos, or "
+            "another project with --project."
+        )
+
+
+class TooLongForProject(msgspec.Struct, frozen=True, tag=True):
+    """The cell asked for more time than cells of the project may run."""
+
+    project: ProjectId
+    walltime_ms: int
+    limit_ms: int
+
+    def __str__(self) -> str:
+        asked, limit = show_duration(self.walltime_ms), show_duration(self.limit_ms)
+        if asked == limit:
+            asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
+        return (
+            f"a walltime of {asked} is more than the {limit} that a cell of project {self.project!r} may run. "
+            "Ask for less with --time, or choose another project with --project."
+        )
+
+
+class TooManyPerCell(msgspec.Struct, frozen=True, tag=True):
+    """One cell of the project, or of the class of service, may not have as many GPUs."""
+
+    gpus: int
+    limit: int
+    project: ProjectId | None  #: whose rule it is; None is the class of service's
+    qos: str
+    on_cpu: bool
+
+    def __str__(self) -> str:
+        asked, limit = count(self.gpus, on_cpu=self.on_cpu), count(self.limit, on_cpu=self.on_cpu)
+        whose, other = f"project {self.project!r}", "another project with --project"
+        if self.project is None:
+            whose, other = f"QoS {self.qos!r}", "another QoS with --qos"
+        were = "was" if self.gpus == 1 else "were"
+        return (
+            f"{asked} {were} asked for, and one cell in {whose} may have {limit}. Ask for {self.limit}"
+            f"{' or fewer' if self.limit > 1 else ''} with --gpus, or choose {other}."
         )
 
 
@@ -171,7 +223,10 @@ class Replaced(msgspec.Struct, frozen=True, tag=True):
 
 Reason = (
     UnknownQoS
+    | QoSNotAllowed
     | WalltimeTooLong
+    | TooLongForProject
+    | TooManyPerCell
     | TooManyGpus
     | NoSuchGpu
     | TooLarge
@@ -264,6 +319,10 @@ Action = Grant | Refuse | Evict | Reclaim | Pause | EndLease
 
 def _asked(milli: int, *, on_cpu: bool | None) -> str:
     return f"{show_gpus(milli, on_cpu=on_cpu)} {'was' if milli == GPU_MILLI else 'were'} asked for"
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 def count(number: int, *, on_cpu: bool) -> str:

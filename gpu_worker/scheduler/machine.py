@@ -17,12 +17,12 @@ from gpu_worker.scheduler.actions import (
     Replaced,
     Right,
     UnknownQoS,
-    WalltimeTooLong,
     Why,
 )
 from gpu_worker.scheduler.ages import Age, Wanted
 from gpu_worker.scheduler.ahead import Ahead
 from gpu_worker.scheduler.caps import Placement
+from gpu_worker.scheduler.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -45,7 +45,7 @@ from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.order import decisions
 from gpu_worker.scheduler.patience import next_late
 from gpu_worker.scheduler.projects import Preemption, SchedulerSettings
-from gpu_worker.scheduler.refusals import never_allowed, never_held, refusal
+from gpu_worker.scheduler.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.rejoin import rejoin
 from gpu_worker.scheduler.resources import LANES, Lane, Wants
 from gpu_worker.scheduler.shapes import QueueEntry, QueueKey
@@ -168,7 +168,7 @@ class Scheduler:
             actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
         shape = state.shape_asked(event)
-        walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+        walltime_ms = walltime_of(state.accounts, event)
         age = state.ages.take(
             event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
         )
@@ -204,15 +204,13 @@ class Scheduler:
         self.settings = settings
         state.change_settings(settings)
         for request in list(state.pending.values()):
-            limit_ms = known[request.qos].walltime_ms
-            reason: Reason | None = never_allowed(state, request.project, request.entry.shape, request.walltime_ms)
-            if reason is None and request.walltime_ms > limit_ms and request.is_walltime_asked:
-                reason = WalltimeTooLong(request.qos, request.walltime_ms, limit_ms)
+            reason = outdated(state, request)
             if reason is not None:
                 actions.append(self._refuse(request, reason))
             else:
                 if not request.is_walltime_asked:
-                    request.walltime_ms = limit_ms
+                    qos = known[request.qos]
+                    request.walltime_ms = longest_walltime_ms(state.accounts, request.project, qos)
                 state.reshape(request)
         return actions
 

@@ -50,6 +50,11 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     user_limit_milli: int | None = None  #: what one of its users never exceeds
     class_hours: tuple[ClassHours, ...] = ()  #: when it is guaranteed more
+    #: Of each of its cells; None is what the project that it is in has.
+    qos: tuple[str, ...] | None = None  #: classes of service that they may use
+    default_qos: str | None = None  #: what they have if they name none
+    gpus_per_cell: int | None = None  #: at most, all on one node
+    walltime_ms: int | None = None  #: at most, whatever the class allows; and what they get if they do not ask
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +65,7 @@ class QoS(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int  #: the longest a cell may run, and what it gets if it does not ask
     queued_per_user: int  #: requests of one user in the queue at once
     running_per_user: int | None = None  #: leases of one user at once; None is no limit
+    gpus_per_cell: int | None = None  #: what one cell has at most; None is no limit
     must_be_in_quota: bool = False  #: never borrows, whatever the project may
     grace_ms: int = 30_000  #: between the warning and the end, when reclaimed
     min_runtime_ms: int = 60_000  #: a younger cell is not reclaimed

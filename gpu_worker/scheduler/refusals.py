@@ -16,7 +16,9 @@ from gpu_worker.scheduler.actions import (
     UnknownQoS,
     WalltimeTooLong,
 )
+from gpu_worker.scheduler.cell_rules import forbidden, known_qos, longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.projects import GPU_MILLI
 from gpu_worker.scheduler.resources import Offer, SlotKind
 from gpu_worker.scheduler.shapes import Shape
@@ -27,12 +29,14 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     """Why the request can never run, or may not wait; None if it may."""
     qos = state.qos.get(event.qos)
     if qos is None:
-        return UnknownQoS(event.qos, tuple(state.qos))
+        return UnknownQoS(event.qos, known_qos(state.accounts, event.project))
     if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
         return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-    shape = state.shape_asked(event)
-    never = never_held(state, event.gpus, event.gpu_type, shape) or never_allowed(
-        state, event.project, shape, qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+    shape, walltime_ms = state.shape_asked(event), walltime_of(state.accounts, event)
+    never = (
+        forbidden(state.accounts, event.project, qos, shape, walltime_ms)
+        or never_held(state, event.gpus, event.gpu_type, shape)
+        or never_allowed(state, event.project, shape, walltime_ms)
     )
     if never is not None:
         return never
@@ -43,6 +47,17 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     if queued >= qos.queued_per_user:
         return QueueFull(event.qos, qos.queued_per_user)
     return None
+
+
+def outdated(state: State, request: Request) -> Reason | None:
+    """Why a request that waits can never run with new settings; None if it can. Its QoS is known."""
+    qos, accounts, asked_ms = state.qos[request.qos], state.accounts, request.walltime_ms
+    if request.is_walltime_asked and asked_ms > qos.walltime_ms:
+        return WalltimeTooLong(request.qos, asked_ms, qos.walltime_ms)
+    walltime_ms = asked_ms if request.is_walltime_asked else longest_walltime_ms(accounts, request.project, qos)
+    shape = request.entry.shape
+    never = forbidden(accounts, request.project, qos, shape, walltime_ms)
+    return never or never_allowed(state, request.project, shape, walltime_ms)
 
 
 def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:

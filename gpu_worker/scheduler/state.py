@@ -13,6 +13,7 @@ from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId,
 from gpu_worker.scheduler.account import Commitment
 from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
+from gpu_worker.scheduler.cell_rules import walltime_of
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request, insert_hot
@@ -84,7 +85,7 @@ class State:
     def shape_asked(self, event: RequestSubmitted) -> Shape:
         """Work out the shape of a request that is submitted now."""
         wants, qos = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
-        walltime_ms = qos.walltime_ms if event.walltime_ms is None else event.walltime_ms
+        walltime_ms = walltime_of(self.accounts, event)
         return self.shown.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
 
     def change_settings(self, settings: SchedulerSettings) -> None:

@@ -79,3 +79,17 @@ def test_class_hours_that_are_written_hold_at_once_and_the_panel_says_until_when
     assert (
         ", has 1 CPU slot guaranteed and may use 1; class hours until 24:00, for another " in notebook.run("%gpu").shown
     )
+
+
+def test_a_cell_that_names_no_class_has_one_that_its_project_may_use(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text('[projects.default]\nqos = ["batch", "long"]\nwalltime = "1 h"\n')
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    notebook = open_notebook(pool)
+    assert notebook.run("%%gpu\nprint('by itself')").stream() == "by itself\n"
+    until(lambda: [cell.qos for cell in pool.picture().recent] == ["batch"], "the cell in the ledger")
+    refused = notebook.run("%%gpu --qos interactive\n1")
+    assert refused.error is not None
+    assert "project 'default' may not use QoS 'interactive'. Choose one of batch, long with" in refused.error["evalue"]

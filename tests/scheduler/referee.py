@@ -8,6 +8,7 @@ It keeps books of its own, and raises AssertionError with a sentence at the firs
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
@@ -234,12 +235,34 @@ class Referee:
             return False
         names = self.path(wish.event.project)
         qos, cost = self.qos(wish.event.qos), self.cost(wish.event)
-        walltime_ms = wish.event.walltime_ms or qos.walltime_ms
+        if self.hopes and self.breaks_a_rule(wish.event):
+            return False
+        walltime_ms = self.walltime_ms(wish.event)
         budgets = [one.budget.gpu_ms * 1000 for one in map(self.project, names) if one.budget is not None]
         if cost and any(cost * walltime_ms > budget for budget in budgets):
             return False
         must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]][-1:]
         return not cost or not qos.must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
+
+    def rule_of_cells(self, event: ev.RequestSubmitted, field: str) -> Any:
+        """What a project says of its cells, or the one that it is in."""
+        rules = (getattr(project, field) for project in map(self.project, reversed(self.path(event.project))))
+        return next((rule for rule in rules if rule is not None), None)
+
+    def walltime_ms(self, event: ev.RequestSubmitted) -> int:
+        longest_ms = self.qos(event.qos).walltime_ms
+        return event.walltime_ms or min(longest_ms, self.rule_of_cells(event, "walltime_ms") or longest_ms)
+
+    def breaks_a_rule(self, event: ev.RequestSubmitted) -> bool:
+        """Whether its project, or its class of service, does not let a cell ask for this."""
+        own = self.rule_of_cells(event, "qos")
+        most = [self.rule_of_cells(event, "gpus_per_cell"), self.qos(event.qos).gpus_per_cell]
+        longest_ms = self.rule_of_cells(event, "walltime_ms")
+        return (
+            (own is not None and event.qos not in own)
+            or any(one is not None and event.gpus > one for one in most)
+            or (longest_ms is not None and (event.walltime_ms or 0) > longest_ms)
+        )
 
     def could_be_allowed(self, wish: Wish) -> bool:
         """Whether it might run if nobody else did, nothing was spent, and its class hours had come."""
@@ -446,7 +469,7 @@ class Referee:
         )
         due = (self.now_ms + min(10 * 60_000, used_ms // 60) + number * self.settings.apart_ms) // 10_000
         due, number = self.ages.asked(event, self.now_ms) or (due, self.count)
-        walltime_ms = event.walltime_ms or qos.walltime_ms
+        walltime_ms = self.walltime_ms(event)
         self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due, self.now_ms)
         return {("refuse", earlier)} if earlier else set()
 
@@ -466,7 +489,7 @@ class Referee:
         asked, qos = wish.event, self.qos(wish.event.qos)
         need = max(1, asked.gpus)
         assert qos is not None
-        assert grant.walltime_ms == (asked.walltime_ms or qos.walltime_ms) <= qos.walltime_ms
+        assert grant.walltime_ms == self.walltime_ms(asked) <= qos.walltime_ms
         assert (grant.lease, grant.session) == (asked.lease, asked.session)
         assert grant.agent in self.nodes, f"{grant} on a node that is not there"
         assert grant.agent not in self.drained, f"{grant} on a node that is being drained"

@@ -74,6 +74,8 @@ class Submit(Message, frozen=True, kw_only=True, tag="submit"):
     gpu_memory_bytes: Size = 0
     cpus: Count = 0
     memory_bytes: Size = 0
+    #: False: the person named no QoS. `qos` is then the usual one, and the project may have another default.
+    is_qos_asked: bool = True
 
 
 class Withdraw(Message, frozen=True, kw_only=True, tag="withdraw"):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tests.mutants.catalogue.accounts import ACCOUNTS
 from tests.mutants.catalogue.budgets import BUDGETS
+from tests.mutants.catalogue.cell_rules import CELL_RULES
 from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
 from tests.mutants.catalogue.others import OTHERS
@@ -27,5 +28,5 @@ class Mutant(NamedTuple):
     promise: str  #: what no longer holds
 
 
-_ALL = (*ACCOUNTS, *BUDGETS, *GUARANTEES, *HOURS, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
+_ALL = (*ACCOUNTS, *BUDGETS, *CELL_RULES, *GUARANTEES, *HOURS, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
 MUTANTS = tuple(Mutant(*one) for one in _ALL)

@@ -135,7 +135,8 @@ class Books:
 
     def _walltime_ms(self, event: ev.RequestSubmitted) -> int:
         qos = self.tree.qos.get(event.qos)
-        return event.walltime_ms or (qos.walltime_ms if qos else 0)
+        longest_ms = qos.walltime_ms if qos else 0
+        return event.walltime_ms or min(longest_ms, self.tree.rule_of_cells(event.project, "walltime_ms") or longest_ms)
 
     def _begin(self, event: ev.CellStarted) -> None:
         known = self.leases.get(event.lease)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
-from tests.scheduler.promises.books import Tenancy
+from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.tree import Side
@@ -26,6 +26,7 @@ class LimitRule(Rule):
         if not isinstance(action, act.Grant) or action.request not in view.books.waiting:
             return
         request = view.books.waiting[action.request]
+        self._judge_cell(action, request, view)
         machine = view.books.machines[action.agent]
         cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
         kept = kept_from(view, request.event.project, view.covered(request)) // GPU_MILLI * GPU_MILLI
@@ -33,6 +34,21 @@ class LimitRule(Rule):
         if cost and kept and room - cost < kept:
             facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"
             self.report(10, "somebody borrows what a lending limit keeps", facts)
+
+    def _judge_cell(self, grant: act.Grant, request: Waiting, view: View) -> None:
+        """Judge whether the project, and the class of service, let one cell have this."""
+        at, tree = request.event, view.tree
+        own, qos = tree.rule_of_cells(at.project, "qos"), tree.qos.get(at.qos)
+        if own is not None and at.qos not in own:
+            self.report(
+                8, "a class of service that its project may not use", f"{request} is granted, and may use {own}"
+            )
+        for most in (tree.rule_of_cells(at.project, "gpus_per_cell"), qos.gpus_per_cell if qos else None):
+            if most is not None and at.gpus > most:
+                self.report(8, "more GPUs than a cell may have", f"{request} is granted {len(grant.slots)} of {most}")
+        longest_ms = tree.rule_of_cells(at.project, "walltime_ms")
+        if longest_ms is not None and grant.walltime_ms > longest_ms:
+            self.report(8, "longer than a cell may run", f"{request} is granted {grant.walltime_ms} of {longest_ms} ms")
 
     def granted(self, lease: Tenancy, view: View) -> None:
         """Judge how things stand after a grant."""

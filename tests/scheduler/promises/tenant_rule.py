@@ -1,6 +1,7 @@
 """Promises 15 and 16: one tenant, one end of each request, the grace and the shortest run of whoever is taken back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises.view import View
@@ -76,6 +77,10 @@ class TenantRule(Rule):
         wrong = None
         at, qos = request.event, view.tree.qos.get(request.event.qos)
         cost = books.most_cost(at)
+
+        def own(field: str) -> Any:
+            return view.tree.rule_of_cells(at.project, field)
+
         match action.reason:
             case act.TooManyGpus() | act.NoSuchGpu() | act.TooLarge():
                 every = [machine for machine in books.machines.values() if machine.is_connected]
@@ -83,6 +88,14 @@ class TenantRule(Rule):
                     wrong = "a node could hold it"
             case act.WalltimeTooLong() if qos is not None and request.walltime_ms <= qos.walltime_ms:
                 wrong = "its class gives as much"
+            case act.TooLongForProject() if request.walltime_ms <= (own("walltime_ms") or 0):
+                wrong = "its project allows as much"
+            case act.QoSNotAllowed() if own("qos") is None or at.qos in own("qos"):
+                wrong = "its project may use it"
+            case act.TooManyPerCell() if books.number(at) <= min(
+                one or at.gpus for one in (own("gpus_per_cell"), qos and qos.gpus_per_cell)
+            ):
+                wrong = "a cell may have as many"
             case act.UnknownQoS() if qos is not None:
                 wrong = "there is such a class"
             case act.NeverInQuota() if view.nominal.get(view.tree.chain(at.project)[0], 0) >= cost:

@@ -1,6 +1,6 @@
 """The tree of projects as the page on promises has it: sides, what each is guaranteed at a time, and what limits it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler.projects import Project, QoS, SchedulerSettings
@@ -39,6 +39,12 @@ class Tree:
                 at = known.parent if known else None
             self._chains[project] = tuple(sides)
         return self._chains[project]
+
+    def rule_of_cells(self, project: ProjectId, field: str) -> Any:
+        """Find what holds for a cell of a project: what it says itself, or the one that it is in; None is no rule."""
+        names = (side.project for side in self.chain(project))
+        rules = (getattr(self.projects[name], field) for name in names if name in self.projects)
+        return next((rule for rule in rules if rule is not None), None)
 
     def depth(self, side: Side) -> int:
         """Count the projects from the top down to this one; own users are below their project."""

@@ -60,7 +60,7 @@ def ended(name: str = "c1", outcome: str = "returned", sizes: tuple[int, ...] = 
 
 
 def submit(request: str = "r-c1") -> say.Submit:
-    return say.Submit(request=RequestId(request))
+    return say.Submit(request=RequestId(request), is_qos_asked=False)
 
 
 def attach(cell: CellId | None = CELL, seen: int = 0) -> say.Attach:

@@ -65,6 +65,12 @@ def test_the_resources_of_the_cell_goes_into_the_request() -> None:
     assert stage.said_to_broker()[-1] == request
 
 
+def test_a_cell_that_names_no_class_asks_for_the_usual_one_and_says_so() -> None:
+    stage = Stage()
+    stage.queue(cell(resources=ResourceSpec(usual_qos="batch")))
+    assert stage.said_to_broker()[-1] == say.Submit(request=RequestId("r-c1"), qos="batch", is_qos_asked=False)
+
+
 def test_where_the_cell_stands_in_the_queue_is_told() -> None:
     stage = Stage()
     stage.queue()

@@ -111,6 +111,57 @@ def test_what_is_set_of_the_scheduler_is_what_it_is_told() -> None:
     assert yml("scheduler:\n") == Quotas()
 
 
+def test_what_a_cell_of_a_project_may_ask_for() -> None:
+    text = '[projects.a]\nqos = ["interactive", "night"]\ndefault_qos = "night"\ngpus_per_cell = 2\nwalltime = "4 h"\n'
+    quotas, warnings = toml(text + '[qos.night]\nwalltime = "8 h"\ngpus_per_cell = 4\n')
+    assert warnings == []
+    [project] = quotas.projects
+    assert (project.qos, project.default_qos) == (("interactive", "night"), "night")
+    assert (project.gpus_per_cell, project.walltime_ms, quotas.qos[-1].gpus_per_cell) == (2, 4 * 3_600_000, 4)
+    assert next(str(change) for change in difference(Quotas(), quotas)) == (
+        "project 'a' added, with qos 'interactive', 'night', default_qos 'night', gpus_per_cell 2, walltime 4 h"
+    )
+
+
+def test_a_class_that_there_is_not_is_an_error() -> None:
+    assert said('[projects.a]\nqos = ["interactiv"]\ndefault_qos = "gold"', "q.toml") == [
+        "q.toml:2: qos of 'a' names 'interactiv', which is no class of service here. Did you mean interactive?",
+        (
+            "q.toml:3: default_qos of 'a' names 'gold', which is no class of service here. There are interactive, "
+            "batch, long, reserved."
+        ),
+        (
+            "q.toml:3: A cell of 'a' that names no class has 'gold', which it may not use: it may use interactiv. "
+            "Write another default_qos for 'a', or add 'gold' to its qos."
+        ),
+    ]
+    assert said('[projects.a]\nqos = "batch"', "q.toml") == [
+        (
+            "q.toml:2: projects.a.qos is 'batch'. Write a list of classes of service, each once, as in "
+            '["interactive", "batch"].'
+        )
+    ]
+
+
+def test_a_default_that_an_inner_project_may_not_use_is_an_error() -> None:
+    text = '[projects.d]\ndefault_qos = "batch"\n[projects.a]\nparent = "d"\nqos = ["interactive"]\n'
+    assert said(text, "q.toml") == [
+        (
+            "q.toml:5: A cell of 'a' that names no class has 'batch', which it may not use: it may use interactive. "
+            "Write another default_qos for 'a', or add 'batch' to its qos."
+        )
+    ]
+    assert toml(text + 'default_qos = "interactive"\n')[1] == []
+
+
+def test_more_gpus_for_a_cell_than_the_project_has_is_a_warning() -> None:
+    _, [warning] = toml("[projects.a]\nlimit = 2\ngpus_per_cell = 4")
+    assert str(warning) == (
+        "q.toml:3: warning: 'a' lets a cell have 4 GPUs, and has a limit of 2 GPUs itself: gpus_per_cell does nothing. "
+        "Lower it, or leave it out."
+    )
+
+
 def test_what_the_scheduler_cannot_be_told_is_an_error_with_its_line() -> None:
     assert said('[scheduler]\nlook_ahead = 0\nback_off = 10\npatience = "1 h"', "q.toml") == [
         "q.toml:2: scheduler.look_ahead is 0. Write a whole number from 1 to 1000000.",
@@ -699,7 +750,7 @@ def test_the_schema_takes_what_the_reader_takes(table: str) -> None:
         "1 gpu hour per day", "0.5 GPU-hours per Month", "5 GPU-hours per year", "0.0005 GPU-hours per day", "5 GPU-h",
     ]  # fmt: skip
     for word in PROJECT_SETTINGS if table == "projects" else QOS_SETTINGS:
-        if word.name == "class_hours":  # a table: see below
+        if word.name in ("class_hours", "qos"):  # a table, and a list: see below
             continue
         assert any(accepts(word, value) for value in values)
         for value in values:
@@ -754,6 +805,13 @@ def test_the_example_of_class_hours_is_that_of_each_word() -> None:
     )
 
 
+@pytest.mark.parametrize("value", [["interactive"], ["a", "b"], ["a", "a"], [], [""], "interactive", 1, True])
+def test_the_schema_takes_the_lists_of_classes_that_the_reader_takes(value: Any) -> None:
+    [word] = [one for one in PROJECT_SETTINGS if one.name == "qos"]
+    is_form = jsonschema.Draft202012Validator(quota_schema()).is_valid({"projects": {"x": {"qos": value}}})
+    assert is_form == accepts(word, tuple(value) if isinstance(value, list) else value)
+
+
 def test_the_schema_takes_what_the_reader_takes_of_the_scheduler() -> None:
     check = jsonschema.Draft202012Validator(quota_schema())
     for word in SCHEDULER_SETTINGS:
@@ -770,6 +828,9 @@ def test_the_example_of_each_word_can_be_written() -> None:
         text = f"[{table}.x]\n" + "\n".join(f"{word.name} = {word.example}" for word in words) + "\n[projects.science]"
         quotas, _ = toml(text)
         for word in words:
+            if word.name == "qos":
+                assert word.kind.show(quotas.projects[0].qos) == "'interactive', 'batch'"
+                continue
             model: Any = quotas.projects[0] if table == "projects" else quotas.qos[-1]
             shown = word.kind.show(getattr(model, word.field)).removesuffix(" GPUs").replace("'", '"')
             assert shown in (word.example, word.example.strip('"'))
