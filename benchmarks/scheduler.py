@@ -2,81 +2,149 @@
 
     python benchmarks/scheduler.py [--quick] [--json FILE]
 
-A pool of 1,000 GPUs on 125 nodes, 50 projects of 20 users each, half of them with a guarantee, all GPUs busy. In each
-round a cell ends, its session makes room, the next one is granted and starts, and somebody asks anew, so the line keeps
-its length. Times are means over all steps, of the process alone. What counts is the growth from one length to the next.
+*flat*: 1,000 GPUs on 125 nodes, 50 projects of 20 users each, half of them with a guarantee, all GPUs busy; also with
+twelve walltimes. *mixed*: 200 projects in three levels and 500 users; GPUs of two types, one node in ten with MIG
+slices; requests for one to eight GPUs of either type, for slices, for CPUs and memory, with six walltimes.
+
+In each round a cell ends, its session makes room, the next one is granted and starts, and somebody asks anew, so the
+line keeps its length. What was borrowed is reclaimed for whom a guarantee covers. Times are means over all steps, of
+the process alone, and the longest. What counts is the growth from one length to the next.
 """
 
 import argparse
 import json
+import random
 import time
 from itertools import count
 from pathlib import Path
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Evict, Grant
+from gpu_worker.scheduler.actions import Evict, Grant, Reclaim
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.projects import Project, SchedulerSettings
 
 PROJECTS, USERS, NODES, GPUS = 50, 20, 125, 8
 #: What people give with `--time` in a line of mixed walltimes, in minutes.
 MINUTES = (1, 2, 3, 4, 5, 8, 10, 12, 15, 20, 25, 30)
+GB = 10**9
 
 
 class Pool:
     """A scheduler, an honest agent, and the numbers of those who ask."""
 
-    def __init__(self, minutes: tuple[int | None, ...] = (None,)) -> None:
-        self.minutes = minutes
-        projects = [
-            Project(id=ProjectId(f"p{n}"), guaranteed_milli=20_000 * (n % 2), weight=1 + n % 3) for n in range(PROJECTS)
-        ]
+    def __init__(self, projects: list[Project]) -> None:
         self.scheduler = Scheduler(SchedulerSettings(projects=tuple(projects)))
         self.numbers = count()
-        self.steps, self.spent_s, self.now_ms = 0, 0.0, 0
+        self.times_s: list[float] = []
+        self.now_ms = 0
         self.busy: list[tuple[LeaseId, CellId]] = []
         for number in range(NODES):
-            slots = tuple(ev.Slot(SlotId(f"gpu-{n}"), "gpu", "GPU", 80 * 10**9) for n in range(GPUS))
-            self.say(ev.AgentJoined(AgentId(f"a{number}"), f"n{number}", slots))
+            self.say(self.node(number))
+
+    def node(self, number: int) -> ev.AgentJoined:
+        """Describe the node of this number."""
+        slots = tuple(ev.Slot(SlotId(f"gpu-{n}"), "gpu", "GPU", 80 * GB) for n in range(GPUS))
+        return ev.AgentJoined(AgentId(f"a{number}"), f"n{number}", slots)
+
+    def request(self, number: int) -> ev.RequestSubmitted:
+        """Describe the request of this number."""
+        raise NotImplementedError
 
     def say(self, event: ev.Event) -> None:
+        """Take a step, and play the agent that answers it."""
         self.now_ms += 7
         began = time.process_time()
         actions = self.scheduler.step(event, self.now_ms)
-        self.spent_s += time.process_time() - began
-        self.steps += 1
+        self.times_s.append(time.process_time() - began)
         for action in actions:
             if isinstance(action, Grant):
                 cell = CellId(f"c-{action.lease}")
                 self.busy.append((action.lease, cell))
                 self.say(ev.CellStarted(action.lease, cell))
-            elif isinstance(action, Evict):
+            elif isinstance(action, Evict | Reclaim):
                 self.say(ev.LeaseEnded(action.lease))
 
-    def ask(self) -> None:
-        number = next(self.numbers)
-        user = number % (PROJECTS * USERS)
-        minutes = self.minutes[number * 7 // 8 % len(self.minutes)]
-        self.say(
-            ev.RequestSubmitted(
-                RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(f"s{number}"), UserName(f"u{user}"),
-                ProjectId(f"p{user % PROJECTS}"), "interactive", (1, 1, 1, 1, 1, 1, 2, 4)[number % 8],
-                None if minutes is None else 60_000 * minutes,
-            )
-        )  # fmt: skip
-
-    def of_length(self, length: int, rounds: int) -> float:
-        """Milliseconds a step with a line of that length."""
+    def of_length(self, length: int, rounds: int) -> tuple[float, float]:
+        """Milliseconds a step with a line of that length: the mean, and the longest."""
         while len(self.scheduler.state.pending) < length:
-            self.ask()
-        self.steps, self.spent_s = 0, 0.0
+            self.say(self.request(next(self.numbers)))
+        self.now_ms += 120_000  # what runs is old enough to be reclaimed
+        self.say(ev.Tick())
+        self.times_s.clear()
         for _ in range(rounds):
             lease, cell = self.busy.pop(0)
+            while lease not in self.scheduler.state.leases:  # it was reclaimed
+                lease, cell = self.busy.pop(0)
             self.say(ev.CellEnded(lease, cell))
             while len(self.scheduler.state.pending) < length:
-                self.ask()
-        return 1000 * self.spent_s / self.steps
+                self.say(self.request(next(self.numbers)))
+        return 1000 * sum(self.times_s) / len(self.times_s), 1000 * max(self.times_s)
+
+
+class Flat(Pool):
+    """Projects side by side, and requests that differ in GPUs only, and perhaps in walltimes."""
+
+    def __init__(self, minutes: tuple[int | None, ...] = (None,)) -> None:
+        self.minutes = minutes
+        super().__init__(
+            [
+                Project(id=ProjectId(f"p{n}"), guaranteed_milli=20_000 * (n % 2), weight=1 + n % 3)
+                for n in range(PROJECTS)
+            ]
+        )
+
+    def request(self, number: int) -> ev.RequestSubmitted:
+        """Describe a request for GPUs of any type."""
+        user = number % (PROJECTS * USERS)
+        minutes = self.minutes[number * 7 // 8 % len(self.minutes)]
+        return ev.RequestSubmitted(
+            RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(f"s{number}"), UserName(f"u{user}"),
+            ProjectId(f"p{user % PROJECTS}"), "interactive", (1, 1, 1, 1, 1, 1, 2, 4)[number % 8],
+            None if minutes is None else 60_000 * minutes,
+        )  # fmt: skip
+
+
+class Mixed(Pool):
+    """Five faculties of six departments, with 165 courses inside, and requests of many kinds."""
+
+    def __init__(self) -> None:
+        self.random = random.Random(1)
+        faculties = [Project(id=ProjectId(f"f{n}"), guaranteed_milli=150_000) for n in range(5)]
+        departments = [
+            Project(id=ProjectId(f"d{n}"), parent=ProjectId(f"f{n % 5}"), guaranteed_milli=20_000, weight=1 + n % 3)
+            for n in range(30)
+        ]
+        courses = [
+            Project(id=ProjectId(f"c{n}"), parent=ProjectId(f"d{n % 30}"), guaranteed_milli=3_000 * (n % 2))
+            for n in range(165)
+        ]
+        self.names = [project.id for project in (*faculties, *departments, *courses)]
+        super().__init__([*faculties, *departments, *courses])
+
+    def node(self, number: int) -> ev.AgentJoined:
+        """Describe a node of one of two types, or one whose GPUs are cut into slices."""
+        kind = ("A100", "L4")[number % 2]
+        slots = [ev.Slot(SlotId(f"gpu-{n}"), "gpu", kind, (80, 24)[number % 2] * GB) for n in range(GPUS)]
+        if number % 10 == 0:
+            slots[4:] = [
+                ev.Slot(SlotId(f"mig-{n}"), "mig", f"{kind} 1g.10gb", 10 * GB, 143) for n in range(7 * (GPUS - 4))
+            ]
+        return ev.AgentJoined(AgentId(f"a{number}"), f"n{number}", tuple(slots), cpus=128, memory_bytes=1024 * GB)
+
+    def request(self, number: int) -> ev.RequestSubmitted:
+        """Describe a request of a random kind."""
+        draw = self.random
+        user = draw.randrange(500)
+        gpus = draw.choice((1, 1, 1, 1, 1, 1, 2, 2, 4, 8))
+        qos = draw.choice(("interactive", "interactive", "interactive", "batch"))
+        return ev.RequestSubmitted(
+            RequestId(f"r{number}"), LeaseId(f"l{number}"), SessionId(f"s{number}"), UserName(f"u{user}"),
+            self.names[user % len(self.names)], qos, gpus,
+            60_000 * draw.choice((2, 5, 10, 15, 20, 30)), gpu_type=draw.choice(("", "", "A100", "L4")),
+            gpu_memory_bytes=8 * GB if gpus == 1 and number % 5 == 0 else 0,
+            cpus=draw.choice((0, 0, 4, 8)), memory_bytes=draw.choice((0, 0, 16, 64)) * GB,
+        )  # fmt: skip
 
 
 def main() -> None:
@@ -86,13 +154,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     chosen = parser.parse_args()
     lengths, rounds = ((100, 1000), 100) if chosen.quick else ((100, 1000, 10_000), 500)
-    pool = Pool()
-    found = {f"{length:,} waiting": pool.of_length(length, rounds) for length in lengths}
-    first, *_, last = found.values()
-    found[f"{lengths[-1]:,} of {len(MINUTES)} walltimes"] = Pool(MINUTES).of_length(lengths[-1], rounds)
-    for title, value in found.items():
-        print(f"{title:>24}: {value:8.3f} ms a step")
-    print(f"{lengths[-1] // lengths[0]} times the line: {last / first:.1f} times the cost")
+    found: dict[str, tuple[float, float]] = {}
+    for title, pool in (("flat", Flat()), ("mixed", Mixed())):
+        found |= {f"{title}, {length:,} waiting": pool.of_length(length, rounds) for length in lengths}
+    found[f"flat, {lengths[-1]:,} of {len(MINUTES)} walltimes"] = Flat(MINUTES).of_length(lengths[-1], rounds)
+    for title, (mean, worst) in found.items():
+        print(f"{title:>32}: {mean:8.3f} ms a step, {worst:8.3f} at worst")
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=2))
 

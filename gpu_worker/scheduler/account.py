@@ -96,6 +96,7 @@ class Account(UsageTotals, kw_only=True):
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
     members: Trader
+    changes: int = 0  #: how often anything changed that decides who is next here or inside; counted at the top
     kept: int = 0  #: of its guarantee, what is unused and not lent
     kept_inside: int = 0  #: by the projects inside it, together
 
@@ -103,6 +104,18 @@ class Account(UsageTotals, kw_only=True):
     def limit(self) -> int | None:
         """What it may hold; None is no limit."""
         return self._limit(self.promised)
+
+    @property
+    def top(self) -> "Account":
+        """The outermost project that it is in, or itself."""
+        at = self
+        while at.parent is not None:
+            at = at.parent
+        return at
+
+    def note_change(self) -> None:
+        """Count a change that may decide who is next in any project of its tree."""
+        self.top.changes += 1
 
     @property
     def path(self) -> "Iterator[Account]":
@@ -145,6 +158,7 @@ class Account(UsageTotals, kw_only=True):
         self.count(now_ms)
         if self.project.budget is not None:
             self.spent = max(0, self.spent + amount)
+        self.note_change()
 
     def left(self, now_ms: int) -> int | None:
         """Compute what may be spent yet in this period, in the unit of `spent`; None is no limit."""
@@ -188,6 +202,7 @@ class Account(UsageTotals, kw_only=True):
         self.reclaims = self.reclaims + 1 if is_in_a_row else 1
         self.lost_ms = now_ms
         self.back_off_until_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
+        self.note_change()
 
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee, of which hot leases that never borrow keep their part."""

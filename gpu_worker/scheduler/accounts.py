@@ -48,6 +48,7 @@ class Accounts:
         by_id = {project.id: project for project in projects}
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
         self.turns = 0  #: how often they did
+        self.changes = 0  #: how often anything changed that may decide who is next anywhere
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:
@@ -146,6 +147,8 @@ class Accounts:
             if not own.by_qos[qos]:
                 del own.by_qos[qos]
             self._trade(own, sign * cost, lends=lends)
+        self.of(project).note_change()
+        self.changes += self.has_lenders  # what one keeps is nobody else's
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
         """So much was used: thousandths of a GPU, times milliseconds."""
@@ -153,6 +156,7 @@ class Accounts:
         self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
             account.history.add(amount, age_ms)
+        self.of(project).note_change()
 
     def forget(self, project: ProjectId, name: UserName, amount: int) -> None:
         """So much that was remembered is not to count: no more than there is of the user, at what use counts now."""
@@ -160,6 +164,7 @@ class Accounts:
         taken = user.history.take(amount, age_ms)
         for account in self.of(project).path:
             account.history.amount = max(0, account.history.amount - taken)
+        self.of(project).note_change()
 
     # --- class hours
 
@@ -190,6 +195,7 @@ class Accounts:
             if self.has_lenders:
                 note_use(self, account)
         self.turns += 1
+        self.changes += 1
 
     def _promised(self) -> Promises:
         projects = [account.project for account in self.by_id.values()]
@@ -223,6 +229,7 @@ class Accounts:
         """So much a project, or its own users among the projects inside it, earned and spent before this was there."""
         account = self.of(project)
         (account.members if own_users else account.trader).at(self.now_ms).recall(past)
+        account.note_change()
 
     def has(self, capacity: int) -> None:
         """Note how much of the pool may be used now: guarantees of more than that shrink to it.
@@ -230,6 +237,7 @@ class Accounts:
         What of it nobody is guaranteed costs no credits.
         """
         before, self.capacity = self.capacity, capacity
+        self.changes += before != capacity
         if min(before, capacity) < sum(account.promised for account in self.top.values()) and before != capacity:
             self._guarantee()
         self.market.count(self.now_ms)

@@ -58,6 +58,19 @@ class Ahead:
     def __init__(self) -> None:
         self.placed, self.blocked = Waiting(), Waiting()
         self.head: Head | None = None
+        self._no_room: list[Shape] = []
+
+    def note_no_room(self, shape: Shape) -> None:
+        """Note that a covered request finds no room free, leaving or hot. Whoever waits after it leaves no more."""
+        self._no_room.append(shape)
+
+    def has_no_room(self, shape: Shape) -> bool:
+        """Whether a covered request that needs no more found none."""
+        return any(one.walltime_ms <= shape.walltime_ms and one.takes_in(shape) for one in self._no_room)
+
+    def forget_no_room(self) -> None:
+        """Look anew: what leaves for somebody may leave room beside it."""
+        self._no_room.clear()
 
     def for_covered(self) -> "Ahead":
         """Select who is ahead of a covered request that finds no other place: the head if it is late and covered."""
@@ -68,6 +81,7 @@ class Ahead:
 
     def next_lane(self) -> None:
         """Hold the head of a lane: nobody of the next one passes it."""
+        self.forget_no_room()
         if self.head is not None:
             self.blocked.add(self.head.shape)
             self.head = None

@@ -9,7 +9,7 @@ from gpu_worker.scheduler.account import Account, UsageTotals
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.lending import hot_in_the_way
-from gpu_worker.scheduler.reclaim import Victim, VictimSelection, is_reclaimable
+from gpu_worker.scheduler.reclaim import Victim, VictimSelection, reclaimable
 from gpu_worker.scheduler.room import Claims, hot_leases, missing
 from gpu_worker.scheduler.state import State
 
@@ -82,8 +82,9 @@ def _choose_running(state: State, request: Request, at: Account, missing: int) -
     if missing <= 0:
         return []
     plan, now_ms = VictimSelection(state, state.accounts, request), state.accounts.now_ms
-    inside = [one for one in state.leases.values() if one.cost and at in state.accounts.of(one.project).path]
-    able = [one for lease in inside if is_reclaimable(state, lease) and (one := plan.victim(lease, now_ms)) is not None]
+    running = reclaimable(state, request.lane)
+    inside = [state.leases[name] for name in state.coverage.uses_in(at) if name in running]
+    able = [one for lease in inside if (one := plan.victim(lease, now_ms)) is not None]
     chosen: list[Victim] = []
     for victim in sorted(able):
         if missing > 0 and plan.right_to(victim.lease) is not None:

@@ -11,7 +11,7 @@ What is borrowed may be reclaimed, also in a department of those inside it, wher
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -69,10 +69,25 @@ class Coverage:
 
         `by_users` asks of the project's own users alone, beside the projects inside it.
         """
+        return lease in self.borrowed_in(account, by_users=by_users)
+
+    def borrowed_in(self, account: Account, *, by_users: bool = False) -> frozenset[LeaseId]:
+        """Return the leases of which `is_borrowed` says so."""
         covered = self._projects.get(account.project.id)
         if covered is None:
-            return False
-        return lease in (covered.borrowed_by_users if by_users else covered.borrowed)
+            return frozenset()
+        return covered.borrowed_by_users if by_users else covered.borrowed
+
+    def uses_of(self, account: Account) -> Iterator[LeaseId]:
+        """List the leases in use of a project's own users."""
+        covered = self._projects.get(account.project.id)
+        return iter(()) if covered is None else (use.lease for use in covered.own)
+
+    def uses_in(self, account: Account) -> Iterator[LeaseId]:
+        """List the leases in use in a project, and in those inside it."""
+        yield from self.uses_of(account)
+        for child in account.children.values():
+            yield from self.uses_in(child)
 
     @staticmethod
     def would_cover(accounts: Accounts, project: ProjectId, cost: int) -> bool:

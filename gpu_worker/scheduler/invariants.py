@@ -7,6 +7,7 @@ from gpu_worker.scheduler.account import Account, UsageTotals
 from gpu_worker.scheduler.credits import Market, Trader
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease
 from gpu_worker.scheduler.life import Phase, RequestStatus
+from gpu_worker.scheduler.lines import Closed
 from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
 from gpu_worker.scheduler.resources import LANES, lane_of
 from gpu_worker.scheduler.shapes import Shape
@@ -26,6 +27,7 @@ def check(state: State) -> None:
     _check_requests(state)
     _check_leases(state)
     _check_accounts(state)
+    _check_next(state)
 
 
 def _same(what: str, kept: object, afresh: object) -> None:
@@ -222,3 +224,13 @@ def _check_heads(state: State, account: Account) -> None:
     )
     firsts = sorted((*min(line), shape) for shape, line in heads.items())
     _same(f"first heads of {account.project.id}", account.firsts, firsts)
+
+
+def _check_next(state: State) -> None:
+    """Whoever is next is found again where nothing is known from before."""
+    accounts = state.accounts
+    for lane in LANES:
+        kept = accounts.next(Closed(lane, accounts.shapes))
+        accounts.changes += 1
+        afresh = accounts.next(Closed(lane, accounts.shapes))
+        _same(f"next of {lane}", kept and kept[1].id, afresh and afresh[1].id)

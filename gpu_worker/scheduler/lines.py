@@ -8,23 +8,35 @@ from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
+from gpu_worker.scheduler.resources import LANES, Lane
 from gpu_worker.scheduler.shapes import QueueEntry, Shape
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
+_FOREVER_MS = 1 << 62
 
 
 class Closed:
-    """Requests that a walk looks at no more: by shape, or by shape in one project."""
+    """Requests that a walk looks at no more: those of other lanes, then by shape, or by shape in one project."""
 
-    def __init__(self, shapes: Iterable[Shape] = ()) -> None:
-        self.shapes = set(shapes)
+    def __init__(self, lane: Lane, shapes: Iterable[Shape] = ()) -> None:
+        self.lane = lane
+        self.shapes = {shape for shape in shapes if shape.lane != lane}
         self._in_projects: set[tuple[ProjectId, Shape]] = set()
+        self.is_narrowed = False  #: whether more is closed than other lanes
+        self.known: dict[ProjectId, _Known] = {}  #: what was found since then
+
+    def close(self, shape: Shape) -> None:
+        """Look at no more requests of a shape."""
+        self.shapes.add(shape)
+        self.is_narrowed = True
 
     def close_in(self, project: ProjectId, shape: Shape) -> None:
         """Look at no more requests of a shape in a project."""
         self._in_projects.add((project, shape))
+        self.is_narrowed = True
 
     def has(self, project: ProjectId, shape: Shape) -> bool:
         """Whether requests of a shape in a project are looked at no more."""
@@ -38,10 +50,20 @@ class Closed:
 class _Found(NamedTuple):
     """Who is next somewhere in the tree."""
 
-    account: Account
+    project: ProjectId
     entry: QueueEntry
     is_covered: bool  #: whether the project, or one between it and here, is guaranteed what is asked for
     is_covered_above: bool = False  #: whether one that it is in is, here or further up
+
+
+class _Known(NamedTuple):
+    """Who is next in a project, and the rank of that among those of the projects beside it."""
+
+    found: _Found | None
+    rank: Rank
+    standing: int | None  #: the credits that the rank counts, if it does
+    changes: int  #: of the tree and of all, when this was found
+    last_ms: int  #: until when it holds if nothing changes but credits
 
 
 class Lines(Accounts):
@@ -55,6 +77,8 @@ class Lines(Accounts):
     ) -> None:
         super().__init__(projects, qos, now_ms)
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
+        self._known: dict[Lane, dict[ProjectId, _Known]] = {lane: {} for lane in LANES}
+        self._closed: Closed | None = None  #: of the walk that asked last
 
     def use(
         self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
@@ -115,6 +139,7 @@ class Lines(Accounts):
         before = user.ranks.get(shape)
         if rank == before:
             return
+        self._forget(account)
         heads = account.heads.setdefault(shape, [])
         first = heads[0] if heads else None
         if before is not None:
@@ -145,29 +170,73 @@ class Lines(Accounts):
         """Whoever is next and is not closed; None where nobody may have more."""
         if closed.has_all(self.shapes):
             return None
-        found = self._next_among(self.top.values(), None, closed)
-        return None if found is None else (found.account, found.entry)
-
-    def _next_in(self, account: Account, closed: Closed) -> _Found | None:
-        own = self._next_user(account, closed)
-        if not account.children:
-            return own
-        return self._next_among(account.children.values(), own, closed)
-
-    def _next_among(self, accounts: Iterable[Account], own: _Found | None, closed: Closed) -> _Found | None:
-        """Find the next among siblings, and among the users of the project that they are in."""
-        best: tuple[Rank, _Found] | None = None
-        if own is not None:
-            best = self._rank(Branch(own.account, is_members=True), own)
-        for account in accounts:
+        self._closed = closed
+        best: _Known | None = None
+        for account in self.top.values():
             if closed.has_all(account.waiting):
                 continue
-            found = self._next_in(account, closed)
-            if found is not None:
-                ranked = self._rank(Branch(account), found)
-                if best is None or ranked[0] < best[0]:
-                    best = ranked
-        return None if best is None else best[1]
+            known = self._next_in(account, self.changes + account.changes, closed)
+            if known.found is not None and (best is None or known.rank < best.rank):
+                best = known
+        return None if best is None or best.found is None else (self.by_id[best.found.project], best.found.entry)
+
+    def _forget(self, account: Account) -> None:
+        """Look anew for who is next in a project, and in those that it is in."""
+        caches = [*self._known.values(), *([] if self._closed is None else [self._closed.known])]
+        for at in account.path:
+            for cache in caches:
+                cache.pop(at.project.id, None)
+
+    def _look_up(self, account: Account, changes: int, closed: Closed) -> _Known | None:
+        """Return what was found before, where that holds: closing more changes nothing unless it closes this."""
+        known = self._known[closed.lane].get(account.project.id)
+        if known is not None and self._holds(known, account, changes, closed):
+            return known
+        known = closed.known.get(account.project.id) if closed.is_narrowed else None
+        return known if known is not None and self._holds(known, account, changes, closed) else None
+
+    def _holds(self, known: _Known, account: Account, changes: int, closed: Closed) -> bool:
+        if known.changes != changes or known.last_ms < self.now_ms:
+            return False
+        found = known.found
+        if found is not None and closed.is_narrowed and closed.has(found.project, found.entry.shape):
+            return False
+        return known.standing is None or account.trader.standing_at(self.now_ms) == known.standing
+
+    def _next_in(self, account: Account, changes: int, closed: Closed) -> _Known:
+        """Find the next in a project and inside it, with its rank among those beside the project."""
+        known = self._look_up(account, changes, closed)
+        if known is not None:
+            return known
+        now_ms, last_ms = self.now_ms, _FOREVER_MS
+        if any(at.project.budget is not None for at in account.path):
+            last_ms = now_ms  # what is left of it depends on the time
+        best: _Known | None = None
+        found = self._next_user(account, closed)
+        if found is not None and account.children:
+            best = self._ranked(Branch(account, is_members=True), found, changes, last_ms)
+            last_ms = self._last_ms(best, account.members, last_ms)
+        for child in account.children.values():
+            if closed.has_all(child.waiting):
+                continue
+            one = self._next_in(child, changes, closed)
+            last_ms = self._last_ms(one, child.trader, last_ms)
+            if one.found is not None and (best is None or one.rank < best.rank):
+                best = one
+        if best is not None:
+            found = best.found
+        known = (
+            _Known(None, (), None, changes, last_ms)
+            if found is None
+            else self._ranked(Branch(account), found, changes, last_ms)
+        )
+        (closed.known if closed.is_narrowed else self._known[closed.lane])[account.project.id] = known
+        return known
+
+    def _last_ms(self, known: _Known, trader: Trader, last_ms: int) -> int:
+        """Until when both what was found and its rank hold, whatever credits do; at most `last_ms`."""
+        step_ms = None if known.standing is None else trader.next_step_ms(self.now_ms)
+        return min(last_ms, known.last_ms, _FOREVER_MS if step_ms is None else step_ms - 1)
 
     def _next_user(self, account: Account, closed: Closed) -> _Found | None:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
@@ -185,16 +254,19 @@ class Lines(Accounts):
                 refused.add(asks)
             elif is_covered(account, shape.cost):
                 return _Found(
-                    account, entry, Branch(account, is_members=True).covers(shape.cost), is_covered_above=True
+                    account.project.id,
+                    entry,
+                    Branch(account, is_members=True).covers(shape.cost),
+                    is_covered_above=True,
                 )
             else:
                 uncovered.add(shape.cost)
                 first = first or entry
                 if not account.children and not has_room(account):
                     break
-        return None if first is None else _Found(account, first, is_covered=False)
+        return None if first is None else _Found(account.project.id, first, is_covered=False)
 
-    def _rank(self, branch: Branch, found: _Found) -> tuple[Rank, _Found]:
+    def _ranked(self, branch: Branch, found: _Found, changes: int, last_ms: int) -> _Known:
         """Rank a request among those of the projects beside its own, or of the users of the project that they are in.
 
         Who is covered, here or inside, comes first, and then who is further up; then who is late; then the class of
@@ -205,21 +277,26 @@ class Lines(Accounts):
         """
         account, entry, key = branch.account, found.entry, found.entry.key
         cost, now_ms = entry.shape.cost, self.now_ms
-        is_late = not key.is_early and (
-            branch.is_members or now_ms >= account.late_grant_ms + self.qos[entry.shape.qos].patience_ms
-        )
-        covered = found.is_covered or branch.covers(cost)
+        is_late = not key.is_early
+        if is_late and not branch.is_members:
+            from_ms = account.late_grant_ms + self.qos[entry.shape.qos].patience_ms
+            is_late = now_ms >= from_ms
+            last_ms = last_ms if is_late else min(last_ms, from_ms - 1)
         late = (0, key.since_ms) if is_late else (1, 0)
         history = account.history.amount
         if branch.is_members:
             history -= sum(child.history.amount for child in account.children.values())
         rest = (history // branch.weight, *key[3:])
-        if covered:
+        if found.is_covered or branch.covers(cost):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
-            return (0, *late, 0, key.priority, 0, *parts, *rest), found._replace(is_covered=True)
+            rank = (0, *late, 0, key.priority, 0, *parts, *rest)
+            return _Known(found._replace(is_covered=True), rank, None, changes, last_ms)
         borrows = 1 if found.is_covered_above else 2
         surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight
         backs_off = not branch.is_members and now_ms < account.back_off_until_ms
+        if backs_off:
+            last_ms = min(last_ms, account.back_off_until_ms - 1)
         standing = branch.trader.standing_at(now_ms)
-        return (borrows, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest), found
+        rank = (borrows, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)
+        return _Known(found, rank, standing, changes, last_ms)

@@ -72,9 +72,7 @@ class Scheduler:
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
-        self.state.answers.forget()
-        self.state.touched.clear()
-        self.state.looks.begin(self._now_ms)
+        self.state.begin_step(self._now_ms)
         actions = self._turn_hours()
         actions += self._note(event)
         actions += self._overdue()
@@ -167,8 +165,8 @@ class Scheduler:
         if earlier is not None:
             actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
-        shape = state.shape_asked(event)
         walltime_ms = walltime_of(state.accounts, event)
+        shape = state.shown.shape_asked(event, qos, walltime_ms)
         age = state.ages.take(
             event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
         )

@@ -18,7 +18,7 @@ from gpu_worker.scheduler.caps import Placement, make_room_in_limits
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.lines import Closed
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.reclaim import Victim, VictimSelection, may_reclaim, takeable
+from gpu_worker.scheduler.reclaim import Victim, VictimSelection, may_reclaim
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.room import Claims, hot_leases, missing, needed
 from gpu_worker.scheduler.shapes import Shape
@@ -32,13 +32,13 @@ class Line:
     will be then. One that waits for running cells takes nothing of its project's guarantee or limit from others; but
     who only wants to know the order (`is_forecast`) takes all for granted that a connected node can hold.
 
-    `narrow(ahead)` leaves out, from then on, all that could only pass a request that waits, on nodes that could hold
-    it. Shapes are few: the walk ends soon after nothing fits.
+    `narrow` leaves out, from then on, all that could only pass a request that waits, on nodes that could hold it.
+    Shapes are few: the walk ends soon after nothing fits.
     """
 
     def __init__(self, state: State, lane: Lane, *, is_forecast: bool = False) -> None:
         self._state, self._is_forecast = state, is_forecast
-        self._closed = Closed(shape for shape in state.accounts.shapes if shape.lane != lane)
+        self._closed = Closed(lane, state.accounts.shapes)
         self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
 
     def take_for_granted(self, *, lends: bool = True) -> None:
@@ -46,17 +46,17 @@ class Line:
         self._is_placed, self._lends = True, lends
 
     def close_in_project(self, request: Request) -> None:
-        """Skip, from now on, requests of this one's shape in its project."""
-        self._closed.close_in(request.project, request.entry.shape)
+        """Skip, from now on, requests of its project that need what this one does, or more."""
+        shape = request.entry.shape
+        for other in self._state.accounts.of(request.project).waiting:
+            if shape.is_easier(other):
+                self._closed.close_in(request.project, other)
 
-    def narrow(self, ahead: Ahead) -> None:
-        """Skip, from now on, requests to which every node that could hold them is closed."""
+    def narrow(self, waits: Shape, ahead: Ahead) -> None:
+        """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
         for shape in self._state.accounts.shapes:
-            if shape in self._closed.shapes:
-                continue
-            is_headed = ahead.head is not None and ahead.head.shape.takes_in(shape)  # where it fits, the head does
-            if (is_headed or ahead.blocked.everywhere(shape)) and not _fits_in(shape, ahead):
-                self._closed.shapes.add(shape)
+            if shape not in self._closed.shapes and waits.takes_in(shape) and not _fits_in(shape, ahead):
+                self._closed.close(shape)
 
     def __iter__(self) -> Generator[Request]:
         state, accounts = self._state, self._state.accounts
@@ -109,17 +109,24 @@ def decisions(
         for request in walk:
             capped = make_room_in_limits(state, request, claims)
             if capped is not None:
+                waiting.forget_no_room()
                 line.take_for_granted(lends=False)
                 yield request, capped
                 continue
             shape = request.entry.shape
             covered = shape.cost > 0 and is_covered(state.accounts.of(request.project), shape.cost)
-            found: Node | Placement | None = fit(state, shape, waiting)
-            if found is None and (covered or ahead < state.settings.look_ahead):
-                found = place(state, request, waiting, claims)
-            if found is None and covered and (waiting.head is not None or waiting.blocked):
-                passing = waiting.for_covered()
-                found = fit(state, shape, passing) or place(state, request, passing, claims)
+            found: Node | Placement | None = None
+            if not covered:
+                found = fit(state, shape, waiting)
+                if found is None and ahead < state.settings.look_ahead:
+                    found = place(state, request, waiting, claims)
+            elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
+                found = fit(state, shape, waiting) or place(state, request, waiting, claims)
+                if found is None and (waiting.head is not None or waiting.blocked):
+                    passing = waiting.for_covered()
+                    found = fit(state, shape, passing) or place(state, request, passing, claims)
+                if found is None:
+                    waiting.note_no_room(shape)
             if isinstance(found, Node):
                 yield request, found
                 continue
@@ -127,6 +134,7 @@ def decisions(
                 ahead += not covered
                 waiting.placed.add(shape)
                 claims.setdefault(found.agent, []).append(shape)
+                waiting.forget_no_room()
                 line.take_for_granted()
             else:
                 if waiting.head is None and has_node(state, shape):
@@ -137,7 +145,7 @@ def decisions(
                 if covered:  # others that are covered may take back what it may not
                     line.close_in_project(request)
                 else:
-                    line.narrow(waiting)
+                    line.narrow(shape, waiting)
             yield request, found
     finally:
         walk.close()
@@ -213,20 +221,32 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place
     able = [
         node
         for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.roomy[lane]))
-        if node.holds(shape) and ahead.lets_make_room(node, shape)
+        if _has_slots(node, shape, hot=False) and node.holds(shape) and ahead.lets_make_room(node, shape)
     ]
     ready = _ready(state, able, shape, claims, at_once=True)
     if ready is not None:
         return ready
     best: Placement | None = None
     for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
-        if node.holds(shape) and ahead.lets_make_room(node, shape):
+        if _has_slots(node, shape, hot=True) and node.holds(shape) and ahead.lets_make_room(node, shape):
             victims = _victims(state, node, shape, missing(state, node, shape, claims, at_once=True))
             found = Placement(node.agent, victims) if victims is not None else None
             if found is not None and (best is None or _last_used(found) < _last_used(best)):
                 best = found
     best = best or _ready(state, able, shape, claims, at_once=False)
     return best or _reclaim(state, request, ahead, claims)
+
+
+def _has_slots(node: Node, shape: Shape, *, hot: bool, beside: int = 0) -> bool:
+    """Whether enough slots of the lane are free or leaving, or perhaps hot, of whatever kind, with so many beside."""
+    counts = node.lanes[shape.lane]
+    return counts.free + counts.leaving + (counts.hot if hot else 0) + beside >= shape.need
+
+
+def _may_take(state: State, request: Request) -> bool:
+    """Whether any running cell could be reclaimed for a request, wherever it is."""
+    may = may_reclaim(state, request)
+    return may and bool(VictimSelection(state, state.accounts, request).candidates(request.entry.shape.lane))
 
 
 def _ready(state: State, nodes: list[Node], shape: Shape, claims: Claims, *, at_once: bool) -> Placement | None:
@@ -246,7 +266,11 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
     if not may_reclaim(state, request):
         return None
     plan = VictimSelection(state, state.accounts, request)
-    for node in state.nodes.values():
+    for agent, leases in plan.candidates(shape.lane).items():
+        node = state.nodes[agent]
+        slots = sum(len(lease.slots) for lease in leases)
+        if not _has_slots(node, shape, hot=True, beside=slots):
+            continue
         if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
             continue
         lacks = missing(state, node, shape, claims)
@@ -254,7 +278,7 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
         for hot in hot_leases(state, node, shape):
             rest = rest.less(node.part_of(hot, shape))
         plan.begin()
-        able = [one for lease in takeable(state, node, shape.lane) if (one := plan.victim(lease, now_ms)) is not None]
+        able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
         chosen: list[Victim] = []
         for victim in sorted(able):
             part = node.part_of(victim.lease, shape)

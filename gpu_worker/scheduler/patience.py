@@ -71,6 +71,7 @@ class Patience:
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
             at.late[request.id] = request.entry.shape.cost if at.limit is not None else 0
+        accounts.of(request.project).note_change()
 
     @staticmethod
     def forget_late(accounts: Accounts, request: Request, *, is_granted: bool) -> None:
@@ -84,6 +85,7 @@ class Patience:
             at.late.pop(request.id, None)
             if is_granted and now_ms >= at.late_grant_ms + patience_ms:
                 at.late_grant_ms = now_ms
+        accounts.of(request.project).note_change()
 
 
 def next_late(accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> tuple[int, QueueEntry] | None:

@@ -14,12 +14,12 @@ for one, whatever happens next. So no two requests ever preempt each other.
 
 from typing import NamedTuple
 
+from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.resources import Lane
 from gpu_worker.scheduler.state import State
@@ -71,7 +71,35 @@ class VictimSelection:
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
         self._has: dict[tuple[str, bool], int] = {}
+        self._candidates: dict[AgentId, list[Lease]] | None = None
         state.coverage.follow(accounts, state.leases, state.touched)
+
+    def candidates(self, lane: Lane) -> dict[AgentId, list[Lease]]:
+        """List running cells that it might take, by node: those that are borrowed, and those of its own project.
+
+        Of those that are too young the state notes when to look again.
+        """
+        if self._candidates is None:
+            state, coverage, names = self._state, self._state.coverage, list[LeaseId]()
+            account = self._account
+            siblings = list(account.children.values())
+            for at in account.path:
+                for side in siblings:
+                    names += coverage.borrowed_in(side)
+                above = at.parent
+                beside = self._accounts.top if above is None else above.children
+                siblings = [one for one in beside.values() if one is not at]
+                if above is not None:
+                    names += coverage.borrowed_in(above, by_users=True)
+            for side in siblings:
+                names += coverage.borrowed_in(side)
+            if self._shares or account.used_below(state.qos, self._priority):
+                names += coverage.uses_of(account)
+            self._candidates = {}
+            for name in reclaimable(state, lane).intersection(names):
+                lease = state.leases[name]
+                self._candidates.setdefault(lease.agent, []).append(lease)
+        return self._candidates
 
     def begin(self) -> None:
         """Forget what was chosen: another node is tried."""
@@ -140,21 +168,21 @@ class VictimSelection:
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
 
 
-def takeable(state: State, node: Node, lane: Lane) -> list[Lease]:
-    """List running cells of a node that may be reclaimed from somebody.
+def reclaimable(state: State, lane: Lane) -> frozenset[LeaseId]:
+    """Select the running cells that their class lets be reclaimed now.
 
-    Of those that are too young the state notes when to look again.
+    Of younger ones the state notes when that will be. It is worked out once in a step, and anew when a lease has moved.
     """
-    leases = map(state.leases.__getitem__, node.leases)
-    return [lease for lease in leases if lease.lane == lane and is_reclaimable(state, lease)]
-
-
-def is_reclaimable(state: State, lease: Lease) -> bool:
-    """Whether a cell runs there that its class lets be reclaimed now; if only later, the state notes when."""
-    qos = state.qos.get(lease.qos)
-    if lease.phase is not Phase.BUSY or qos is None or qos.preemption is Preemption.NEVER:
-        return False
-    from_ms = lease.since_ms + qos.min_runtime_ms
-    if from_ms > state.accounts.now_ms:
-        state.looks.note(from_ms)
-    return from_ms <= state.accounts.now_ms
+    if lane not in state.reclaimable:
+        running = [lease for lease in state.leases.values() if lease.lane == lane and lease.phase is Phase.BUSY]
+        from_ms = {
+            lease.id: lease.since_ms + qos.min_runtime_ms
+            for lease in running
+            if (qos := state.qos.get(lease.qos)) is not None and qos.preemption is not Preemption.NEVER
+        }
+        now_ms = state.accounts.now_ms
+        young = [at_ms for at_ms in from_ms.values() if at_ms > now_ms]
+        if young:
+            state.looks.note(min(young))
+        state.reclaimable[lane] = frozenset(lease for lease, at_ms in from_ms.items() if at_ms <= now_ms)
+    return state.reclaimable[lane]

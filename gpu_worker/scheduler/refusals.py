@@ -32,7 +32,8 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
         return UnknownQoS(event.qos, known_qos(state.accounts, event.project))
     if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
         return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
-    shape, walltime_ms = state.shape_asked(event), walltime_of(state.accounts, event)
+    walltime_ms = walltime_of(state.accounts, event)
+    shape = state.shown.shape_asked(event, qos, walltime_ms)
     never = (
         forbidden(state.accounts, event.project, qos, shape, walltime_ms)
         or never_held(state, event.gpus, event.gpu_type, shape)

@@ -38,6 +38,17 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
             return True
         return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
 
+    def is_easier(self, other: "Shape") -> bool:
+        """Whether the other finds no place where this one finds none, at the same cost and by the same right."""
+        mine, its = self.wants, other.wants
+        return (
+            (self.cost, self.qos) == (other.cost, other.qos)
+            and self.walltime_ms <= other.walltime_ms
+            and bool(mine.cpus) == bool(its.cpus)
+            and bool(mine.memory_bytes) == bool(its.memory_bytes)
+            and self.takes_in(other)
+        )
+
 
 class QueueEntry(msgspec.Struct, frozen=True):
     """A request, as its place in line depends on it."""

@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 
 from bulletin.ids import SlotId
-from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.projects import GPU_MILLI, QoS
 from gpu_worker.scheduler.resources import LANES, PLAIN, Lane, Offer, SlotKind, Wants, kind_of, lane_of
@@ -63,3 +63,8 @@ class SlotCatalog:
         walltime_ms = stepped(walltime_ms, qos.walltime_ms)
         shape = Shape(lane, need, cost, qos.name, walltime_ms, PLAIN if wants == PLAIN else wants)
         return self._shapes.setdefault(shape, shape)
+
+    def shape_asked(self, event: RequestSubmitted, qos: QoS, walltime_ms: int) -> Shape:
+        """Work out the shape of a request that is submitted now, with the walltime that it is to have."""
+        wants = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
+        return self.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)

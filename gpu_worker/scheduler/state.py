@@ -13,9 +13,8 @@ from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId,
 from gpu_worker.scheduler.account import Commitment
 from gpu_worker.scheduler.ages import Ages
 from gpu_worker.scheduler.answers import Answers
-from gpu_worker.scheduler.cell_rules import walltime_of
 from gpu_worker.scheduler.coverage import Coverage
-from gpu_worker.scheduler.events import RequestSubmitted, Slot
+from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request, insert_hot
 from gpu_worker.scheduler.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.lines import Lines
@@ -23,7 +22,7 @@ from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.nodes import Counts, Node
 from gpu_worker.scheduler.patience import Patience
 from gpu_worker.scheduler.projects import SchedulerSettings
-from gpu_worker.scheduler.resources import LANES, Lane, SlotKind, Wants, lane_of
+from gpu_worker.scheduler.resources import LANES, Lane, lane_of
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.slot_catalog import SlotCatalog
 
@@ -38,7 +37,6 @@ class State:
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
-
         self.shown = SlotCatalog()
         self.accounts = Lines(settings.projects, settings.qos)  #: with the line of each lane
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
@@ -49,13 +47,12 @@ class State:
         #: Nodes that are not drained: with free or leaving slots, and with hot leases.
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
-        self.looks = Looks()
-        self.coverage = Coverage()
-        self.patience = Patience()
+        self.looks, self.coverage, self.patience = Looks(), Coverage(), Patience()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.answers = Answers()
+        self.reclaimable: dict[Lane, frozenset[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
         self._seq = 0
 
     def next_seq(self) -> int:
@@ -73,6 +70,13 @@ class State:
             case _:
                 return 0
 
+    def begin_step(self, now_ms: int) -> None:
+        """Forget what held in the step before, and which leases it touched."""
+        self.answers.forget()
+        self.touched.clear()
+        self.reclaimable.clear()
+        self.looks.begin(now_ms)
+
     def ends_ms(self, node: Node, lane: Lane) -> list[int]:
         """Of each slot of a lane, when its lease is over at the latest; the first one first."""
         counts = node.lanes[lane]
@@ -81,12 +85,6 @@ class State:
             taken = [self.end_ms(lease) for lease in leases if lease.lane == lane for _ in lease.slots]
             counts.ends_ms = sorted(taken + [0] * (counts.capacity - len(taken)))
         return counts.ends_ms
-
-    def shape_asked(self, event: RequestSubmitted) -> Shape:
-        """Work out the shape of a request that is submitted now."""
-        wants, qos = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes), self.qos[event.qos]
-        walltime_ms = walltime_of(self.accounts, event)
-        return self.shown.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)
 
     def change_settings(self, settings: SchedulerSettings) -> None:
         """From now on these hold. Leases and lines are as before, each in its new account."""
@@ -331,6 +329,8 @@ class State:
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""
         self.touched[lease.id] = None
+        self.reclaimable.clear()
+        self.accounts.of(lease.project).note_change()
         for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
             holder.held += sign * amount
             if lease.phase is Phase.HOT:

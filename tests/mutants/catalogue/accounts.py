@@ -164,7 +164,7 @@ ACCOUNTS = (
     (
         "back-off-from-the-guarantee",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "(0, *late, 0, key.priority, 0, *parts, *rest)",
         "(0, *late, now_ms < account.back_off_until_ms, key.priority, 0, *parts, *rest)",
         "a back-off costs nobody a place among those who are in quota",
@@ -172,7 +172,7 @@ ACCOUNTS = (
     (
         "back-off-boundary",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "now_ms < account.back_off_until_ms",
         "now_ms <= account.back_off_until_ms",
         "who had to stand behind others stands among them when the time has come",
@@ -196,7 +196,7 @@ ACCOUNTS = (
     (
         "borrowers-before-owners",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "(0, *late, 0, key.priority, 0, *parts, *rest)",
         "(2, *late, 0, key.priority, 0, *parts, *rest)",
         "who is in quota comes before who borrows",
@@ -204,7 +204,7 @@ ACCOUNTS = (
     (
         "weight-upside-down",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "(branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight",
         "(branch.used + cost - max(0, branch.guaranteed)) * 1000 * branch.weight",
         "with twice the weight a project gets twice the surplus",
@@ -212,7 +212,7 @@ ACCOUNTS = (
     (
         "low-project-first",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "-branch.priority",
         "branch.priority",
         "the project of higher priority takes of the surplus first",
@@ -220,7 +220,7 @@ ACCOUNTS = (
     (
         "past-ignored",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "history // branch.weight",
         "0",
         "among equals the project that used less before comes first",
@@ -228,7 +228,7 @@ ACCOUNTS = (
     (
         "guarantee-counts-as-surplus",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "branch.used + cost - max(0, branch.guaranteed)",
         "branch.used + cost",
         "the surplus is what a project uses above its guarantee",

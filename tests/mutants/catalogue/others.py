@@ -60,7 +60,7 @@ OTHERS = (
     (
         "min-runtime-ignored",
         "reclaim.py",
-        "is_reclaimable",
+        "reclaimable",
         "lease.since_ms + qos.min_runtime_ms",
         "lease.since_ms",
         "a cell that has just begun is not reclaimed",
@@ -68,9 +68,9 @@ OTHERS = (
     (
         "never-preempted-ignored",
         "reclaim.py",
-        "is_reclaimable",
-        "qos.preemption is Preemption.NEVER",
-        "False",
+        "reclaimable",
+        "qos.preemption is not Preemption.NEVER",
+        "True",
         "a QoS that is never preempted keeps its GPU",
     ),
     (

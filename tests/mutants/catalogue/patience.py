@@ -20,7 +20,7 @@ PATIENCE = (
     (
         "late-after-a-higher-class",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "(0, key.since_ms) if is_late else (1, 0)",
         "(1, 0)",
         "who is late stands before higher classes too",
@@ -28,7 +28,7 @@ PATIENCE = (
     (
         "latest-late-one-first",
         "lines.py",
-        "Lines._rank",
+        "Lines._ranked",
         "(0, key.since_ms) if is_late else (1, 0)",
         "(0, -key.since_ms) if is_late else (1, 0)",
         "of two that are late, who has waited longer comes first",
@@ -44,9 +44,9 @@ PATIENCE = (
     (
         "late-ones-of-a-project-in-a-row",
         "lines.py",
-        "Lines._rank",
-        "branch.is_members or now_ms >= account.late_grant_ms + self.qos[entry.shape.qos].patience_ms",
-        "True",
+        "Lines._ranked",
+        "is_late = now_ms >= from_ms",
+        "is_late = True",
         "of a project's users, one passes other projects for having waited in each such time",
     ),
     (
