@@ -170,6 +170,7 @@ class Notebook:
     """A real ipykernel with the magics loaded."""
 
     first_cell = "%load_ext bulletin_magic"
+    is_interrupted = False  #: since a reply came last
 
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
         self.manager = make_manager(kernel_name="python3")
@@ -210,10 +211,17 @@ class Notebook:
             messages.append(message)
             if on is not None:
                 on(message)
+        # An interrupt that comes when the cell is over and ipykernel sends its reply costs that reply, here as anywhere:
+        # who interrupted asks something else as well, which is answered after it.
+        next_id = self.client.kernel_info() if self.is_interrupted else None
+        self.is_interrupted = False
+        content = None
         while True:
             reply = self.client.get_shell_msg(timeout=PATIENCE_S)
             if reply["parent_header"].get("msg_id") == message_id:
-                return Output(messages, reply["content"])
+                content = reply["content"]
+            if reply["parent_header"].get("msg_id") == (next_id or message_id):
+                return Output(messages, content or {"status": "aborted"})
 
     def run(self, code: str) -> Output:
         return self.collect(self.start(code))
@@ -240,6 +248,7 @@ class Notebook:
         return output.result
 
     def interrupt(self) -> None:
+        self.is_interrupted = True
         self.manager.interrupt_kernel()
 
     def answer(self, text: str) -> None:
