@@ -15,6 +15,7 @@ class SharedState:
     def __init__(self) -> None:
         self._table = state.Table()
         self._lease_id: LeaseId | None = None
+        self._is_settled = True  #: whether what came of the last capture is known here
 
     @property
     def lease_id(self) -> LeaseId | None:
@@ -22,7 +23,13 @@ class SharedState:
         return self._lease_id
 
     def capture(self, namespace: dict[str, Any], needs: state.Needs) -> state.Captured:
-        """Return what a cell needs and the executor does not have, which is then shared. Raises CannotSend."""
+        """Return what a cell needs and the executor does not have, which is then shared. Raises CannotSend.
+
+        Where nobody took in what became of the capture before this one, a stop came between: all is sent anew.
+        """
+        if not self._is_settled:
+            self.forget()
+        self._is_settled = False
         return state.capture(namespace, needs, table=self._table)
 
     def plan(self, namespace: dict[str, Any], needs: state.Needs, *, is_executor_alive: bool) -> Plan:
@@ -44,9 +51,11 @@ class SharedState:
             self._table.clear()
             raise
         self._lease_id = lease_id
+        self._is_settled = True
         return applied
 
     def forget(self) -> None:
         """Share nothing any more: the executor is gone, or has lost count."""
         self._table.clear()
         self._lease_id = None
+        self._is_settled = True
