@@ -8,7 +8,6 @@ from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.account import Account, UsageTotals
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases import Lease, Request
-from gpu_worker.scheduler.lending import hot_in_the_way
 from gpu_worker.scheduler.reclaim import Victim, VictimSelection, reclaimable
 from gpu_worker.scheduler.room import Claims, hot_leases, missing
 from gpu_worker.scheduler.state import State
@@ -53,10 +52,6 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
             victims.update(dict.fromkeys(hot for hot in at.hot if state.is_committed(state.leases[hot])))
             lacks = max(at.used - at.going + shape.cost - at.guaranteed, missing.get(at.project.id, (at, 0))[1])
             missing[at.project.id] = at, lacks
-    if shape.cost and accounts.has_lenders and any(at.held > at.used for at in accounts.top.values()):
-        in_the_way = hot_in_the_way(accounts, account, shape.cost, _hot(state))
-        is_capped = is_capped or in_the_way is not None
-        victims.update(dict.fromkeys(in_the_way or ()))
     if not is_capped:
         return None
     reclaimed: dict[LeaseId, tuple[Lease, Right]] = {}
@@ -68,13 +63,6 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
     if reclaimed and not _could_start(state, request, claims, [lease for lease, _ in reclaimed.values()]):
         reclaimed.clear()
     return Placement(None, tuple(state.leases[lease] for lease in victims), tuple(reclaimed.values()))
-
-
-def _hot(state: State) -> dict[LeaseId, tuple[Account, int]]:
-    """Find all hot leases that count, least recently used first, with their projects and costs."""
-    found = (state.leases[hot] for at in state.accounts.top.values() for hot in at.hot)
-    counted = sorted((lease for lease in found if lease.cost), key=lambda lease: lease.used)
-    return {lease.id: (state.accounts.of(lease.project), lease.cost) for lease in counted}
 
 
 def _choose_running(state: State, request: Request, at: Account, missing: int) -> list[Victim] | None:

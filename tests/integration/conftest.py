@@ -211,7 +211,7 @@ class Notebook:
             messages.append(message)
             if on is not None:
                 on(message)
-        # An interrupt that comes when the cell is over and ipykernel sends its reply costs that reply, here as anywhere:
+        # An interrupt that comes while ipykernel sends the reply of a cell that is over costs that reply, as anywhere:
         # who interrupted asks something else as well, which is answered after it.
         next_id = self.client.kernel_info() if self.is_interrupted else None
         self.is_interrupted = False

@@ -42,14 +42,6 @@ TRADE = (
         "what is kept stays free",
     ),
     (
-        "hot-sessions-borrow-what-is-kept",
-        "lending.py",
-        "hot_in_the_way",
-        "lambda at: at.held",
-        "lambda at: at.used",
-        "a hot session that may begin a cell leaves before what it would use is lent to another",
-    ),
-    (
         "drained-nodes-lend",
         "state.py",
         "State._note_capacity",

@@ -90,19 +90,3 @@ def test_what_a_lending_limit_keeps_is_there_at_once() -> None:
     )
     assert seen.wait("mine") <= 2
     keeps_all(seen)
-
-
-def test_hot_sessions_that_begin_cells_do_not_borrow_what_a_lending_limit_keeps() -> None:
-    keeps = Project(id="p1", guaranteed_milli=2000, lending_limit_milli=0)  # type: ignore[arg-type]
-    seen = see(
-        SchedulerSettings(projects=(keeps,)),
-        nodes(1, 4),
-        [at(1, one) for one in crowd(2, "p2", 60, 600, think_s=30)],
-        [at(70, one) for one in crowd(2, "p2", 600, name="late")],
-        at(200, notebook("mine", "p1", 60, gpus=2)),
-        last=HOUR_S,
-    )
-    assert seen.most_at_once("p2") == 2
-    assert seen.wait("late0") < 10, "a hot session gives way"
-    assert seen.wait("mine") == 0
-    keeps_all(seen)
