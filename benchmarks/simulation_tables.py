@@ -338,15 +338,13 @@ def reserve_table(standard: Standard) -> list[str]:
 def keep_table(_: Standard) -> list[str]:
     """Write what a keep time brings to a class that is guaranteed the GPUs a lab borrows, over eight lessons."""
     gpus = 16
-    settings = SchedulerSettings(projects=(Project(id=ProjectId("class"), guaranteed_milli=gpus * 1000),))
     lines = table("keep time", "class: wait mean · median · 90% · 99%", "class: start within 1 s", "class: start hot",
                   "lab's cells ended for the class, a lesson", "lab's cells begun until 11:00",
                   "GPUs that ran cells, 10:00 to 11:00")  # fmt: skip
     for keep_ms in (0, 30 * SECOND_MS, MINUTE_MS, 2 * MINUTE_MS, 5 * MINUTE_MS, 10 * MINUTE_MS):
-        lessons = [
-            SimulatedPool(generate("lesson", seed), divide_gpus(gpus, 2), settings, policies=Policies(keep_ms=keep_ms))
-            for seed in SEEDS
-        ]
+        course = Project(id=ProjectId("class"), guaranteed_milli=gpus * 1000, keep_hot_ms=keep_ms)
+        settings = SchedulerSettings(projects=(course,))
+        lessons = [SimulatedPool(generate("lesson", seed), divide_gpus(gpus, 2), settings) for seed in SEEDS]
         for one in lessons:
             one.run()
         played = [cell for one in lessons for cell in one.played]

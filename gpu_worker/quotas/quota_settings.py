@@ -96,6 +96,15 @@ PROJECT_SETTINGS = (
         '"4 h"',
     ),
     QuotaSetting(
+        "keep_hot",
+        "keep_hot_ms",
+        Duration(0, DAY_MS, without=OF_PARENT),
+        "For so long after its last cell a session keeps its GPU from those who borrow, as far as the guarantee "
+        "reaches. Its next cell then starts at once, and does not wait for a borrower's grace; the GPU is idle "
+        'meanwhile. Without it, as in its parent, and not at all where nobody says so ("0 s").',
+        '"5 min"',
+    ),
+    QuotaSetting(
         "parent", "parent", ProjectName(), "The project that it is in: what it uses counts there too.", '"science"'
     ),
 )

@@ -49,6 +49,7 @@ class Accounts:
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
         self.turns = 0  #: how often they did
         self.changes = 0  #: how often anything changed that may decide who is next anywhere
+        self.keeps_hot = any(project.keep_hot_ms for project in by_id.values())
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:

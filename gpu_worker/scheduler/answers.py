@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bulletin.ids import RequestId
+from bulletin.ids import LeaseId, ProjectId, RequestId
 from gpu_worker.scheduler.resources import Lane
 from gpu_worker.scheduler.shapes import Shape
 
@@ -20,10 +20,13 @@ class Answers(msgspec.Struct):
     expecting: dict[Lane, frozenset[RequestId]] = {}
     rooms: dict[Shape, Room] = {}
     starts: dict[RequestId, Start] | None = None
+    #: Of each project the hot leases that are kept, each with its end, and what that was worked out from.
+    kept_hot: dict[ProjectId, tuple[tuple[int, int, int], dict[LeaseId, int]]] = {}
 
     def forget(self) -> None:
         """Something has happened: all may be otherwise now."""
         self.standings.clear()
         self.expecting.clear()
         self.rooms.clear()
+        self.kept_hot.clear()
         self.starts = None

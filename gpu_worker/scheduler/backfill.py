@@ -7,9 +7,10 @@ What is hot there leaves before a cell that it begins could end too late. (After
 
 from bisect import bisect_right
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.branches import is_covered
 from gpu_worker.scheduler.forecast import Forecast
+from gpu_worker.scheduler.keep_time import kept_on
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.nodes import Node
@@ -23,7 +24,8 @@ class Head:
 
     def __init__(self, state: State, request: Request, claims: dict[AgentId, list[Shape]]) -> None:
         self._state, self.shape = state, request.entry.shape
-        covered = is_covered(state.accounts.of(request.project), request.entry.shape.cost)
+        self.account = state.accounts.of(request.project)
+        covered = is_covered(self.account, request.entry.shape.cost)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
@@ -53,7 +55,7 @@ class Head:
         if node.is_drained or not node.holds(shape):
             return None
         ahead = self._ahead.get(node.agent, ())
-        if not ahead and node.is_all(shape):
+        if not ahead and node.is_all(shape) and not self._kept_ms(node):
             return max(self._state.accounts.now_ms, self._state.ends_ms(node, shape.lane)[shape.need - 1])
         forecast = self._forecast(node)
         for other in ahead:
@@ -63,7 +65,11 @@ class Head:
         return forecast.start_ms(shape)
 
     def _forecast(self, node: Node) -> Forecast:
-        return Forecast(self._state, node, self._state.accounts.now_ms)
+        return Forecast(self._state, node, self._state.accounts.now_ms, self._kept_ms(node))
+
+    def _kept_ms(self, node: Node) -> dict[LeaseId, int]:
+        """Until when hot leases of the node are kept from it."""
+        return kept_on(self._state, node, self.account, self.shape.cost)
 
     def holds(self, node: Node) -> bool:
         """Whether the node is the one that is held."""
@@ -75,7 +81,7 @@ class Head:
         held = self.held
         if held is None or held[1] is not node:
             return True
-        if node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane:
+        if node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane and not self._kept_ms(node):
             free = bisect_right(self._state.ends_ms(node, shape.lane), held[0])
             return free - shape.need >= self.shape.need
         forecast = self._forecast(node)

@@ -38,12 +38,17 @@ class Branch(msgspec.Struct, frozen=True):
         inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
         return self.account.guaranteed - inside
 
+    @property
+    def room(self) -> int:
+        """What is left of its guarantee, of which hot leases that never borrow keep their part."""
+        inside = self.account.children.values() if self.is_members else ()
+        return self.guaranteed - self.used - self.account.committed + sum(child.committed for child in inside)
+
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
         if not self.is_members:
             return self.account.covers(cost)
-        committed = self.account.committed - sum(child.committed for child in self.account.children.values())
-        return self.used + committed + cost <= self.guaranteed
+        return cost <= self.room
 
     @property
     def used(self) -> int:

@@ -84,12 +84,12 @@ def _choose_running(state: State, request: Request, at: Account, missing: int) -
 
 def _could_start(state: State, request: Request, claims: Claims, gone: list[Lease]) -> bool:
     """Whether a node has room for the request once what leaves, what is hot and these leases are gone."""
-    shape = request.entry.shape
+    shape, account = request.entry.shape, state.accounts.of(request.project)
     for node in state.nodes.values():
         if node.is_drained or not node.holds(shape):
             continue
         lacks = missing(state, node, shape, claims)
-        for lease in (*hot_leases(state, node, shape), *(one for one in gone if one.agent == node.agent)):
+        for lease in (*hot_leases(state, node, shape, account), *(one for one in gone if one.agent == node.agent)):
             lacks = lacks.less(node.part_of(lease, shape))
         if lacks.is_nothing:
             return True

@@ -15,6 +15,7 @@ from gpu_worker.scheduler.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.class_hours import ClassHours, next_beginning, show_clock
 from gpu_worker.scheduler.coverage import Coverage
 from gpu_worker.scheduler.credits import STEP, Trader
+from gpu_worker.scheduler.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import RequestStatus
@@ -87,7 +88,7 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    whose = (_quota(state, request), _back_off(state, request), _credits(state, request))
+    whose = (_quota(state, request), _back_off(state, request), _credits(state, request), _kept_hot(state, request))
     parts = [part for part in (*whose, reason, drained, before) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
@@ -255,6 +256,22 @@ def _back_off(state: State, request: Request) -> str:
         return ""
     wait = show_duration(account.back_off_until_ms - now_ms)
     return f"project {account.project.id!r} had to give back what it borrowed, and stands behind others for {wait}"
+
+
+def _kept_hot(state: State, request: Request) -> str:
+    """Say how many GPUs projects keep between their cells from those who borrow, as this request does; or empty."""
+    shape, account = request.entry.shape, state.accounts.of(request.project)
+    if not state.accounts.keeps_hot:
+        return ""
+    able = [node for node in state.nodes.values() if node.holds(shape)]
+    hot = [state.leases[name] for node in able for name in node.lanes[shape.lane].hot_leases]
+    ends = [(until_ms, lease) for lease in hot if (until_ms := kept_from_until_ms(state, lease, account, shape.cost))]
+    if not ends:
+        return ""
+    amount = count(sum(len(lease.slots) for _, lease in ends), on_cpu=shape.lane == "cpu")
+    left = show_duration(min(until_ms for until_ms, _ in ends) - state.accounts.now_ms)
+    are = "is" if amount.startswith("1 ") else "are"
+    return f"{amount} {are} kept for people between two cells, {'' if are == 'is' else 'the first '}for another {left}"
 
 
 def _and(reason: str, other: str) -> str:

@@ -1,6 +1,8 @@
 """When what a node has will be free at the latest, by the walltimes of what runs there."""
 
-from bulletin.ids import SlotId
+from collections.abc import Mapping
+
+from bulletin.ids import LeaseId, SlotId
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.resources import Lane, SlotKind
 from gpu_worker.scheduler.shapes import Shape
@@ -12,13 +14,16 @@ _FOREVER_MS = 1 << 62
 class Forecast:
     """One node, and who will be there until when. Times are those of the scheduler's clock."""
 
-    def __init__(self, state: State, node: Node, now_ms: int) -> None:
+    def __init__(self, state: State, node: Node, now_ms: int, kept_ms: Mapping[LeaseId, int] | None = None) -> None:
+        """Take `kept_ms`: until when hot leases stay that are kept from whoever asks."""
         self._node, self._now_ms = node, now_ms
         self._until = dict.fromkeys(node.slots, now_ms)
         self._times: dict[tuple[Lane, SlotKind], list[int]] = {}  #: when slots of a kind are free
         self._rest: list[tuple[int, int, int]] = []  #: of those that hold CPUs or memory: until when, and how much
         for lease in map(state.leases.__getitem__, node.leases):
             until_ms = state.end_ms(lease)
+            if kept_ms:
+                until_ms = max(until_ms, kept_ms.get(lease.id, 0))
             if until_ms > now_ms:
                 self._until.update(dict.fromkeys(lease.slots, until_ms))
                 self._rest.append((until_ms, lease.cpus, lease.memory_bytes))

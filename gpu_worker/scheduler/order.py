@@ -15,6 +15,7 @@ from gpu_worker.scheduler.ahead import Ahead
 from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.branches import is_covered
 from gpu_worker.scheduler.caps import Placement, make_room_in_limits
+from gpu_worker.scheduler.keep_time import is_kept_from, kept_until_ms
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.lines import Closed
 from gpu_worker.scheduler.nodes import Node
@@ -200,7 +201,10 @@ def _late(state: State, head: Head) -> Placement | None:
     if head.held is None:
         return None
     at_ms, node = head.held
-    for lease in _victims(state, node, head.shape, head.needs_of_hot()) or ():
+    hot = hot_leases(state, node, head.shape)
+    for lease in _victims(node, head.shape, head.needs_of_hot(), hot) or ():
+        if is_kept_from(state, lease, head.account, head.shape.cost):
+            continue
         until_ms = at_ms - lease.walltime_ms
         if until_ms <= state.accounts.now_ms:
             victims.append(lease)
@@ -216,7 +220,7 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place
     one whose most recently used victim was used the longest ago; then one where a reclaimed cell has its grace. None
     where running cells are in the way everywhere.
     """
-    shape = request.entry.shape
+    shape, account = request.entry.shape, state.accounts.of(request.project)
     lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
     able = [
         node
@@ -229,9 +233,10 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Place
     best: Placement | None = None
     for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
         if _has_slots(node, shape, hot=True) and node.holds(shape) and ahead.lets_make_room(node, shape):
-            victims = _victims(state, node, shape, missing(state, node, shape, claims, at_once=True))
+            lacks = missing(state, node, shape, claims, at_once=True)
+            victims = _victims(node, shape, lacks, hot_leases(state, node, shape, account))
             found = Placement(node.agent, victims) if victims is not None else None
-            if found is not None and (best is None or _last_used(found) < _last_used(best)):
+            if found is not None and (best is None or _last_used(state, found) < _last_used(state, best)):
                 best = found
     best = best or _ready(state, able, shape, claims, at_once=False)
     return best or _reclaim(state, request, ahead, claims)
@@ -261,7 +266,7 @@ def _ready(state: State, nodes: list[Node], shape: Shape, claims: Claims, *, at_
 
 def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
     """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
-    shape, now_ms = request.entry.shape, state.accounts.now_ms
+    shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
     best: tuple[tuple[int, ...], Placement] | None = None
     if not may_reclaim(state, request):
         return None
@@ -275,7 +280,7 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             continue
         lacks = missing(state, node, shape, claims)
         rest = lacks
-        for hot in hot_leases(state, node, shape):
+        for hot in hot_leases(state, node, shape, account):
             rest = rest.less(node.part_of(hot, shape))
         plan.begin()
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
@@ -303,23 +308,24 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             node.seq,
         )
         if best is None or loss < best[0]:
-            first = _victims(state, node, shape, lacks) or ()
+            first = _victims(node, shape, lacks, hot_leases(state, node, shape, account)) or ()
             best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in chosen))
     return best[1] if best is not None else None
 
 
-def _last_used(place: Placement) -> list[int]:
-    """How recently the victims were used, the most recent one first."""
-    return [lease.used for lease in reversed(place.victims)]
+def _last_used(state: State, place: Placement) -> list[int]:
+    """How many victims are kept from others, and how recently all were used, the most recent one first."""
+    kept = sum(kept_until_ms(state, lease) is not None for lease in place.victims)
+    return [kept, *(lease.used for lease in reversed(place.victims))]
 
 
-def _victims(state: State, node: Node, shape: Shape, lacks: Amount) -> tuple[Lease, ...] | None:
-    """Hot leases of the node, least recently used first, that have what is lacking, and none that is not needed.
+def _victims(node: Node, shape: Shape, lacks: Amount, hot: list[Lease]) -> tuple[Lease, ...] | None:
+    """Choose of these hot leases of the node, the first ones first, those that have what is lacking, and no more.
 
     None where all of them together have not enough.
     """
     chosen: list[Lease] = []
-    for lease in hot_leases(state, node, shape):
+    for lease in hot:
         part = node.part_of(lease, shape)
         if lacks.gains(part):
             chosen.append(lease)

@@ -55,6 +55,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     default_qos: str | None = None  #: what they have if they name none
     gpus_per_cell: int | None = None  #: at most, all on one node
     walltime_ms: int | None = None  #: at most, whatever the class allows; and what they get if they do not ask
+    #: For so long after its last cell a hot session keeps its GPU from those who borrow; None as above.
+    keep_hot_ms: int | None = None
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):

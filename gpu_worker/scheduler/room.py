@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from bulletin.ids import AgentId
+from gpu_worker.scheduler.account import Account
+from gpu_worker.scheduler.keep_time import is_kept_from, kept_until_ms
 from gpu_worker.scheduler.leases import LEAVING, Lease
 from gpu_worker.scheduler.life import Phase
 from gpu_worker.scheduler.nodes import Node
@@ -41,9 +43,17 @@ def missing(state: State, node: Node, shape: Shape, claims: Claims, *, at_once: 
     return lacks
 
 
-def hot_leases(state: State, node: Node, shape: Shape) -> list[Lease]:
-    """Hot leases of the node that such a request may have the place of, least recently used first."""
+def hot_leases(state: State, node: Node, shape: Shape, account: Account | None = None) -> list[Lease]:
+    """Hot leases of the node that such a request may have the place of, least recently used first.
+
+    With `account`, that of the request's project, without those that are kept from it, and other kept ones last.
+    """
     leases = [state.leases[hot] for lane in LANES for hot in node.lanes[lane].hot_leases]
     if not shape.wants.is_more:
-        return [lease for lease in leases if lease.lane == shape.lane]
-    return sorted(leases, key=lambda lease: lease.used)
+        leases = [lease for lease in leases if lease.lane == shape.lane]
+    else:
+        leases.sort(key=lambda lease: lease.used)
+    if account is None or not state.accounts.keeps_hot:
+        return leases
+    leases = [lease for lease in leases if not is_kept_from(state, lease, account, shape.cost)]
+    return sorted(leases, key=lambda lease: kept_until_ms(state, lease) is not None)

@@ -8,7 +8,5 @@ class Policies(msgspec.Struct, frozen=True, kw_only=True):
 
     #: So many GPUs are kept free: the sessions that have been hot for longest leave before anybody asks.
     reserve: int = 0
-    #: For so long a hot session whose project is within its guarantee stays, if only who borrows wants its GPU.
-    keep_ms: int = 0
     #: So many sessions leave their memory on one GPU, of which one runs; 0: who has no lease has none.
     residents: int = 0

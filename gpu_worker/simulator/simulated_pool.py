@@ -7,12 +7,12 @@ from typing import assert_never
 
 import msgspec
 
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId
+from bulletin.ids import CellId, LeaseId, RequestId, SessionId
 from bulletin.units import DAY_MS
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Evict, Grant
+from gpu_worker.scheduler.actions import Grant
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import GPU_MILLI, SchedulerSettings
+from gpu_worker.scheduler.projects import SchedulerSettings
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.played_cells import PlayedCell, PlayedOutcome
 from gpu_worker.simulator.policies import Policies
@@ -28,7 +28,6 @@ from gpu_worker.simulator.simulated_nodes import (
     SlotsFreed,
 )
 from gpu_worker.simulator.simulation_events import (
-    KeepTimeOver,
     NodeFaultBegun,
     NodeFaultOver,
     SimulationEvent,
@@ -76,7 +75,6 @@ class SimulatedPool:
         self.nodes = SimulatedNodes(sizes, delays or Delays(), WIDTH_MS, self.policies.residents)
         self.trace = trace
         self.faults = faults
-        self._guaranteed = {one.id: one.guaranteed_milli for one in settings.projects} if settings is not None else {}
         self.played: list[PlayedCell] = []
         self.waiting = Curve(WIDTH_MS)
         self.steps = 0
@@ -145,8 +143,6 @@ class SimulatedPool:
                 self.tell(self.nodes.lose(event.fault.node))
             case NodeFaultOver():
                 self.tell(self.nodes.rejoin(event.fault.node))
-            case KeepTimeOver():
-                self._end_keep_time(event)
             case TickDue():
                 self._tick_ms = None
                 self.tell(ev.Tick())
@@ -166,10 +162,7 @@ class SimulatedPool:
                 kernel = self._requested.pop(action.request)
                 assert kernel.under_way is not None, "a kernel asks for a lease for a cell"
                 kernel.lease, kernel.qos = action.lease, kernel.under_way.qos
-            if isinstance(action, Evict) and (keep_ms := self._find_keep_ms(action.lease)) > 0:
-                self._plan(self.now_ms + keep_ms, KeepTimeOver(action.lease, self.nodes.leases[action.lease].hot_ms))
-            else:
-                self._follow(self.nodes.perform(action, self.now_ms))
+            self._follow(self.nodes.perform(action, self.now_ms))
         due_ms = self.scheduler.deadline()
         due_ms = None if due_ms is None else max(due_ms - START_MS, self.now_ms)
         if due_ms != self._tick_ms:
@@ -189,27 +182,6 @@ class SimulatedPool:
             if self.nodes.free + self.nodes.leaving >= self.policies.reserve:
                 return
             self._follow(self.nodes.evict_hot())
-
-    def _find_keep_ms(self, lease: LeaseId) -> int:
-        """For how long a hot session that somebody wants to leave stays all the same."""
-        held = self.nodes.leases.get(lease)
-        if not self.policies.keep_ms or held is None or held.has_cell or held.is_leaving:
-            return 0
-        is_owner = self._is_in_quota(self._kernels[held.session].notebook.project)
-        if not is_owner or any(self._is_in_quota(one.notebook.project) for one in self._requested.values()):
-            return 0
-        return held.hot_ms + self.policies.keep_ms - self.now_ms
-
-    def _is_in_quota(self, project: ProjectId) -> bool:
-        """Whether all that a project's sessions hold, hot ones too, is within its own guarantee, and there is one."""
-        kernels = [one for one in self._kernels.values() if one.lease is not None and one.notebook.project == project]
-        held = sum(len(self.nodes.leases[one.lease].slots) for one in kernels if one.lease is not None)
-        return 0 < self._guaranteed.get(project, 0) >= held * GPU_MILLI
-
-    def _end_keep_time(self, event: KeepTimeOver) -> None:
-        held = self.nodes.leases.get(event.lease)
-        if held is not None and not held.has_cell and held.hot_ms == event.hot_ms:
-            self._follow(self.nodes.perform(Evict(event.lease), self.now_ms))
 
     # What notebooks do
 

@@ -53,13 +53,6 @@ class NodeFaultOver(msgspec.Struct, frozen=True):
     fault: NodeFault
 
 
-class KeepTimeOver(msgspec.Struct, frozen=True):
-    """The time is over for which a session stayed hot though somebody who borrows wanted its GPU."""
-
-    lease: LeaseId
-    hot_ms: int  #: since when it was hot then
-
-
 class TickDue(msgspec.Struct, frozen=True):
     """The time has come for which the scheduler asked for a Tick."""
 
@@ -76,6 +69,5 @@ SimulationEvent = (
     | RequestRefused
     | NodeFaultBegun
     | NodeFaultOver
-    | KeepTimeOver
     | TickDue
 )

@@ -7,6 +7,7 @@ from tests.mutants.catalogue.budgets import BUDGETS
 from tests.mutants.catalogue.cell_rules import CELL_RULES
 from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
+from tests.mutants.catalogue.keep_times import KEEP_TIMES
 from tests.mutants.catalogue.others import OTHERS
 from tests.mutants.catalogue.patience import PATIENCE
 from tests.mutants.catalogue.room import ROOM
@@ -28,5 +29,5 @@ class Mutant(NamedTuple):
     promise: str  #: what no longer holds
 
 
-_ALL = (*ACCOUNTS, *BUDGETS, *CELL_RULES, *GUARANTEES, *HOURS, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
+_ALL = (*ACCOUNTS, *BUDGETS, *CELL_RULES, *GUARANTEES, *HOURS, *KEEP_TIMES, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
 MUTANTS = tuple(Mutant(*one) for one in _ALL)

@@ -180,9 +180,9 @@ GUARANTEES = (
     (
         "hot-reserved-of-own-users-keeps-nothing",
         "branches.py",
-        "Branch.covers",
-        "self.used + committed + cost",
-        "self.used + cost",
+        "Branch.room",
+        "self.guaranteed - self.used - self.account.committed",
+        "self.guaranteed - self.used",
         "a hot session that never borrows keeps its part also among a project's own users",
     ),
     (

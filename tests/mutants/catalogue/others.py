@@ -149,8 +149,8 @@ OTHERS = (
         "most-recent-goes",
         "order.py",
         "place",
-        "_last_used(found) < _last_used(best)",
-        "_last_used(found) > _last_used(best)",
+        "_last_used(state, found) < _last_used(state, best)",
+        "_last_used(state, found) > _last_used(state, best)",
         "the session goes that was used the longest ago, on whatever node",
     ),
     (

@@ -29,6 +29,7 @@ class Tenancy:
     cell: CellId | None = None
     began_ms: int = 0  #: the cell, if one runs
     has_begun: bool = False  #: any cell of it
+    hot_ms: int = 0  #: since when no cell has run on it, where one has
     is_asked: bool = False  #: to leave, by whatever action
     asked_ms: int = 0
     is_reclaimed: bool = False
@@ -119,7 +120,7 @@ class Books:
             case ev.CellEnded():
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell == event.cell:
-                    known.cell = None
+                    known.cell, known.hot_ms = None, now_ms
             case ev.LeaseEnded():
                 self.leases.pop(event.lease, None)
             case ev.SettingsChanged():

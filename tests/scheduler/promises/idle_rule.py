@@ -57,7 +57,7 @@ class IdleRule(Rule):
             taken = {
                 slot
                 for lease in view.books.on_node(machine.agent)
-                if lease.is_using or lease.is_over
+                if lease.is_using or lease.is_over or lease.lease in view.kept
                 for slot in lease.slots
             }
             for slot in machine.slots:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.projects import Preemption
 from tests.scheduler.promises.books import Tenancy
+from tests.scheduler.promises.keep_time import has_other_reasons, is_kept_from
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Report, Rule
 
@@ -32,6 +33,8 @@ class TakingRule(Rule):
 
     def action(self, action: act.Action, view: View) -> None:
         """Judge a decision before it is written down."""
+        if isinstance(action, act.Evict):
+            self._judge_eviction(action, view)
         if not isinstance(action, act.Reclaim | act.Pause):
             return
         victim = view.books.leases.get(action.lease)
@@ -47,6 +50,14 @@ class TakingRule(Rule):
         if self._turns[victim.session] == _MOST_TURNS:
             others = ", ".join(name for name in self._turns if name != victim.session)
             self.report(2, "requests take from each other in turn", f"{victim.session} and {others}")
+
+    def _judge_eviction(self, action: act.Evict, view: View) -> None:
+        """Judge whether a session that is kept from those who borrow leaves for one of them."""
+        if action.lease not in view.kept or has_other_reasons(view, view.books.leases[action.lease]):
+            return
+        victim = view.books.leases[action.lease]
+        if all(is_kept_from(view, victim, request) for request in view.books.waiting.values()):
+            self.report(5, "a session that is kept leaves for somebody who borrows", f"{victim}")
 
     def _may_be_taken(self, victim: Tenancy, view: View) -> bool:
         chain = view.tree.chain(victim.project)

@@ -9,6 +9,7 @@ from gpu_worker.scheduler.projects import Preemption
 from tests.scheduler.promises.books import Books, Machine, Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.coverage import covered_by, covering, is_borrowed_for
+from tests.scheduler.promises.keep_time import is_kept_from, kept_sessions
 from tests.scheduler.promises.tree import Side
 
 
@@ -65,6 +66,11 @@ class View:
         return found
 
     @functools.cached_property
+    def kept(self) -> frozenset[LeaseId]:
+        """Find the hot sessions that keep their GPUs from those who borrow."""
+        return kept_sessions(self)
+
+    @functools.cached_property
     def _sessions(self) -> set[str]:
         return {lease.session for lease in self.books.leases.values()}
 
@@ -118,7 +124,7 @@ class View:
     def why_taken(self, victim: Tenancy, request: Waiting, covers: Side | None) -> str | None:
         """Say by which promise the victim's slots can be had for the request; None is: they cannot."""
         if victim.is_hot:
-            return "hot"
+            return None if is_kept_from(self, victim, request) else "hot"
         if victim.is_reclaimed or victim.is_over:
             return "leaves"
         qos, asked = self.tree.qos.get(victim.qos), self.tree.qos.get(request.event.qos)

@@ -110,23 +110,28 @@ LESSON = (
 )
 
 
+def _keeping(keep_hot_ms: int) -> SchedulerSettings:
+    course = Project(id=ProjectId("class"), guaranteed_milli=1000, keep_hot_ms=keep_hot_ms)
+    return SchedulerSettings(projects=(course,))
+
+
 def test_who_borrows_waits_until_a_session_in_quota_has_been_hot_for_its_keep_time() -> None:
     now = play(*LESSON, settings=CLASS_HAS_ONE)
     assert now.nodes.reclaims == 1  # the lab had the GPU after 700 ms, and the class took it back
     assert now.played[2].cell == "a.1"
     assert (now.played[2].wait_ms or 0) > 30 * SECOND
-    kept = play(*LESSON, settings=CLASS_HAS_ONE, policies=Policies(keep_ms=MINUTE))
+    kept = play(*LESSON, settings=_keeping(MINUTE))
     assert starts(kept) == {"a.0": 200, "a.1": 31_205, "z.0": 32_205 + 500 + 200}
     assert kept.nodes.reclaims == 0
 
 
 def test_after_the_keep_time_it_leaves_and_who_is_in_quota_does_not_wait_for_it() -> None:
-    kept = play(*LESSON, settings=CLASS_HAS_ONE, policies=Policies(keep_ms=20 * SECOND))
+    kept = play(*LESSON, settings=_keeping(20 * SECOND))
     assert kept.played[1].cell == "z.0"
     assert kept.played[1].submitted_ms == 5_000
     assert kept.nodes.reclaims == 1
     mates = (LESSON[0], notebook("b", 5 * SECOND, TraceCell(SECOND, 0), project="class"))
-    world = play(*mates, settings=CLASS_HAS_ONE, policies=Policies(keep_ms=MINUTE))
+    world = play(*mates, settings=_keeping(MINUTE))
     assert starts(world)["b.0"] == 5_700
 
 
@@ -183,7 +188,7 @@ def test_with_residents_a_session_gives_its_gpu_up_at_once_and_finds_its_memory_
 
 @pytest.mark.parametrize(
     "policies",
-    [Policies(), Policies(reserve=2), Policies(residents=1), Policies(residents=3), Policies(keep_ms=MINUTE)],
+    [Policies(), Policies(reserve=2), Policies(residents=1), Policies(residents=3)],
 )
 def test_whatever_is_tried_each_cell_runs_once(policies: Policies) -> None:
     week = generate("course", seed=3, people=30)

@@ -1,0 +1,19 @@
+"""What somebody is told who borrows, and waits because other projects keep their hot sessions."""
+
+from tests.scheduler.bench import MINUTE, project, slots
+from tests.scheduler.quota_bench import Quotas
+
+
+def test_who_borrows_is_told_how_many_gpus_are_kept_and_until_when() -> None:
+    pool = Quotas(project("class", guaranteed_milli=2000, keep_hot_ms=5 * MINUTE))
+    pool.join("a", slots(2))
+    for session in ("class.ann", "class.tom"):
+        pool.busy(session)
+        pool.later(MINUTE)
+        pool.end(f"{session}:1")
+    assert pool.wants("lab.eve") == []
+    assert pool.why("lab.eve/1").reason == (
+        "2 GPUs are kept for people between two cells, the first for another 4 min; all 2 GPUs are busy"
+    )
+    assert pool.wants("class.kim") == []
+    assert "a GPU is being freed for you" in pool.why("class.kim/1").reason
