@@ -6,6 +6,7 @@ What is hot there leaves before a cell that it begins could end too late. (After
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.branches import is_covered
@@ -39,15 +40,26 @@ class Head:
         """
         if self._held is None:
             best: tuple[int, int, Node] | None = None
-            for node in self._state.nodes.values():
+            for earliest_ms, seq, agent in sorted(self._earliest()):
+                if best is not None and (earliest_ms, seq) >= best[:2]:
+                    break
+                node = self._state.nodes[agent]
                 at_ms = self._start_ms(node)
-                if at_ms is not None and (best is None or (at_ms, node.seq) < best[:2]):
-                    best = at_ms, node.seq, node
+                if at_ms is not None and (best is None or (at_ms, seq) < best[:2]):
+                    best = at_ms, seq, node
             if best is not None:
                 at_ms, _, node = best
                 alone_ms = self._forecast(node).start_ms(self.shape) if node.agent in self._ahead else None
                 self._held = at_ms if alone_ms is None else alone_ms, node
         return self._held
+
+    def _earliest(self) -> Iterator[tuple[int, int, AgentId]]:
+        """Bound when it can start on each node, from when so many slots of the lane have ended, of whatever kind."""
+        state, shape = self._state, self.shape
+        for node in state.nodes.values():
+            if not node.is_drained and node.holds(shape):
+                ends_ms = state.ends_ms(node, shape.lane)
+                yield max(state.accounts.now_ms, ends_ms[shape.need - 1]), node.seq, node.agent
 
     def _start_ms(self, node: Node) -> int | None:
         """When it can start there, once those ahead have what they claim."""

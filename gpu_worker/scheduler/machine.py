@@ -261,9 +261,11 @@ class Scheduler:
         return [Reclaim(lease.id, grace_ms, lease.reclaimed_by)]
 
     def _join(self, event: AgentJoined) -> list[Action]:
-        """Believe an agent's report, and refuse what waits and could run nowhere, now that this is known."""
+        """Believe an agent's report; where it shows something new, refuse what waits and could run nowhere."""
+        known = len(self.state.shown.slots)
         actions = rejoin(self.state, event, self._now_ms)
-        for request in list(self.state.pending.values()):  # submitted while no node was known
+        is_new = len(self.state.shown.slots) > known
+        for request in list(self.state.pending.values()) if is_new else ():  # submitted while no node was known
             shape = request.entry.shape
             reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
             reason = reason or never_allowed(self.state, request.project, shape, request.walltime_ms)

@@ -168,10 +168,10 @@ class VictimSelection:
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
 
 
-def reclaimable(state: State, lane: Lane) -> frozenset[LeaseId]:
+def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
     """Select the running cells that their class lets be reclaimed now.
 
-    Of younger ones the state notes when that will be. It is worked out once in a step, and anew when a lease has moved.
+    Of younger ones the state notes when that will be. It is worked out once in a step, and anew when a cell began.
     """
     if lane not in state.reclaimable:
         running = [lease for lease in state.leases.values() if lease.lane == lane and lease.phase is Phase.BUSY]
@@ -184,5 +184,5 @@ def reclaimable(state: State, lane: Lane) -> frozenset[LeaseId]:
         young = [at_ms for at_ms in from_ms.values() if at_ms > now_ms]
         if young:
             state.looks.note(min(young))
-        state.reclaimable[lane] = frozenset(lease for lease, at_ms in from_ms.items() if at_ms <= now_ms)
+        state.reclaimable[lane] = {lease for lease, at_ms in from_ms.items() if at_ms <= now_ms}
     return state.reclaimable[lane]

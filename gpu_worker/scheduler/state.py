@@ -47,12 +47,11 @@ class State:
         #: Nodes that are not drained: with free or leaving slots, and with hot leases.
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
-        self.looks, self.coverage, self.patience = Looks(), Coverage(), Patience()
+        self.looks, self.answers, self.coverage, self.patience = Looks(), Answers(), Coverage(), Patience()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
-        self.answers = Answers()
-        self.reclaimable: dict[Lane, frozenset[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
+        self.reclaimable: dict[Lane, set[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
         self._seq = 0
 
     def next_seq(self) -> int:
@@ -329,7 +328,9 @@ class State:
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""
         self.touched[lease.id] = None
-        self.reclaimable.clear()
+        if lease.phase is Phase.BUSY and sign > 0:
+            self.reclaimable.clear()
+        self.reclaimable.get(lease.lane, set()).discard(lease.id)
         self.accounts.of(lease.project).note_change()
         for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
             holder.held += sign * amount

@@ -45,8 +45,8 @@ ROOM = (
         "head-holds-the-last-node",
         "backfill.py",
         "Head.held",
-        "(at_ms, node.seq) < best[:2]",
-        "(at_ms, node.seq) > best[:2]",
+        "sorted(self._earliest())",
+        "sorted(self._earliest(), reverse=True)[:1]",
         "the head holds the node where it can start first",
     ),
     (
