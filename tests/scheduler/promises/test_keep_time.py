@@ -60,8 +60,9 @@ def test_without_a_guarantee_nothing_is_kept() -> None:
 def test_who_is_covered_does_not_wait_for_a_keep_time() -> None:
     seen = see(
         _with_class(1, 600, Project(id=ProjectId("lab"), guaranteed_milli=1000)),
-        nodes(1, 1),
+        nodes(1, 2),
         at(1, notebook("student", "class", 20)),
+        at(35, notebook("guest", "guests", 600)),  # too young to be taken back
         at(40, notebook("lab", "lab", 100)),
         last=20 * MINUTE_S,
     )
@@ -81,10 +82,11 @@ def test_a_class_mate_has_the_gpu_of_a_session_that_is_kept() -> None:
     keeps_all(seen)
 
 
-def test_a_class_mate_has_a_borrowers_hot_session_first() -> None:
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1)], ids=["on one node", "on another"])
+def test_a_class_mate_has_a_borrowers_hot_session_first(shape: tuple[int, int]) -> None:
     seen = see(
         _with_class(2, 600),
-        nodes(1, 2),
+        nodes(*shape),
         at(1, notebook("student", "class", 20)),
         at(30, notebook("lab", "lab", 20)),
         at(80, notebook("mate", "class", 20)),
