@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,10 @@ class Client:
 class PoolProcess:
     """`bulletin pool` in a folder of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, device: str = "cpu") -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, device: str = "cpu", hub: Mapping[str, str] | None = None
+    ) -> None:
+        """Start it, with the environment of a hub that manages it, if one does."""
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
         self.process = subprocess.Popen(
@@ -70,9 +73,8 @@ class PoolProcess:
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
-            env={
-                name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))
-            },
+            env={name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
+            | dict(hub or {}),
         )
         try:
             until(lambda: (folder / "connection.json").exists(), f"the pool to start; see {self.log.name}")
