@@ -31,14 +31,18 @@ class Ages:
     """The ages of reclaimed cells, by session, each until it is asked for."""
 
     def __init__(self) -> None:
-        self._kept: dict[SessionId, tuple[Wanted, Age, int]] = {}  # the oldest first
+        self._kept: dict[SessionId, tuple[Wanted, Age | None, int]] = {}  # the oldest first
 
-    def keep(self, session: SessionId, wanted: Wanted, age: Age, now_ms: int) -> None:
-        """Its cell is reclaimed now."""
+    def keep(self, session: SessionId, wanted: Wanted, age: Age | None, now_ms: int) -> None:
+        """Its cell is reclaimed now; without an age where it began before this scheduler."""
         self._kept.pop(session, None)
         for old in [old for old, (_, _, since_ms) in self._kept.items() if since_ms + _KEPT_MS <= now_ms]:
             del self._kept[old]
         self._kept[session] = wanted, age, now_ms
+
+    def is_expected(self, session: SessionId, now_ms: int) -> bool:
+        """Whether the session has a cell that was reclaimed, and is to run again."""
+        return session in self._kept and now_ms < self._kept[session][2] + _KEPT_MS
 
     def take(self, session: SessionId, wanted: Wanted, now_ms: int) -> Age | None:
         """Take out the age of what was reclaimed, if that is what the session asks for: it is known no more."""

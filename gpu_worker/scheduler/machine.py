@@ -370,10 +370,9 @@ class Scheduler:
             self.state.set_alarm(lease, alarm_ms)
             return Reclaim(lease.id, 0, lease.reclaimed_by)
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
-        if lease.age is not None:
-            wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
-            wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
-            self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
+        wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
+        wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
+        self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
         if lease.reclaimed_by is not Right.CLASS:
             first_ms, longest_ms = self.settings.back_off_ms, self.settings.longest_back_off_ms
             self.state.accounts.of(lease.project).back_off(self._now_ms, grace_ms, first_ms, longest_ms)

@@ -45,7 +45,8 @@ def refusal(state: State, event: RequestSubmitted) -> Reason | None:
     if event.session in state.asking:  # it will be replaced
         earlier = state.pending[state.asking[event.session]]
         queued -= (earlier.user, earlier.qos) == (event.user, event.qos)
-    if queued >= qos.queued_per_user:
+    # Cells that were reclaimed together ask again together: that their user has so many is none of their doing.
+    if queued >= qos.queued_per_user and not state.ages.is_expected(event.session, state.accounts.now_ms):
         return QueueFull(event.qos, qos.queued_per_user)
     return None
 

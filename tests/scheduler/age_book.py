@@ -13,7 +13,7 @@ HOUR = 3_600_000
 
 @dataclass
 class AgeBook:
-    lost: dict[str, tuple[tuple[object, ...], tuple[int, int], int]] = field(default_factory=dict)  # by session
+    lost: dict[str, tuple[tuple[object, ...], tuple[int, int] | None, int]] = field(default_factory=dict)  # by session
 
     def started(self, lease: "Tenancy", now_ms: int, number: int) -> None:
         """A cell began: that of the request, or another of a hot session, which is due when it begins."""
@@ -26,10 +26,13 @@ class AgeBook:
             self.lost.pop(lease.session, None)
 
     def reclaimed(self, lease: "Tenancy", now_ms: int) -> None:
-        if lease.age is not None:
-            rest = (lease.gpu_type, lease.gpu_memory_bytes, lease.cpus, lease.memory_bytes)
-            wanted = (lease.user, lease.project, lease.qos, len(lease.slots), *rest)
-            self.lost[lease.session] = wanted, lease.age, now_ms + HOUR
+        rest = (lease.gpu_type, lease.gpu_memory_bytes, lease.cpus, lease.memory_bytes)
+        wanted = (lease.user, lease.project, lease.qos, len(lease.slots), *rest)
+        self.lost[lease.session] = wanted, lease.age, now_ms + HOUR
+
+    def is_expected(self, session: str, now_ms: int) -> bool:
+        """Whether it asks for a cell that was reclaimed within the hour: however many may wait, it may."""
+        return session in self.lost and now_ms < self.lost[session][2]
 
     def asked(self, asked: "ev.RequestSubmitted", now_ms: int) -> tuple[int, int] | None:
         """When the request is due, and its number, if it is for a cell that was reclaimed within the hour."""

@@ -456,7 +456,7 @@ class Referee:
             or (event.walltime_ms or 0) > qos.walltime_ms
             or self.never_fits(event)
             or not self.could_be_allowed(Wish(event, (0, 0)))
-            or len(mine) >= qos.queued_per_user
+            or (len(mine) >= qos.queued_per_user and not self.ages.is_expected(event.session, self.now_ms))
         ):
             self.wishes[event.request] = Wish(event, (0, 0))
             return {("refuse", event.request)}

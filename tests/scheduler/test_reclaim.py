@@ -4,7 +4,7 @@ import msgspec
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.projects import Preemption
-from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, project, reclaimed, slots
+from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, project, reclaimed, refused, slots
 from tests.scheduler.quota_bench import Quotas, lent
 
 
@@ -304,3 +304,20 @@ def test_a_cell_on_two_gpus_takes_both_from_the_users_of_a_project_that_has_othe
         "who came first is covered"
     )
     pool.replay()
+
+
+def test_cells_that_are_reclaimed_together_all_wait_again_however_few_may_wait_at_once() -> None:
+    pool = Quotas(project("course", guaranteed_milli=4000))
+    pool.join("a", slots(4))
+    sessions = [f"lab.{n}" for n in range(4)]
+    for one in sessions:
+        assert granted(pool.ask(one, project="lab", user="eve", qos="batch")) == [f"{one}:1"]
+        pool.start(f"{one}:1")
+    pool.later(2 * MINUTE)
+    for n in range(4):
+        pool.ask(f"course.{n}", project="course")
+    for one in sessions:
+        pool.free(f"{one}:1")
+    assert pool.settings.qos[1].queued_per_user == 2
+    assert [refused(pool.ask(one, n=2, project="lab", user="eve", qos="batch")) for one in sessions] == [{}] * 4
+    assert "2 of your requests wait" in str(refused(pool.ask("lab.more", project="lab", user="eve", qos="batch")))
