@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
-from bulletin.codes import LeaseEnd
+from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
@@ -182,7 +182,8 @@ class SchedulerShell:
             self._writer.keep_stray(record, written)
         else:
             self._writer.keep(told, written)
-        await self.step(events.CellEnded(message.lease, message.cell))
+        if message.usage.outcome is not CellOutcome.RECLAIMED:  # that one is to run again: only its lease is over
+            await self.step(events.CellEnded(message.lease, message.cell))
         if refunded:  # now that all of it was counted
             async with self._stepping:
                 await self._refund(refunded)

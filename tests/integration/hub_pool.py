@@ -61,7 +61,7 @@ class HubPool:
         return sum(slot.state == state for slot in self.process.picture().slots)
 
     def open(self, user: str, group: str) -> Notebook:
-        """Open a notebook of a user, who is in one group."""
+        """Open a notebook of a user, who is in one group: always the same one, which brokers remember."""
         self._hub.users[f"{user}-token"] = {"name": user, "kind": "user", "scopes": [SCOPE]}
         self._hub.groups[user] = [group]
         connection = self.process.connection
@@ -76,7 +76,10 @@ class HubPool:
     def close_notebooks(self) -> None:
         """Close all notebooks, and wait until the pool is empty."""
         while self._opened:
-            self._opened.pop().close()
+            notebook = self._opened.pop()
+            notebook.interrupt()  # should a cell of a test that failed run there
+            notebook.run("%gpu stop")
+            notebook.close()
         until(lambda: self.count("free") == len(self.process.picture().slots), "all slots to be free again")
 
     def stop(self) -> None:
