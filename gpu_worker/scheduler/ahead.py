@@ -1,5 +1,8 @@
 """Who waits already while those behind them are looked at, and what may pass them on which node."""
 
+from collections.abc import Iterable
+
+from bulletin.ids import AgentId
 from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.nodes import Node
 from gpu_worker.scheduler.shapes import Shape
@@ -51,14 +54,21 @@ def _is_rival(node: Node, one: Shape, other: Shape) -> bool:
 class Ahead:
     """Who waits already, of all lanes walked so far. GPUs are walked before CPU slots: they have a node's CPUs first.
 
-    For those in `placed` room is being made, for those in `blocked` none can be: neither are passed. The head of the
-    line that is walked is in none of the two: where it could run, it alone counts of those for whom there is no room.
+    For those in `placed` room is being made, for those in `blocked` none can be: neither are passed. The heads of the
+    line that is walked are in none of the two: where one could run, it alone counts of those for whom there is no room.
+    The first that waits for running cells is a head; whoever comes later is one on nodes that no other head wants.
     """
 
     def __init__(self) -> None:
         self.placed, self.blocked = Waiting(), Waiting()
-        self.head: Head | None = None
+        self.heads: list[Head] = []
+        self._elsewhere: dict[tuple[Shape, AgentId], None] = {}  #: those in `placed`, and where their room is made
         self._no_room: list[Shape] = []
+
+    def place(self, shape: Shape, agent: AgentId) -> None:
+        """Note that room is being made on a node."""
+        self.placed.add(shape)
+        self._elsewhere[shape, agent] = None
 
     def note_no_room(self, shape: Shape) -> None:
         """Note that a covered request finds no room free, leaving or hot. Whoever waits after it leaves no more."""
@@ -73,46 +83,65 @@ class Ahead:
         self._no_room.clear()
 
     def for_covered(self) -> "Ahead":
-        """Select who is ahead of a covered request that finds no other place: the head if it is late and covered."""
+        """Select who is ahead of a covered request that finds no other place: heads that are late and covered."""
         ahead = Ahead()
-        ahead.placed = self.placed
-        ahead.head = self.head if self.head is not None and self.head.is_before_covered else None
+        ahead.placed, ahead._elsewhere = self.placed, self._elsewhere
+        ahead.heads = [head for head in self.heads if head.is_before_covered]
         return ahead
 
     def next_lane(self) -> None:
-        """Hold the head of a lane: nobody of the next one passes it."""
+        """Hold the heads of a lane: nobody of the next one passes them."""
         self.forget_no_room()
-        if self.head is not None:
-            self.blocked.add(self.head.shape)
-            self.head = None
+        for head in self.heads:
+            self.blocked.add(head.shape)
+        self.heads = []
 
-    def _is_headed(self, node: Node, shape: Shape) -> bool:
-        """Whether the head could have of this node what such a request would use."""
-        return self.head is not None and node.holds(self.head.shape) and _is_rival(node, self.head.shape, shape)
+    def unheaded(self, nodes: Iterable[Node], shape: Shape) -> dict[AgentId, None]:
+        """Select the nodes that could hold such a request, and of which no head could have what it would use."""
+        able = (node for node in nodes if node.holds(shape) and not node.is_drained)
+        return {node.agent: None for node in able if not self._heads_of(node, shape)}
+
+    def _heads_of(self, node: Node, shape: Shape) -> list[Head]:
+        """List the heads that could have of this node what such a request would use."""
+        return [head for head in self.heads if head.is_of(node) and _is_rival(node, head.shape, shape)]
 
     def lets_in(self, node: Node, shape: Shape) -> bool:
-        """Whether such a request passes nobody there, or the head without harm."""
+        """Whether such a request passes nobody there, or a head without harm."""
         if self.placed.to(node, shape):
             return False
-        if self.head is not None and self._is_headed(node, shape):
-            return self.head.is_left_free(node, shape)
+        heads = self._heads_of(node, shape)
+        if heads:
+            return all(head.is_left_free(node, shape) for head in heads)
         return not self.blocked.to(node, shape)
 
     def lets_fill(self, node: Node, shape: Shape) -> bool:
-        """Whether such a request only uses, of the node that is held for the head, the time until that can start."""
-        return self.head is not None and self.head.is_over_before(node, shape) and not self.placed.to(node, shape)
+        """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
+        return self._is_harmless(node, shape) and not any(
+            _is_rival(node, one, shape) and (agent == node.agent or self._is_harmless(node, one))
+            for one, agent in self._elsewhere
+            if node.holds(one)
+        )
+
+    def _is_harmless(self, node: Node, shape: Shape) -> bool:
+        """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
+        heads = self._heads_of(node, shape)
+        return any(head.holds(node) for head in heads) and all(
+            head.is_over_before(node, shape) or head.is_left_free(node, shape) for head in heads
+        )
 
     def lets_make_room(self, node: Node, shape: Shape) -> bool:
         """Whether hot sessions may leave for such a request.
 
-        On the node that is held for the head only for one that is over before the head can start.
+        On a node that is held for a head only for one that is over before the head can start.
         """
-        if self.head is not None and self._is_headed(node, shape):
-            return not self.head.holds(node) or self.head.is_over_before(node, shape)
+        heads = self._heads_of(node, shape)
+        if heads:
+            return all(not head.holds(node) or head.is_over_before(node, shape) for head in heads)
         return not self.blocked.to(node, shape)
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
         """Whether running cells may be given back for such a request: where that passes nobody, or does no harm."""
-        if self.head is not None and self.head.holds(node) and self._is_headed(node, shape):
-            return self.head.is_over_before(node, shape)
+        heads = [head for head in self._heads_of(node, shape) if head.holds(node)]
+        if heads:
+            return all(head.is_over_before(node, shape) for head in heads)
         return not self.blocked.to(node, shape)

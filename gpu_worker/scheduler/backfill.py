@@ -1,4 +1,4 @@
-"""The head of the line: the first that waits for running cells. It holds the node where it can start first.
+"""A head of the line: the first that waits for running cells of some kind. It holds the node where it can start first.
 
 Others may pass it on other nodes. On its own they may if they have ended, by their walltime, before it can start there,
 or if what they take is more than it needs. So no GPU idles for it while others fit, and it starts no later for that.
@@ -6,7 +6,7 @@ What is hot there leaves before a cell that it begins could end too late. (After
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.branches import is_covered
@@ -21,10 +21,12 @@ from gpu_worker.scheduler.state import State
 
 
 class Head:
-    """The first request of a walk that waits for running cells, and the node that is held for it."""
+    """The first request of a walk that waits for running cells of some nodes, and the one that is held for it."""
 
-    def __init__(self, state: State, request: Request, claims: dict[AgentId, list[Shape]]) -> None:
-        self._state, self.shape = state, request.entry.shape
+    def __init__(
+        self, state: State, request: Request, claims: dict[AgentId, list[Shape]], nodes: Container[AgentId]
+    ) -> None:
+        self._state, self.shape, self._nodes = state, request.entry.shape, nodes
         self.account = state.accounts.of(request.project)
         covered = is_covered(self.account, request.entry.shape.cost)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
@@ -57,14 +59,14 @@ class Head:
         """Bound when it can start on each node, from when so many slots of the lane have ended, of whatever kind."""
         state, shape = self._state, self.shape
         for node in state.nodes.values():
-            if not node.is_drained and node.holds(shape):
+            if not node.is_drained and self.is_of(node):
                 ends_ms = state.ends_ms(node, shape.lane)
                 yield max(state.accounts.now_ms, ends_ms[shape.need - 1]), node.seq, node.agent
 
     def _start_ms(self, node: Node) -> int | None:
         """When it can start there, once those ahead have what they claim."""
         shape = self.shape
-        if node.is_drained or not node.holds(shape):
+        if node.is_drained or not self.is_of(node):
             return None
         ahead = self._ahead.get(node.agent, ())
         if not ahead and node.is_all(shape) and not self._kept_ms(node):
@@ -82,6 +84,10 @@ class Head:
     def _kept_ms(self, node: Node) -> dict[LeaseId, int]:
         """Until when hot leases of the node are kept from it."""
         return kept_on(self._state, node, self.account, self.shape.cost)
+
+    def is_of(self, node: Node) -> bool:
+        """Whether it waits for cells of the node."""
+        return node.agent in self._nodes
 
     def holds(self, node: Node) -> bool:
         """Whether the node is the one that is held."""

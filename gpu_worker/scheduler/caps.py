@@ -22,6 +22,7 @@ class Placement(msgspec.Struct, frozen=True):
     agent: AgentId | None
     victims: tuple[Lease, ...] = ()
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
+    waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
 
 
 def make_room_in_limits(state: State, request: Request, claims: Claims) -> Placement | None:
@@ -38,6 +39,8 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
         if limit is not None and amount and holder.held + amount > limit:
             is_capped = True
             lacks = holder.held - holder.leaving + amount - limit
+            if sum(holder.hot.values()) >= lacks + holder.going:
+                lacks += holder.going  # what is hot is gone before a cell that has its grace
             victims.update(dict.fromkeys(_room_in(holder, lacks, victims)))
             if isinstance(holder, Account):
                 missing[holder.project.id] = holder, lacks - sum(holder.hot.values())
@@ -61,7 +64,7 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
             return Placement(None, tuple(state.leases[lease] for lease in victims))
         reclaimed |= {one.lease.id: (one.lease, one.right) for one in chosen}
     if reclaimed and not _could_start(state, request, claims, [lease for lease, _ in reclaimed.values()]):
-        reclaimed.clear()
+        return Placement(None, waits_for_node=True)
     return Placement(None, tuple(state.leases[lease] for lease in victims), tuple(reclaimed.values()))
 
 

@@ -124,7 +124,7 @@ class Scheduler:
             case CellStarted():
                 self._cell_started(event)
             case CellEnded():
-                self._cell_ended(event.lease, event.cell)
+                return self._cell_ended(event.lease, event.cell)
             case LeaseEnded():
                 if event.lease in self.state.leases:
                     self.state.end(self.state.leases[event.lease])
@@ -236,10 +236,10 @@ class Scheduler:
             lease.age = Age(self._now_ms // _DUE_TO_MS, self.state.next_seq())
         self.state.move(lease, Phase.BUSY, began_ms, event.cell)
 
-    def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> None:
+    def _cell_ended(self, lease_id: LeaseId, cell: CellId) -> list[Action]:
         lease = self.state.leases.get(lease_id)
         if lease is None:
-            return
+            return []
         if lease.phase is Phase.GRANTED:  # the start of the cell was lost
             self.state.move(lease, Phase.BUSY, self._now_ms, cell)
         if lease.cell == cell:
@@ -247,9 +247,10 @@ class Scheduler:
             self.state.ages.drop(lease.session)
         if lease.phase is Phase.BUSY and lease.cell == cell:
             self.state.move(lease, Phase.HOT, self._now_ms)
-        elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time; its agent frees the slots
-            alarm_ms = self._now_ms + self.settings.ask_again_ms
-            self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
+        elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time
+            evict = self._evict(lease)
+            return [evict] if lease.is_pausing else []  # only who was asked to give back frees the slots by itself
+        return []
 
     def _pause_declined(self, lease_id: LeaseId) -> list[Action]:
         """Note that the cell cannot be paused: it has its grace from now on, and is run again."""

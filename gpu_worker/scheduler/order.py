@@ -109,7 +109,7 @@ def decisions(
     try:
         for request in walk:
             capped = make_room_in_limits(state, request, claims)
-            if capped is not None:
+            if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
                 line.take_for_granted(lends=False)
                 yield request, capped
@@ -117,13 +117,15 @@ def decisions(
             shape = request.entry.shape
             covered = shape.cost > 0 and is_covered(state.accounts.of(request.project), shape.cost)
             found: Node | Placement | None = None
-            if not covered:
+            if capped is not None:
+                pass  # it has no place in its limit before it has one on a node
+            elif not covered:
                 found = fit(state, shape, waiting)
                 if found is None and ahead < state.settings.look_ahead:
                     found = place(state, request, waiting, claims)
             elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
                 found = fit(state, shape, waiting) or place(state, request, waiting, claims)
-                if found is None and (waiting.head is not None or waiting.blocked):
+                if found is None and (waiting.heads or waiting.blocked):
                     passing = waiting.for_covered()
                     found = fit(state, shape, passing) or place(state, request, passing, claims)
                 if found is None:
@@ -133,14 +135,16 @@ def decisions(
                 continue
             if found is not None and found.agent is not None:
                 ahead += not covered
-                waiting.placed.add(shape)
+                waiting.place(shape, found.agent)
                 claims.setdefault(found.agent, []).append(shape)
                 waiting.forget_no_room()
                 line.take_for_granted()
             else:
-                if waiting.head is None and has_node(state, shape):
-                    waiting.head = Head(state, request, claims)
-                    found = _late(state, waiting.head) if ahead < state.settings.look_ahead else None
+                nodes = waiting.unheaded(state.nodes.values(), shape)
+                if nodes:
+                    head = Head(state, request, claims, nodes)
+                    waiting.heads.append(head)
+                    found = _late(state, head) if ahead < state.settings.look_ahead else None
                 else:
                     waiting.blocked.add(shape)
                 if covered:  # others that are covered may take back what it may not
@@ -157,7 +161,7 @@ def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
 
     Where all are closed, that which is held for the head of the line, if the request is over in time.
     """
-    if ahead.head is None and (ahead.placed.everywhere(shape) or ahead.blocked.everywhere(shape)):
+    if not ahead.heads and (ahead.placed.everywhere(shape) or ahead.blocked.everywhere(shape)):
         return None
     nodes = [node for node in _roomy(state, shape.lane) if _is_free(node, shape)]
     return min(
@@ -168,12 +172,13 @@ def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
 
 
 def _fits_in(shape: Shape, ahead: Ahead) -> bool:
-    """Whether such a request finds room, hot or free, on the node held for the head, and is over before that starts."""
-    held = None if ahead.head is None else ahead.head.held
-    if held is None or not held[1].holds(shape):
-        return False
-    lanes = held[1].lanes[shape.lane]
-    return lanes.free + lanes.hot + lanes.leaving >= shape.need and ahead.lets_fill(held[1], shape)
+    """Whether such a request finds room, hot or free, on a node held for a head, and is over before that starts."""
+    for node in (head.held[1] for head in ahead.heads if head.held is not None):
+        lanes = node.lanes[shape.lane]
+        is_likely = node.holds(shape) and lanes.free + lanes.hot + lanes.leaving >= shape.need
+        if is_likely and ahead.lets_fill(node, shape):
+            return True
+    return False
 
 
 def has_node(state: State, shape: Shape) -> bool:

@@ -312,7 +312,7 @@ class Referee:
                 case act.Refuse():
                     self.see_refuse(event, action, due)
                 case act.Evict():
-                    self.see_evict(event, action, now_ms)
+                    self.see_evict(event, action, due, now_ms)
                 case act.Reclaim() | act.Pause():
                     self.see_reclaim(action, due, now_ms)
                 case act.EndLease():
@@ -425,6 +425,8 @@ class Referee:
                 if lease and lease.state == "reclaiming" and lease.cell == event.cell:
                     self.note_use(lease)
                     lease.state, lease.asked_ms = "leaving", now_ms
+                    if lease.is_pausing:  # nobody has told its agent to free the slots
+                        due.add(("evict", event.lease))
                 elif lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
                     self.note_use(lease)
                     lease.state, lease.cell, lease.hot_since = "hot", None, self.count
@@ -520,10 +522,13 @@ class Referee:
         del self.wishes[refuse.request]
         self.ended.add(refuse.request)
 
-    def see_evict(self, event: ev.Event, evict: act.Evict, now_ms: int) -> None:
+    def see_evict(self, event: ev.Event, evict: act.Evict, due: set[tuple[str, str]], now_ms: int) -> None:
         lease = self.leases.get(evict.lease)
         assert lease is not None, f"{evict} of a lease that is over"
         asks_itself = any(wish.event.session == lease.session for wish in self.wishes.values())
+        if ("evict", evict.lease) in due:
+            due.discard(("evict", evict.lease))
+            return
         match lease.state:
             case "granted":
                 overdue = now_ms >= lease.since_ms + self.settings.start_ms

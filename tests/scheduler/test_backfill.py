@@ -152,14 +152,16 @@ def test_only_the_head_holds_a_node(bench: Bench) -> None:
     assert granted(bench.free("ann:1")) == ["cem:1"]
 
 
-def test_where_the_head_could_not_run_nobody_is_passed(bench: Bench) -> None:
+def test_where_the_head_could_not_run_the_next_that_waits_holds_a_node(bench: Bench) -> None:
     bench.join("a", slots(4))
     bench.join("b", slots(2))
     busy(bench, "ann", gpus=4)
     busy(bench, "bob")
     assert ask(bench, "cem", gpus=4) == []
     assert ask(bench, "dan", gpus=2) == []
-    assert ask(bench, "eve", walltime_ms=MINUTE) == []
+    assert ask(bench, "fay") == []  # dan would start later
+    assert granted(ask(bench, "eve", walltime_ms=MINUTE)) == ["eve:1"]
+    bench.free("eve:1")
     assert granted(bench.free("bob:1")) == ["dan:1"]
 
 

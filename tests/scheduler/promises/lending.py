@@ -33,10 +33,10 @@ def room_for(view: View, project: ProjectId, covers: Side | None, *, soon: bool)
 
 
 def _keeps(view: View, name: ProjectId) -> int:
-    """Compute what a project keeps, with all inside it."""
+    """Compute what a project keeps, with all inside it: those have it at once, whatever others use of its guarantee."""
     side = Side(name)
     project = view.tree.projects[name]
     inside = sum(_keeps(view, child) for child in view.tree.children.get(name, ()))
     unused = max(0, view.guaranteed.get(side, 0) - view.used.get(side, 0))
     own = 0 if project.lending_limit_milli is None else max(0, unused - project.lending_limit_milli)
-    return max(own, min(inside, unused))
+    return max(own, inside)
