@@ -1,5 +1,6 @@
 """Nothing idles that somebody may use, nobody is passed for ever, and one person's batch keeps nobody waiting."""
 
+from bulletin.ids import AgentId
 from gpu_worker.scheduler.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
@@ -14,6 +15,22 @@ def test_a_hot_gpu_is_used_while_a_larger_request_waits() -> None:
         at(2, notebook("hot", "lab", 60)),
         at(120, notebook("large", "other", 600, gpus=2, qos="batch")),
         at(130, notebook("short", "third", 240, walltime_ms=300_000, qos="batch")),
+        last=HOUR_S,
+    )
+    assert seen.wait("short") <= 2
+    keeps_all(seen)
+
+
+def test_gpus_of_one_type_do_not_idle_while_the_first_in_line_waits_for_another() -> None:
+    seen = see(
+        promised(lab=0),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2, "NVIDIA A100"))),
+        at(0, hi.Joins(AgentId("n1"), hi.gpus(4, "NVIDIA L4"))),
+        at(1, notebook("runs", "lab", 11 * HOUR_S, gpus=2, gpu_type="A100", qos="batch")),
+        at(2, notebook("holds", "other", 11 * HOUR_S, gpu_type="L4", qos="batch")),
+        at(3, notebook("typed", "third", 600, gpu_type="A100", qos="batch")),
+        at(4, notebook("large", "fourth", 600, gpus=4, gpu_type="L4", qos="batch")),
+        at(5, notebook("short", "fifth", 60, walltime_ms=120_000, qos="batch")),
         last=HOUR_S,
     )
     assert seen.wait("short") <= 2
