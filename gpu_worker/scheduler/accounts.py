@@ -177,7 +177,7 @@ class Accounts:
                 one[name] for one in (promises.guaranteed, promises.most, promises.usual)
             )
         self._guarantee()
-        self.has(self.capacity)
+        self.set_capacity(self.capacity)
         self.turns_ms = promises.until_ms
 
     def _guarantee(self) -> None:
@@ -232,7 +232,7 @@ class Accounts:
         (account.members if own_users else account.trader).at(self.now_ms).recall(past)
         account.note_change()
 
-    def has(self, capacity: int) -> None:
+    def set_capacity(self, capacity: int) -> None:
         """Note how much of the pool may be used now: guarantees of more than that shrink to it.
 
         What of it nobody is guaranteed costs no credits.

@@ -33,7 +33,7 @@ def is_kept_from(state: State, lease: Lease, account: Account, cost: int) -> boo
     """Whether a hot lease is kept from a request of that project and cost; if so, the state notes until when."""
     until_ms = kept_from_until_ms(state, lease, account, cost)
     if until_ms is not None:
-        state.looks.note(until_ms)
+        state.wakeups.note(until_ms)
     return until_ms is not None
 
 

@@ -82,13 +82,13 @@ class Scheduler:
         self._promote()
         actions += self._advance()
         self.state.coverage.follow(self.state.accounts, self.state.leases, self.state.touched)
-        self.state.looks.end(self._now_ms, self.settings.share_every_ms)
+        self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
         return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
         state = self.state
-        changes = [*state.accounts.next_changes_ms(), state.looks.next_ms, state.patience.next_ms]
+        changes = [*state.accounts.next_changes_ms(), state.wakeups.next_ms, state.patience.next_ms]
         changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 

@@ -214,7 +214,7 @@ def _late(state: State, head: Head) -> Placement | None:
         if until_ms <= state.accounts.now_ms:
             victims.append(lease)
         else:
-            state.looks.note(until_ms)
+            state.wakeups.note(until_ms)
     return Placement(node.agent, tuple(victims)) if victims else None
 
 

@@ -42,10 +42,10 @@ def has_waited(state: State, request: Request) -> bool:
     qos, now_ms = state.qos[request.qos], state.accounts.now_ms
     from_ms = request.since_ms + qos.share_after_ms
     if from_ms <= now_ms:
-        if state.looks.looks_at_shares():
+        if state.wakeups.ask_for_shares():
             return True
         from_ms = now_ms + state.settings.share_every_ms
-    state.looks.note(from_ms)
+    state.wakeups.note(from_ms)
     return False
 
 
@@ -183,6 +183,6 @@ def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
         now_ms = state.accounts.now_ms
         young = [at_ms for at_ms in from_ms.values() if at_ms > now_ms]
         if young:
-            state.looks.note(min(young))
+            state.wakeups.note(min(young))
         state.reclaimable[lane] = {lease for lease, at_ms in from_ms.items() if at_ms <= now_ms}
     return state.reclaimable[lane]

@@ -18,13 +18,13 @@ from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request, insert_hot
 from gpu_worker.scheduler.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.lines import Lines
-from gpu_worker.scheduler.looks import Looks
 from gpu_worker.scheduler.nodes import Counts, Node
 from gpu_worker.scheduler.patience import Patience
 from gpu_worker.scheduler.projects import SchedulerSettings
 from gpu_worker.scheduler.resources import LANES, Lane, lane_of
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.slot_catalog import SlotCatalog
+from gpu_worker.scheduler.wakeups import Wakeups
 
 
 class State:
@@ -47,7 +47,7 @@ class State:
         #: Nodes that are not drained: with free or leaving slots, and with hot leases.
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
-        self.looks, self.answers, self.coverage, self.patience = Looks(), Answers(), Coverage(), Patience()
+        self.wakeups, self.answers, self.coverage, self.patience = Wakeups(), Answers(), Coverage(), Patience()
         self.ages = Ages()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
@@ -74,7 +74,7 @@ class State:
         self.answers.forget()
         self.touched.clear()
         self.reclaimable.clear()
-        self.looks.begin(now_ms)
+        self.wakeups.begin(now_ms)
 
     def ends_ms(self, node: Node, lane: Lane) -> list[int]:
         """Of each slot of a lane, when its lease is over at the latest; the first one first."""
@@ -196,7 +196,7 @@ class State:
         return self.capacity - sum(self.shown.cost_of(*slot) for slot in slots) + sum(node.used for node in drained)
 
     def _note_capacity(self) -> None:
-        self.accounts.has(self.available)
+        self.accounts.set_capacity(self.available)
 
     def free_slots(self, node: Node, shape: Shape) -> tuple[SlotId, ...]:
         """Choose the free slots of a node that such a request is given: those that cost and have least."""

@@ -76,7 +76,7 @@ GUARANTEES = (
     (
         "guarantees-do-not-shrink-with-nodes",
         "accounts.py",
-        "Accounts.has",
+        "Accounts.set_capacity",
         "self._guarantee()",
         "None",
         "where nodes are down, everybody gets the same part",
@@ -84,7 +84,7 @@ GUARANTEES = (
     (
         "guarantees-stay-small",
         "accounts.py",
-        "Accounts.has",
+        "Accounts.set_capacity",
         "min(before, capacity)",
         "capacity",
         "when nodes are back all of the guarantee is",

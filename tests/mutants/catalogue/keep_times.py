@@ -29,7 +29,7 @@ KEEP_TIMES = (
         "keep-time-unseen-by-the-timer",
         "keep_time.py",
         "is_kept_from",
-        "state.looks.note(until_ms)",
+        "state.wakeups.note(until_ms)",
         "pass",
         "when a keep time is over, that is noticed though nothing happens",
     ),

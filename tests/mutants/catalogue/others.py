@@ -99,8 +99,8 @@ OTHERS = (
     ),
     (
         "looks-again-too-late",
-        "looks.py",
-        "Looks.note",
+        "wakeups.py",
+        "Wakeups.note",
         "min(at_ms, self.next_ms)",
         "max(at_ms, self.next_ms)",
         "what is guaranteed comes back as soon as a cell is old enough",

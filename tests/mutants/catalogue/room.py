@@ -61,7 +61,7 @@ ROOM = (
         "nobody-wakes-for-the-head",
         "order.py",
         "_late",
-        "state.looks.note(until_ms)",
+        "state.wakeups.note(until_ms)",
         "pass",
         "what is hot beside the head leaves in time, whatever else happens",
     ),

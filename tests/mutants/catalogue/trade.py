@@ -45,8 +45,8 @@ TRADE = (
         "drained-nodes-lend",
         "state.py",
         "State._note_capacity",
-        "self.accounts.has(self.available)",
-        "self.accounts.has(self.capacity)",
+        "self.accounts.set_capacity(self.available)",
+        "self.accounts.set_capacity(self.capacity)",
         "what a drained node has is not to be lent",
     ),
     (

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Looks(msgspec.Struct):
+class Wakeups(msgspec.Struct):
     """When the next step is due, and whether this one looks at shares: that takes every node, so it is rare."""
 
     next_ms: int | None = None  #: when to look again; None is never
@@ -25,7 +25,7 @@ class Looks(msgspec.Struct):
         """At this time something will be otherwise."""
         self.next_ms = at_ms if self.next_ms is None else min(at_ms, self.next_ms)
 
-    def looks_at_shares(self) -> bool:
+    def ask_for_shares(self) -> bool:
         """Whether this step does. Somebody asks who has waited for a share."""
         self._has_shared = True
         return self._is_for_shares
