@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+from functools import partial
 from pathlib import Path
 
 from bulletin.wire import console
@@ -77,8 +78,8 @@ class HubPool:
         """Close all notebooks, and wait until the pool is empty."""
         while self._opened:
             notebook = self._opened.pop()
-            notebook.interrupt()  # should a cell of a test that failed run there
-            notebook.run("%gpu stop")
+            notebook.interrupt()  # should a cell of a test that failed run there: what comes right after it is aborted
+            until(partial(_has_stopped, notebook), "the cell that was interrupted to end")
             notebook.close()
         until(lambda: self.count("free") == len(self.process.picture().slots), "all slots to be free again")
 
@@ -88,3 +89,7 @@ class HubPool:
         self._hub.shutdown()
         self._hub.server_close()
         self._thread.join()
+
+
+def _has_stopped(notebook: Notebook) -> bool:
+    return bool(notebook.run("%gpu stop").reply["status"] == "ok")

@@ -140,10 +140,11 @@ def test_hot_sessions_that_never_borrow_begin_no_cell_beyond_the_guarantee(pool:
     sue = pool.open("sue", "school")
     reserved = "%%gpu --qos reserved --gpus 4\n"
     assert ann.run(f"{reserved}kept = 1").error is None
-    assert pool.count("hot") == 4
+    until(lambda: pool.count("hot") == 4, "her session to be hot")
     his = bob.start_until(f"{reserved}print('runs')\ninput()", shows="runs")
     school = sue.start_until("%%gpu --gpus 4\nprint('runs')\ninput()", shows="runs")
-    assert (pool.count("busy"), pool.projects()["maths"].used_milli) == (SLOTS, 4000)
+    until(lambda: pool.count("busy") == SLOTS, "the pool to know that both run")
+    assert pool.projects()["maths"].used_milli == 4000
 
     def let_go() -> None:
         assert (pool.count("busy"), pool.projects()["maths"].used_milli) == (SLOTS, 4000)
