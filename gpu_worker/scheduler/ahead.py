@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.backfill import Head
-from gpu_worker.scheduler.nodes import Node
+from gpu_worker.scheduler.nodes import Node, NodeKind
 from gpu_worker.scheduler.shapes import Shape
 
 
@@ -25,7 +25,8 @@ class Waiting:
 
     def to(self, node: Node, shape: Shape) -> bool:
         """Whether the node is closed to such a request."""
-        return any(node.holds(one) and _is_rival(node, one, shape) for one in self._shapes)
+        kind = node.kind
+        return any(kind.holds(one) and kind.are_rivals(one, shape) for one in self._shapes)
 
     def everywhere(self, shape: Shape) -> bool:
         """Whether each node that could hold such a request is closed to it."""
@@ -38,17 +39,6 @@ def _stands_for(one: Shape, other: Shape) -> bool:
     return (
         one.takes_in(other) and bool(mine.cpus) >= bool(its.cpus) and bool(mine.memory_bytes) >= bool(its.memory_bytes)
     )
-
-
-def _is_rival(node: Node, one: Shape, other: Shape) -> bool:
-    """Whether the two could use the same slot, CPU or memory of the node."""
-    mine, its = one.wants, other.wants
-    if one.lane == other.lane:
-        if mine.kind == its.kind:
-            return True
-        if not set(node.serving(one.lane, mine.kind)).isdisjoint(node.serving(other.lane, its.kind)):
-            return True
-    return bool((mine.cpus and its.cpus) or (mine.memory_bytes and its.memory_bytes))
 
 
 class Ahead:
@@ -96,20 +86,19 @@ class Ahead:
             self.blocked.add(head.shape)
         self.heads = []
 
-    def unheaded(self, nodes: Iterable[Node], shape: Shape) -> dict[AgentId, None]:
-        """Select the nodes that could hold such a request, and of which no head could have what it would use."""
-        able = (node for node in nodes if node.holds(shape) and not node.is_drained)
-        return {node.agent: None for node in able if not self._heads_of(node, shape)}
+    def unheaded(self, kinds: Iterable[NodeKind], shape: Shape) -> frozenset[NodeKind]:
+        """Select the kinds of nodes that could hold such a request, of which no head could have what it would use."""
+        return frozenset(kind for kind in kinds if kind.holds(shape) and not self._heads_of(kind, shape))
 
-    def _heads_of(self, node: Node, shape: Shape) -> list[Head]:
-        """List the heads that could have of this node what such a request would use."""
-        return [head for head in self.heads if head.is_of(node) and _is_rival(node, head.shape, shape)]
+    def _heads_of(self, kind: NodeKind, shape: Shape) -> list[Head]:
+        """List the heads that could have of such a node what such a request would use."""
+        return [head for head in self.heads if kind in head.kinds and kind.are_rivals(head.shape, shape)]
 
     def lets_in(self, node: Node, shape: Shape) -> bool:
         """Whether such a request passes nobody there, or a head without harm."""
         if self.placed.to(node, shape):
             return False
-        heads = self._heads_of(node, shape)
+        heads = self._heads_of(node.kind, shape)
         if heads:
             return all(head.is_left_free(node, shape) for head in heads)
         return not self.blocked.to(node, shape)
@@ -117,14 +106,14 @@ class Ahead:
     def lets_fill(self, node: Node, shape: Shape) -> bool:
         """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
         return self._is_harmless(node, shape) and not any(
-            _is_rival(node, one, shape) and (agent == node.agent or self._is_harmless(node, one))
+            node.kind.are_rivals(one, shape) and (agent == node.agent or self._is_harmless(node, one))
             for one, agent in self._elsewhere
             if node.holds(one)
         )
 
     def _is_harmless(self, node: Node, shape: Shape) -> bool:
         """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
-        heads = self._heads_of(node, shape)
+        heads = self._heads_of(node.kind, shape)
         return any(head.holds(node) for head in heads) and all(
             head.is_over_before(node, shape) or head.is_left_free(node, shape) for head in heads
         )
@@ -134,14 +123,14 @@ class Ahead:
 
         On a node that is held for a head only for one that is over before the head can start.
         """
-        heads = self._heads_of(node, shape)
+        heads = self._heads_of(node.kind, shape)
         if heads:
             return all(not head.holds(node) or head.is_over_before(node, shape) for head in heads)
         return not self.blocked.to(node, shape)
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
         """Whether running cells may be given back for such a request: where that passes nobody, or does no harm."""
-        heads = [head for head in self._heads_of(node, shape) if head.holds(node)]
+        heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
         if heads:
             return all(head.is_over_before(node, shape) for head in heads)
         return not self.blocked.to(node, shape)

@@ -6,7 +6,7 @@ What is hot there leaves before a cell that it begins could end too late. (After
 """
 
 from bisect import bisect_right
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.branches import is_covered
@@ -14,7 +14,7 @@ from gpu_worker.scheduler.forecast import Forecast
 from gpu_worker.scheduler.keep_time import kept_on
 from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.nodes import Node
+from gpu_worker.scheduler.nodes import Node, NodeKind
 from gpu_worker.scheduler.resources import Amount
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -24,15 +24,16 @@ class Head:
     """The first request of a walk that waits for running cells of some nodes, and the one that is held for it."""
 
     def __init__(
-        self, state: State, request: Request, claims: dict[AgentId, list[Shape]], nodes: Container[AgentId]
+        self, state: State, request: Request, claims: dict[AgentId, list[Shape]], kinds: frozenset[NodeKind]
     ) -> None:
-        self._state, self.shape, self._nodes = state, request.entry.shape, nodes
+        self._state, self.shape = state, request.entry.shape
+        self.kinds = kinds  #: of nodes whose cells it waits for
         self.account = state.accounts.of(request.project)
         covered = is_covered(self.account, request.entry.shape.cost)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
-        self._held: tuple[int, Node] | None = None
+        self._held_cache: tuple[int, Node] | None = None
 
     @property
     def held(self) -> tuple[int, Node] | None:
@@ -40,7 +41,7 @@ class Head:
 
         Found when it is first asked for: while all is busy nobody needs to know.
         """
-        if self._held is None:
+        if self._held_cache is None:
             best: tuple[int, int, Node] | None = None
             for earliest_ms, seq, agent in sorted(self._earliest()):
                 if best is not None and (earliest_ms, seq) >= best[:2]:
@@ -52,8 +53,8 @@ class Head:
             if best is not None:
                 at_ms, _, node = best
                 alone_ms = self._forecast(node).start_ms(self.shape) if node.agent in self._ahead else None
-                self._held = at_ms if alone_ms is None else alone_ms, node
-        return self._held
+                self._held_cache = at_ms if alone_ms is None else alone_ms, node
+        return self._held_cache
 
     def _earliest(self) -> Iterator[tuple[int, int, AgentId]]:
         """Bound when it can start on each node, from when so many slots of the lane have ended, of whatever kind."""
@@ -87,7 +88,7 @@ class Head:
 
     def is_of(self, node: Node) -> bool:
         """Whether it waits for cells of the node."""
-        return node.agent in self._nodes
+        return node.kind in self.kinds
 
     def holds(self, node: Node) -> bool:
         """Whether the node is the one that is held."""

@@ -20,9 +20,10 @@ from gpu_worker.scheduler.leases import Request
 from gpu_worker.scheduler.lending import kept_from
 from gpu_worker.scheduler.life import RequestStatus
 from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.order import Line, decisions
+from gpu_worker.scheduler.order import decisions
 from gpu_worker.scheduler.outlook import Outlook
 from gpu_worker.scheduler.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
+from gpu_worker.scheduler.queue_walk import QueueWalk
 from gpu_worker.scheduler.resources import PLAIN, Lane
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
@@ -68,7 +69,7 @@ def waiting(
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     """How many stand before each request of a lane; none of those that a limit keeps from running now."""
     if lane not in state.answers.standings:
-        with closing(iter(Line(state, lane, is_forecast=True))) as line:
+        with closing(iter(QueueWalk(state, lane, is_forecast=True))) as line:
             state.answers.standings[lane] = {
                 request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))
             }

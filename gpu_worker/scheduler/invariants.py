@@ -5,11 +5,12 @@ from collections import Counter
 from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.account import Account, UsageTotals
 from gpu_worker.scheduler.credits import Market, Trader
+from gpu_worker.scheduler.feasible import has_soon
 from gpu_worker.scheduler.leases import LEAVING, USING, Lease
 from gpu_worker.scheduler.life import Phase, RequestStatus
 from gpu_worker.scheduler.lines import Closed
 from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
-from gpu_worker.scheduler.resources import LANES, lane_of
+from gpu_worker.scheduler.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
 
@@ -53,6 +54,11 @@ def _check_tenants(state: State) -> None:
         _same(f"used of {node.agent}", node.used, sum(one.cost for one in here if one.phase in USING))
         free = node.memory_bytes - sum(one.memory_bytes for one in here)
         _same(f"free memory of {node.agent}", node.free_memory_bytes, free)
+        if node.soon is not None:
+            kept, node.soon = node.soon, None
+            for lane, kind in kept[2]:
+                has_soon(state, node, Shape(lane, 1, 0, "", 0, Wants(kind)))
+            _same(f"soon free on {node.agent}", kept, node.soon or (*kept[:2], {}))
     drained = {node.agent for node in state.nodes.values() if node.is_drained}
     _same("drained nodes", drained, set(state.drained) & set(state.nodes))
     _same("agents of leases", {lease.agent for lease in state.leases.values()} - set(state.nodes), set())
@@ -106,6 +112,10 @@ def _check_requests(state: State) -> None:
     _same("lines", kept, lines)
     shapes = Counter(request.entry.shape for request in pending if request.standing is RequestStatus.QUEUED)
     _same("shapes", state.accounts.shapes, dict(shapes))
+    alike: dict[tuple[Lane, int, Wants], set[Shape]] = {}
+    for shape in shapes:
+        alike.setdefault((shape.lane, shape.need, shape.wants), set()).add(shape)
+    _same("shapes by need", {need: set(some) for need, some in state.accounts.alike.items()}, alike)
     for request in pending:
         _same(f"lane of {request.id}", request.lane, state.shown.lane_for(request.gpus))
         wants = request.entry.shape.wants

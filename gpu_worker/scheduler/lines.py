@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.account import Account, Rank, User
@@ -10,7 +10,7 @@ from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.credits import Trader
 from gpu_worker.scheduler.projects import GPU_MILLI, Project, QoS
-from gpu_worker.scheduler.resources import LANES, Lane
+from gpu_worker.scheduler.resources import LANES, Lane, Wants
 from gpu_worker.scheduler.shapes import QueueEntry, Shape
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
@@ -18,12 +18,24 @@ _USE_A_DELAY, _LATEST_MS = 60, 600_000
 _FOREVER_MS = 1 << 62
 
 
+class Prospects(Protocol):
+    """Who might find a running cell to take."""
+
+    @property
+    def are_for_shares(self) -> bool:
+        """Whether those who borrow might, too, in this step."""
+
+    def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
+        """Whether there may be a cell for a request of this project."""
+
+
 class Closed:
     """Requests that a walk looks at no more: those of other lanes, then by shape, or by shape in one project."""
 
-    def __init__(self, lane: Lane, shapes: Iterable[Shape] = ()) -> None:
-        self.lane = lane
+    def __init__(self, lane: Lane, shapes: Iterable[Shape] = (), prospects: Prospects | None = None) -> None:
+        self.lane, self.prospects = lane, prospects
         self.shapes = {shape for shape in shapes if shape.lane != lane}
+        self._hopeless: set[Shape] = set()  #: looked at only where somebody may have to leave for them
         self._in_projects: set[tuple[ProjectId, Shape]] = set()
         self.is_narrowed = False  #: whether more is closed than other lanes
         self.known: dict[ProjectId, _Known] = {}  #: what was found since then
@@ -32,6 +44,24 @@ class Closed:
         """Look at no more requests of a shape."""
         self.shapes.add(shape)
         self.is_narrowed = True
+
+    def close_but_to_takers(self, shapes: Iterable[Shape]) -> None:
+        """Look at requests of these shapes only where somebody may have to leave for them."""
+        self._hopeless.update(shapes)
+        self.is_narrowed = True
+
+    def reopen_hopeless(self) -> None:
+        """Look at all requests again but those whose shape is closed."""
+        self._hopeless.clear()
+        self.known.clear()
+
+    def is_hopeless(self, shape: Shape) -> bool:
+        """Whether a shape is closed but to those for whom somebody may have to leave."""
+        return shape in self._hopeless
+
+    def are_hopeless(self, shapes: Iterable[Shape]) -> bool:
+        """Whether all these shapes are closed, at least to those for whom nobody leaves."""
+        return bool(self._hopeless) and all(shape in self._hopeless or shape in self.shapes for shape in shapes)
 
     def close_in(self, project: ProjectId, shape: Shape) -> None:
         """Look at no more requests of a shape in a project."""
@@ -77,6 +107,8 @@ class Lines(Accounts):
     ) -> None:
         super().__init__(projects, qos, now_ms)
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
+        self.alike: dict[tuple[Lane, int, Wants], dict[Shape, None]] = {}  #: those by what they need of a node
+        self._takers: dict[ProjectId, tuple[int, bool]] = {}  #: whether anybody may leave for its users, and as of when
         self._known: dict[Lane, dict[ProjectId, _Known]] = {lane: {} for lane in LANES}
         self._closed: Closed | None = None  #: of the walk that asked last
 
@@ -105,12 +137,19 @@ class Lines(Accounts):
         self._rank_line(self.of(project), user, entry.shape)
 
     def _count(self, project: ProjectId, shape: Shape, step: int) -> None:
+        need = shape.lane, shape.need, shape.wants
+        if shape not in self.shapes:
+            self.alike.setdefault(need, {})[shape] = None
         for waiting in (self.shapes, *(account.waiting for account in self.of(project).path)):
             number = waiting.get(shape, 0) + step
             if number:
                 waiting[shape] = number
             else:
                 del waiting[shape]
+        if shape not in self.shapes:
+            del self.alike[need][shape]
+            if not self.alike[need]:
+                del self.alike[need]
 
     def due_ms(self, project: ProjectId, name: UserName, apart_ms: int) -> int:
         """When a request of now is due: the later the more its user used before, but not much later.
@@ -199,8 +238,10 @@ class Lines(Accounts):
         if known.changes != changes or known.last_ms < self.now_ms:
             return False
         found = known.found
-        if found is not None and closed.is_narrowed and closed.has(found.project, found.entry.shape):
-            return False
+        if found is not None and closed.is_narrowed:
+            shape = found.entry.shape
+            if closed.has(found.project, shape) or (closed.is_hopeless(shape) and not found.is_covered_above):
+                return False
         return known.standing is None or account.trader.standing_at(self.now_ms) == known.standing
 
     def _next_in(self, account: Account, changes: int, closed: Closed) -> _Known:
@@ -240,19 +281,26 @@ class Lines(Accounts):
 
     def _next_user(self, account: Account, closed: Closed) -> _Found | None:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
+        if closed.are_hopeless(account.heads) and not self._takes(account, closed):
+            return None
         refused: set[tuple[str, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[int] = set()
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
             if closed.has(account.project.id, shape) or (first is not None and shape.cost in uncovered):
                 continue
+            is_hopeless = closed.is_hopeless(shape)
             entry = account.users[name].lines[shape][0][1]
+            if is_hopeless and shape.cost in uncovered and not self._may_have_room(account, entry, closed):
+                continue
             asks = shape.qos, shape.cost, entry.key.walltime_ms
             if asks in refused and entry.key.is_early:
                 continue
             if not self.is_allowed(account, entry):
                 refused.add(asks)
             elif is_covered(account, shape.cost):
+                if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
+                    continue
                 return _Found(
                     account.project.id,
                     entry,
@@ -261,10 +309,47 @@ class Lines(Accounts):
                 )
             else:
                 uncovered.add(shape.cost)
+                if is_hopeless and not self._may_have_room(account, entry, closed):
+                    continue
                 first = first or entry
                 if not account.children and not has_room(account):
                     break
         return None if first is None else _Found(account.project.id, first, is_covered=False)
+
+    def _takes(self, account: Account, closed: Closed) -> bool:
+        """Whether anybody may have to leave for some request of a project's users."""
+        if closed.prospects is None or closed.prospects.are_for_shares:
+            return True
+        changes = self.changes + account.top.changes
+        known = self._takers.get(account.project.id)
+        if known is None or known[0] != changes:
+            asked = {(shape.qos, shape.cost) for shape in account.heads}
+            takes = bool(account.children) or has_room(account) or account.project.user_limit_milli is not None
+            takes = takes or any(self.qos[qos].running_per_user is not None for qos, _ in asked)
+            takes = takes or any(account.used_below(self.qos, self.qos[qos].priority) for qos, _ in asked)
+            takes = takes or any(self._may_be_full(account, qos, cost) for qos, cost in asked)
+            known = self._takers[account.project.id] = changes, takes
+        return known[1]
+
+    def _may_have_room(self, account: Account, entry: QueueEntry, closed: Closed, *, is_covered: bool = False) -> bool:
+        """Whether running cells, or what is hot where a limit is full, may have to leave for a request."""
+        shape = entry.shape
+        if not shape.cost:
+            return False
+        if closed.prospects is None or closed.prospects.has(account, entry, is_covered=is_covered):
+            return True
+        if self._may_be_full(account, shape.qos, shape.cost):
+            return True
+        return any(
+            limit is not None and holder.held + amount > limit
+            for holder, amount, limit in self.holders(account.project.id, entry.user, shape.qos, shape.cost)
+        )
+
+    def _may_be_full(self, account: Account, qos: str, cost: int) -> bool:
+        """Whether a project's limit, budget or guarantee may have too little left for a request, with what is hot."""
+        return self.qos[qos].must_be_in_quota or any(
+            at.project.budget is not None or (at.limit is not None and at.held + cost > at.limit) for at in account.path
+        )
 
     def _ranked(self, branch: Branch, found: _Found, changes: int, last_ms: int) -> _Known:
         """Rank a request among those of the projects beside its own, or of the users of the project that they are in.

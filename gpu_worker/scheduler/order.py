@@ -8,81 +8,22 @@ no harm. And who is covered by a guarantee passes all that is not late, where it
 """
 
 from collections.abc import Generator, Iterator
-from typing import Literal
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.ahead import Ahead
 from gpu_worker.scheduler.backfill import Head
 from gpu_worker.scheduler.branches import is_covered
 from gpu_worker.scheduler.caps import Placement, make_room_in_limits
+from gpu_worker.scheduler.feasible import FeasibleShapes
 from gpu_worker.scheduler.keep_time import is_kept_from, kept_until_ms
 from gpu_worker.scheduler.leases import Lease, Request
-from gpu_worker.scheduler.lines import Closed
 from gpu_worker.scheduler.nodes import Node
+from gpu_worker.scheduler.queue_walk import QueueWalk
 from gpu_worker.scheduler.reclaim import Victim, VictimSelection, may_reclaim
 from gpu_worker.scheduler.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.room import Claims, hot_leases, missing, needed
 from gpu_worker.scheduler.shapes import Shape
 from gpu_worker.scheduler.state import State
-
-
-class Line:
-    """A lane's requests in order, while those that are reached may be granted and leave the line.
-
-    One for which room is made is taken for granted while others are looked at, so that who comes next is decided as it
-    will be then. One that waits for running cells takes nothing of its project's guarantee or limit from others; but
-    who only wants to know the order (`is_forecast`) takes all for granted that a connected node can hold.
-
-    `narrow` leaves out, from then on, all that could only pass a request that waits, on nodes that could hold it.
-    Shapes are few: the walk ends soon after nothing fits.
-    """
-
-    def __init__(self, state: State, lane: Lane, *, is_forecast: bool = False) -> None:
-        self._state, self._is_forecast = state, is_forecast
-        self._closed = Closed(lane, state.accounts.shapes)
-        self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
-
-    def take_for_granted(self, *, lends: bool = True) -> None:
-        """Count the request that was looked at last as one that runs; without `lends` only in its own project."""
-        self._is_placed, self._lends = True, lends
-
-    def close_in_project(self, request: Request) -> None:
-        """Skip, from now on, requests of its project that need what this one does, or more."""
-        shape = request.entry.shape
-        for other in self._state.accounts.of(request.project).waiting:
-            if shape.is_easier(other):
-                self._closed.close_in(request.project, other)
-
-    def narrow(self, waits: Shape, ahead: Ahead) -> None:
-        """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
-        for shape in self._state.accounts.shapes:
-            if shape not in self._closed.shapes and waits.takes_in(shape) and not _fits_in(shape, ahead):
-                self._closed.close(shape)
-
-    def __iter__(self) -> Generator[Request]:
-        state, accounts = self._state, self._state.accounts
-        aside: list[Request] = []
-        served: list[tuple[Request, bool]] = []
-        try:
-            while (found := accounts.next(self._closed)) is not None:
-                request = state.pending[found[1].id]
-                self._is_placed, self._lends = self._is_forecast, True
-                yield request
-                if request.id in state.pending and not self._closed.has_all(accounts.shapes):
-                    accounts.leave(request.project, request.entry)
-                    if self._is_placed and has_node(state, request.entry.shape):
-                        self._use(request, +1, lends=self._lends)
-                        served.append((request, self._lends))
-                    aside.append(request)
-        finally:
-            for request, lends in reversed(served):
-                self._use(request, -1, lends=lends)
-            for request in reversed(aside):
-                accounts.enter(request.project, request.entry)
-
-    def _use(self, request: Request, sign: Literal[1, -1], *, lends: bool) -> None:
-        cost = request.entry.shape.cost
-        self._state.accounts.use(request.project, request.user, request.qos, cost, sign, lends=lends)
 
 
 def decisions(
@@ -101,33 +42,40 @@ def decisions(
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
     """
-    line, waiting = Line(state, lane), before or Ahead()
+    line, waiting = QueueWalk(state, lane), before or Ahead()
     waiting.next_lane()
     claims: dict[AgentId, list[Shape]] = {}
-    ahead = 0
+    ahead, feasible = 0, FeasibleShapes(state)
+    _note_shares(state)
     walk = iter(line)
     try:
         for request in walk:
             capped = make_room_in_limits(state, request, claims)
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
+                feasible.forget()
                 line.take_for_granted(lends=False)
                 yield request, capped
                 continue
             shape = request.entry.shape
+            has_room = feasible.has(shape)
             covered = shape.cost > 0 and is_covered(state.accounts.of(request.project), shape.cost)
             found: Node | Placement | None = None
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
-                found = fit(state, shape, waiting)
+                found = fit(state, shape, waiting) if has_room else None
                 if found is None and ahead < state.settings.look_ahead:
-                    found = place(state, request, waiting, claims)
+                    found = place(state, request, waiting, claims, has_room=has_room)
             elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
-                found = fit(state, shape, waiting) or place(state, request, waiting, claims)
+                found = (fit(state, shape, waiting) if has_room else None) or place(
+                    state, request, waiting, claims, has_room=has_room
+                )
                 if found is None and (waiting.heads or waiting.blocked):
                     passing = waiting.for_covered()
-                    found = fit(state, shape, passing) or place(state, request, passing, claims)
+                    found = (fit(state, shape, passing) if has_room else None) or place(
+                        state, request, passing, claims, has_room=has_room
+                    )
                 if found is None:
                     waiting.note_no_room(shape)
             if isinstance(found, Node):
@@ -138,11 +86,13 @@ def decisions(
                 waiting.place(shape, found.agent)
                 claims.setdefault(found.agent, []).append(shape)
                 waiting.forget_no_room()
+                if found.reclaimed:
+                    feasible.forget()
                 line.take_for_granted()
             else:
-                nodes = waiting.unheaded(state.nodes.values(), shape)
-                if nodes:
-                    head = Head(state, request, claims, nodes)
+                alone = waiting.unheaded(feasible.kinds, shape)
+                if alone:
+                    head = Head(state, request, claims, alone)
                     waiting.heads.append(head)
                     found = _late(state, head) if ahead < state.settings.look_ahead else None
                 else:
@@ -150,10 +100,21 @@ def decisions(
                 if covered:  # others that are covered may take back what it may not
                     line.close_in_project(request)
                 else:
-                    line.narrow(shape, waiting)
+                    line.narrow(shape, waiting, feasible)
+                line.skip_hopeless(shape, alone or feasible.kinds, feasible)
             yield request, found
     finally:
         walk.close()
+
+
+def _note_shares(state: State) -> None:
+    """Note when to look again for those who may take for a share later, and who are not looked at now."""
+    first = next(iter(state.pending.values()), None)
+    if first is not None:
+        now_ms = state.accounts.now_ms
+        from_ms = first.since_ms + min(qos.share_after_ms for qos in state.qos.values())
+        if from_ms > now_ms or not state.wakeups.is_for_shares:
+            state.wakeups.note_share(from_ms, now_ms, state.settings.share_every_ms)
 
 
 def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
@@ -169,21 +130,6 @@ def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
         key=lambda node: (*node.least(shape), node.lanes[shape.lane].free, node.seq),
         default=None,
     ) or next((node for node in nodes if ahead.lets_fill(node, shape)), None)
-
-
-def _fits_in(shape: Shape, ahead: Ahead) -> bool:
-    """Whether such a request finds room, hot or free, on a node held for a head, and is over before that starts."""
-    for node in (head.held[1] for head in ahead.heads if head.held is not None):
-        lanes = node.lanes[shape.lane]
-        is_likely = node.holds(shape) and lanes.free + lanes.hot + lanes.leaving >= shape.need
-        if is_likely and ahead.lets_fill(node, shape):
-            return True
-    return False
-
-
-def has_node(state: State, shape: Shape) -> bool:
-    """Whether a connected node that is not drained could hold such a request."""
-    return any(node.holds(shape) and not node.is_drained for node in state.nodes.values())
 
 
 def _roomy(state: State, lane: Lane) -> Iterator[Node]:
@@ -218,13 +164,15 @@ def _late(state: State, head: Head) -> Placement | None:
     return Placement(node.agent, tuple(victims)) if victims else None
 
 
-def place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
+def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_room: bool = True) -> Placement | None:
     """Where, on a node that is not closed, the request will fit without waiting for a running cell.
 
     What those ahead claim, free or leaving, is meant for them. A node where what leaves suffices comes first; then the
     one whose most recently used victim was used the longest ago; then one where a reclaimed cell has its grace. None
-    where running cells are in the way everywhere.
+    where running cells are in the way everywhere; without `has_room` it is known that only those can make room.
     """
+    if not has_room:
+        return _reclaim(state, request, ahead, claims)
     shape, account = request.entry.shape, state.accounts.of(request.project)
     lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
     able = [

@@ -12,16 +12,20 @@ One share is compared with another, so nobody need know who wants how much. What
 for one, whatever happens next. So no two requests ever preempt each other.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from bulletin.ids import AgentId, LeaseId
+from bulletin.ids import AgentId, LeaseId, ProjectId
+from gpu_worker.scheduler.account import Account
 from gpu_worker.scheduler.accounts import Accounts
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.leases import Lease, Request
 from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.nodes import NodeKind
 from gpu_worker.scheduler.projects import Preemption
 from gpu_worker.scheduler.resources import Lane
+from gpu_worker.scheduler.shapes import QueueEntry
 from gpu_worker.scheduler.state import State
 
 
@@ -70,7 +74,7 @@ class VictimSelection:
         self._shares = not is_covered(self._account, self._cost) and has_waited(state, request)
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
-        self._has: dict[tuple[str, bool], int] = {}
+        self._has_cache: dict[tuple[str, bool], int] = {}
         self._candidates: dict[AgentId, list[Lease]] | None = None
         state.coverage.follow(accounts, state.leases, state.touched)
 
@@ -80,21 +84,10 @@ class VictimSelection:
         Of those that are too young the state notes when to look again.
         """
         if self._candidates is None:
-            state, coverage, names = self._state, self._state.coverage, list[LeaseId]()
-            account = self._account
-            siblings = list(account.children.values())
-            for at in account.path:
-                for side in siblings:
-                    names += coverage.borrowed_in(side)
-                above = at.parent
-                beside = self._accounts.top if above is None else above.children
-                siblings = [one for one in beside.values() if one is not at]
-                if above is not None:
-                    names += coverage.borrowed_in(above, by_users=True)
-            for side in siblings:
-                names += coverage.borrowed_in(side)
+            state, account = self._state, self._account
+            names = [name for borrowed in _borrowed_beside(state, account) for name in borrowed]
             if self._shares or account.used_below(state.qos, self._priority):
-                names += coverage.uses_of(account)
+                names += state.coverage.uses_of(account)
             self._candidates = {}
             for name in reclaimable(state, lane).intersection(names):
                 lease = state.leases[name]
@@ -158,14 +151,85 @@ class VictimSelection:
         now_ms = self._state.accounts.now_ms
         if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
             return False
-        if other.name not in self._has:
-            self._has[other.name] = other.has
-        its = self._has[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
+        if other.name not in self._has_cache:
+            self._has_cache[other.name] = other.has
+        its = self._has_cache[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
         if its < 0 or mine.priority != other.priority:
             return its >= 0 and mine.priority > other.priority
         if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
             return False
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
+
+
+class ReclaimProspects:
+    """Who might find a running cell to take, as far as that is known without a look at nodes. For one walk of a lane.
+
+    What a request may take runs on nodes of some kinds, of which one must be able to hold it.
+    """
+
+    def __init__(self, state: State, lane: Lane) -> None:
+        self._state, self._lane = state, lane
+        self._of: dict[frozenset[LeaseId], frozenset[NodeKind]] = {}
+        self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
+        self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
+        self.are_for_shares = state.wakeups.is_for_shares
+        state.coverage.follow(state.accounts, state.leases, state.touched)
+
+    def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
+        """Whether there may be a cell for a request of this project."""
+        shape, qos = entry.shape, self._state.qos[entry.shape.qos]
+        shares = self.are_for_shares and not is_covered and self._has_waited(entry)
+        if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
+            return True
+        if not shares and not account.used_below(self._state.qos, qos.priority):
+            return False
+        return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
+
+    def _has_waited(self, entry: QueueEntry) -> bool:
+        state = self._state
+        return state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms <= state.accounts.now_ms
+
+    def _kinds_beside(self, account: Account) -> frozenset[NodeKind]:
+        """Kinds of nodes where others run what is borrowed, seen from a project."""
+        name = account.project.id
+        if name not in self._beside:
+            sides = _borrowed_beside(self._state, account)
+            self._beside[name] = frozenset(kind for borrowed in sides for kind in self._kinds(borrowed))
+        return self._beside[name]
+
+    def _kinds_own(self, account: Account, below: int) -> frozenset[NodeKind]:
+        """Kinds of nodes where the project's users run cells of a class of lower priority than this."""
+        key, state = (account.project.id, below), self._state
+        if key not in self._own:
+            own = [state.leases[name] for name in state.coverage.uses_of(account)]
+            lower = frozenset(one.id for one in own if one.qos in state.qos and state.qos[one.qos].priority < below)
+            self._own[key] = self._kinds(lower)
+        return self._own[key]
+
+    def _kinds(self, leases: frozenset[LeaseId]) -> frozenset[NodeKind]:
+        """Kinds of nodes where one of these leases is, of those that may be reclaimed now."""
+        if not leases:
+            return frozenset()
+        if leases not in self._of:
+            state = self._state
+            found = reclaimable(state, self._lane) & leases
+            self._of[leases] = frozenset(state.nodes[state.leases[name].agent].kind for name in found)
+        return self._of[leases]
+
+
+def _borrowed_beside(state: State, account: Account) -> Iterator[frozenset[LeaseId]]:
+    """List what is borrowed, seen from where the path of others parts from a project's: side by side."""
+    coverage, siblings = state.coverage, list(account.children.values())
+    for at in account.path:
+        for side in siblings:
+            yield coverage.borrowed_in(side)
+        above = at.parent
+        beside = state.accounts.top if above is None else above.children
+        siblings = [one for one in beside.values() if one is not at]
+        if above is not None:
+            yield coverage.borrowed_in(above, by_users=True)
+    for side in siblings:
+        yield coverage.borrowed_in(side)
 
 
 def reclaimable(state: State, lane: Lane) -> set[LeaseId]:

@@ -1,12 +1,13 @@
 """What the pool has shown since it started, also where it is gone by now, and so what a request means there."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
 from bulletin.ids import SlotId
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
-from gpu_worker.scheduler.nodes import Node
+from gpu_worker.scheduler.nodes import Node, NodeKind
 from gpu_worker.scheduler.projects import GPU_MILLI, QoS
 from gpu_worker.scheduler.resources import LANES, PLAIN, Lane, Offer, SlotKind, Wants, kind_of, lane_of
 from gpu_worker.scheduler.shapes import Shape
@@ -20,7 +21,19 @@ class SlotCatalog:
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)  #: the most slots of a lane on one node
         self.slots: dict[Slot, None] = {}
         self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
+        self._kinds: dict[tuple[tuple[Slot, ...], int, int], NodeKind] = {}
         self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
+
+    def kind_of_node(self, slots: Iterable[Slot], cpus: int, memory_bytes: int) -> NodeKind:
+        """Return the kind of a node that offers this: the same for all that offer as much."""
+        alike = tuple(
+            sorted((msgspec.structs.replace(slot, id=SlotId("")) for slot in slots), key=msgspec.structs.astuple)
+        )
+        key = alike, cpus, memory_bytes
+        if key not in self._kinds:
+            offered = {lane: tuple(slot for slot in alike if lane_of(slot) == lane) for lane in LANES}
+            self._kinds[key] = NodeKind(offered, cpus, memory_bytes)
+        return self._kinds[key]
 
     def show(self, node: Node) -> bool:
         """Note what a node offers; whether one of its kinds of slots was not there before."""

@@ -113,15 +113,14 @@ class State:
         self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int = 0, memory_bytes: int = 0
     ) -> None:
         """Add a node with all of its slots free."""
-        lanes = {lane: Counts() for lane in LANES}
-        node = Node(agent, name, seq, {}, {}, {}, lanes, agent in self.drained, cpus, memory_bytes, cpus, memory_bytes)
+        named = {slot.id: slot for slot in reversed(slots)}
+        kind = self.shown.kind_of_node(named.values(), cpus, memory_bytes)
+        lanes = {lane: Counts(len(kind.offered[lane]), len(kind.offered[lane])) for lane in LANES}
+        node = Node(
+            agent, name, seq, kind, {}, {}, {}, lanes, agent in self.drained, cpus, memory_bytes, cpus, memory_bytes
+        )
         for slot in slots:
-            if slot.id not in node.slots:
-                node.slots[slot.id] = slot
-                node.tenants[slot.id] = None
-                counts = node.lanes[lane_of(slot)]
-                counts.capacity += 1
-                counts.free += 1
+            node.slots[slot.id], node.tenants[slot.id] = named[slot.id], None
         self.nodes[agent] = node
         is_first_gpu = self.shown.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
@@ -392,7 +391,7 @@ class State:
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
-        counts.ends_ms = None
+        counts.ends_ms = node.soon = None
         for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
             if belongs and not node.is_drained:
                 index[node.agent] = None

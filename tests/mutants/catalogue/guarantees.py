@@ -45,8 +45,8 @@ GUARANTEES = (
         "covered-that-waits-closes-for-others",
         "order.py",
         "decisions",
-        "if covered:\n    line.close_in_project(request)\nelse:\n    line.narrow(shape, waiting)",
-        "line.narrow(shape, waiting)",
+        "if covered:\n    line.close_in_project(request)\nelse:\n    line.narrow(shape, waiting, feasible)",
+        "line.narrow(shape, waiting, feasible)",
         "one that cannot take back what it is guaranteed keeps nobody else from theirs",
     ),
     (

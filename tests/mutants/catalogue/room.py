@@ -75,8 +75,8 @@ ROOM = (
     ),
     (
         "what-no-node-holds-counts",
-        "order.py",
-        "Line.__iter__",
+        "queue_walk.py",
+        "QueueWalk.__iter__",
         "self._is_placed and has_node(state, request.entry.shape)",
         "self._is_placed",
         "what no connected node can hold takes nothing of its project's limit",
@@ -100,7 +100,7 @@ ROOM = (
     (
         "cpus-without-end",
         "nodes.py",
-        "Node.holds",
+        "NodeKind.holds",
         "enough and wants.cpus <= self.cpus and (wants.memory_bytes <= self.memory_bytes)",
         "enough and wants.memory_bytes <= self.memory_bytes",
         "a node holds what it has the CPUs for",
@@ -125,8 +125,8 @@ ROOM = (
         "head-closes-all-nodes-to-reclaim",
         "ahead.py",
         "Ahead.lets_reclaim",
-        "[head for head in self._heads_of(node, shape) if head.holds(node)]",
-        "self._heads_of(node, shape)",
+        "[head for head in self._heads_of(node.kind, shape) if head.holds(node)]",
+        "self._heads_of(node.kind, shape)",
         "who waits for running cells keeps nobody from taking back elsewhere",
     ),
     (
@@ -155,7 +155,7 @@ ROOM = (
     ),
     (
         "gap-of-hot-is-not-looked-at",
-        "order.py",
+        "queue_walk.py",
         "_fits_in",
         "lanes.free + lanes.hot + lanes.leaving >= shape.need",
         "lanes.free >= shape.need",
