@@ -48,6 +48,8 @@ def hide_bulletin_frames(error: BaseException | None) -> None:
         for entry in reversed(chain):
             frame = entry.tb_frame
             if not frame.f_globals.get("__name__", "").startswith(_OURS) and CALL not in frame.f_code.co_names:
-                rebuilt = types.TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+                # An interrupt may come at an instruction that belongs to no line: the function's own stands for it.
+                line = entry.tb_lineno or entry.tb_frame.f_code.co_firstlineno
+                rebuilt = types.TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, line)
         error.__traceback__ = rebuilt
         error = error.__cause__ or error.__context__

@@ -127,13 +127,16 @@ def moments(hours: Iterable[ClassHours]) -> list[int]:
     """List times at which all that they guarantee together is as much as it ever is.
 
     What is guaranteed grows only where one begins. Those that ever meet do so within a week after the first day of one
-    of them, or, where none has one, in any week; clocks of two places may be nearer to each other in some weeks, so a
-    week after each of their first changes is looked at too.
+    of them or, where clocks of two places may be nearer to each other for some weeks, within a week after one of these
+    was changed: after the last such day or change they meet every week, until one of them is over. Where there is
+    neither, any week will do.
     """
     hours = tuple(hours)
     weeks = {7 * DAY_MS // 2}  # of no term: from before the first Monday on, wherever that is
+    zones = {one.zone for one in hours}
+    if len(zones) > 1:
+        weeks |= {at_ms for zone in zones for at_ms, _ in zone.offsets[1:]}
     for one in hours:
-        weeks |= {at_ms for at_ms, _ in one.zone.offsets[1:3]}
         if one.first_day is not None:
             weeks.add((one.first_day - 1) * DAY_MS)
     found: dict[int, None] = {}

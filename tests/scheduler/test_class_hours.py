@@ -83,6 +83,18 @@ def test_the_moments_include_the_highest_of_all_times(several: list[ClassHours],
         at_ms = edge_ms
 
 
+def test_places_may_have_the_same_clocks_only_in_some_weeks() -> None:
+    """Morocco's clocks are with Berlin's in winter, but for Ramadan: from a February on, not before October."""
+    several = [
+        hours("Mon", "00:00", "02:59", 1, "Europe/Berlin", first=date(2026, 2, 10)),
+        hours("Mon", "02:00", "02:59", 1, "Africa/Casablanca"),
+    ]
+    assert [one.is_on(utc(2026, 2, 16, 1)) for one in several] == [True, False]
+    assert [one.is_on(utc(2026, 6, 15, 1)) for one in several] == [False, True]
+    assert [one.is_on(utc(2026, 10, 26, 1)) for one in several] == [True, True]
+    assert max(sum(one.guaranteed_milli for one in several if one.is_on(at_ms)) for at_ms in moments(several)) == 2000
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(windows, min_size=1, max_size=4), st.integers(0, 7))
 def test_more_than_there_is_at_any_time_is_a_warning(several: list[ClassHours], gpus: int) -> None:
