@@ -22,7 +22,7 @@ from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, Session
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Evict, Grant, Reclaim
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 
 PROJECTS, USERS, NODES, GPUS = 50, 20, 125, 8
 #: What people give with `--time` in a line of mixed walltimes, in minutes.

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bulletin.ids import ProjectId
 from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, SchedulerSettings
 from gpu_worker.simulator.policies import Policies
 from gpu_worker.simulator.pool_size import Play, find_fewest, find_fewest_for_all
 from gpu_worker.simulator.reservations import ReservedGpus, reserved_gpus

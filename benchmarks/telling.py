@@ -17,8 +17,8 @@ from pathlib import Path
 
 from scheduler import Pool
 
-from gpu_worker.scheduler.explain import standings, waiting
-from gpu_worker.scheduler.outlook import Outlook
+from gpu_worker.scheduler.estimates.explain import standings, waiting
+from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
 
 FRONT, OTHERS, SLICE = 200, 200, 200
 MOST_STEPS, MOST_S = 5_000, 1.0
@@ -29,7 +29,7 @@ def measure(pool: Pool, length: int) -> dict[str, float]:
     pool.of_length(length, 20)
     state, now_ms = pool.scheduler.state, pool.now_ms
     began = time.process_time()
-    state.answers.forget()
+    state.estimate_cache.forget()
     for request in state.pending:
         waiting(state, request, now_ms, {})
     everybody = time.process_time() - began
@@ -37,14 +37,14 @@ def measure(pool: Pool, length: int) -> dict[str, float]:
     slices = []
     for at in range(0, len(some), SLICE):
         began = time.process_time()
-        state.answers.forget()
+        state.estimate_cache.forget()
         for request in some[at : at + SLICE]:
             waiting(state, request, now_ms, {})
         slices.append(time.process_time() - began)
     began = time.process_time()
-    outlook = Outlook(state, now_ms)
+    estimator = StartEstimator(state, now_ms)
     copied = time.process_time() - began
-    while not outlook.run(50) and outlook.steps < MOST_STEPS and time.process_time() - began < MOST_S:
+    while not estimator.run(50) and estimator.steps < MOST_STEPS and time.process_time() - began < MOST_S:
         pass
     return {
         "everybody at once, ms": 1000 * everybody,
@@ -52,8 +52,8 @@ def measure(pool: Pool, length: int) -> dict[str, float]:
         "nobody is heard, ms": 1000 * max(slices),
         "the copy for an estimate, ms": 1000 * copied,
         "an estimate, ms": 1000 * (time.process_time() - began),
-        "events replayed": outlook.steps,
-        "told a wait": len(outlook.starts),
+        "events replayed": estimator.steps,
+        "told a wait": len(estimator.starts),
     }
 
 

@@ -13,11 +13,11 @@ from statistics import median
 import msgspec
 
 from bulletin.ids import RequestId
-from gpu_worker.scheduler.answers import Start
+from gpu_worker.scheduler.estimate_cache import Start
+from gpu_worker.scheduler.estimates.explain import waiting
+from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
+from gpu_worker.scheduler.estimates.wait_history import WaitHistory, WaitKind, wait_kind
 from gpu_worker.scheduler.events import Event
-from gpu_worker.scheduler.explain import waiting
-from gpu_worker.scheduler.outlook import Outlook
-from gpu_worker.scheduler.wait_history import WaitHistory, WaitKind, wait_kind
 from gpu_worker.simulator.simulated_pool import START_MS, SimulatedPool, divide_gpus
 from gpu_worker.simulator.traces import Trace
 from gpu_worker.simulator.workloads import generate
@@ -66,9 +66,9 @@ class ToldPool(SimulatedPool):
         if not said.is_room_made:
             self._explained += 1
             if self._every and self._explained % self._every == 0:
-                outlook = Outlook(state, now_ms)
-                outlook.run(MOST_STEPS)
-                found: Mapping[RequestId, Start] = outlook.starts
+                estimator = StartEstimator(state, now_ms)
+                estimator.run(MOST_STEPS)
+                found: Mapping[RequestId, Start] = estimator.starts
                 most_ms = found[request][0] - now_ms if request in found else None
         return ToldWait(kind, self.now_ms, self.history.usual_ms(kind), most_ms)
 

@@ -21,8 +21,8 @@ from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
-from gpu_worker.scheduler.life import LEASE_MOVES, REQUEST_MOVES
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.leases.life import LEASE_MOVES, REQUEST_MOVES
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
 
 HERE = Path(__file__).parent
 #: The commands that ask a pool that runs.

@@ -6,7 +6,7 @@ from bulletin.ids import AgentId, CellId, KernelId, ProjectId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler import actions
-from gpu_worker.scheduler.wait_history import WaitKind
+from gpu_worker.scheduler.estimates.wait_history import WaitKind
 
 
 class PendingRequest(msgspec.Struct):

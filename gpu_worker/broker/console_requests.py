@@ -18,8 +18,8 @@ from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
-from gpu_worker.scheduler.leases import Lease, Request
-from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
 
 #: So much of the line is told at once: each place is explained, and kernels wait meanwhile.
 _MOST_WAITING, _MOST_RUNNING, _MOST_ENDED = 500, 2_000, 50

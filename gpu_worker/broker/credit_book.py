@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from bulletin.ids import ProjectId
 from gpu_worker.broker.records import Cause, CreditRecord
-from gpu_worker.scheduler.accounts import Accounts
-from gpu_worker.scheduler.credits import Credits, Trader
+from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.events import PastCredits
+from gpu_worker.scheduler.policy.credits import Credits, Trader
 from gpu_worker.scheduler.state import State
 
 #: At most one entry of a kind is made for a project in so long.

@@ -9,7 +9,7 @@ import structlog
 from bulletin.errors import BadConfig
 from gpu_worker.scheduler.events import Event
 from gpu_worker.scheduler.journal import LifeBegan, Line, Told, encode
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 
 class JournalFile:

@@ -17,7 +17,7 @@ from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.scheduler.cell_rules import choose_qos
+from gpu_worker.scheduler.admission.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000

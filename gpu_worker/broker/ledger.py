@@ -27,7 +27,7 @@ from gpu_worker.broker.records import (
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 from gpu_worker.broker.usage import By, HourUse, Usage
 from gpu_worker.scheduler.events import PastCredits
-from gpu_worker.scheduler.periods import Period
+from gpu_worker.scheduler.policy.periods import Period
 
 __all__ = ["CellRecord", "Ledger", "OpenLease", "Usage"]
 

@@ -28,9 +28,9 @@ from gpu_worker.broker.records import (
     name_again,
 )
 from gpu_worker.broker.run_notes import Running
-from gpu_worker.scheduler.coverage import Coverage
-from gpu_worker.scheduler.leases import Lease
-from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.accounts.coverage import Coverage
+from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.state import State
 
 #: For how long the cells of a lease that is over may still be reported.
@@ -210,7 +210,7 @@ class Metering:
         metered.seen_until_ms = None
 
     def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
-        cost = self._state.shown.cost_of(lease.kind, lease.slots_milli)
+        cost = self._state.slot_catalog.cost_of(lease.kind, lease.slots_milli)
         if cost and from_ms < until_ms:
             yield Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms)
 
@@ -300,7 +300,7 @@ class Metering:
     def _would_cover(self, lease: Lease | None, record: LeaseRecord) -> bool:
         if lease is not None:
             return self._coverage.is_in_quota(self._state.accounts, lease)
-        cost = self._state.shown.cost_of(record.kind, record.slots_milli)
+        cost = self._state.slot_catalog.cost_of(record.kind, record.slots_milli)
         return self._coverage.would_cover(self._state.accounts, record.project, cost)
 
 

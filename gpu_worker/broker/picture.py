@@ -11,8 +11,8 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
-from gpu_worker.scheduler.explain import show_class_hours
-from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.estimates.explain import show_class_hours
+from gpu_worker.scheduler.leases.life import Phase
 
 _RECENT = 20
 _STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {

@@ -12,7 +12,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import ConfigChange, LedgerEvent, Record
 from gpu_worker.config import PoolSettings
 from gpu_worker.quotas import QuotaChange, Quotas, difference, read_quotas
-from gpu_worker.scheduler import projects
+from gpu_worker.scheduler.policy import projects
 
 #: Names of what the ledger keeps of quotas as a whole; a number follows.
 IN_FORCE = "quotas-in-force-"

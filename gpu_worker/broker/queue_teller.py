@@ -9,10 +9,10 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.wait_estimates import WaitEstimates
-from gpu_worker.scheduler import explain
+from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.estimates.wait_history import WaitHistory, wait_kind
+from gpu_worker.scheduler.leases.resources import LANES
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.resources import LANES
-from gpu_worker.scheduler.wait_history import WaitHistory, wait_kind
 
 #: After each telling of what is new the broker does other things for so long: at least, and in times of what it took.
 _LEAST_PAUSE_S, _PAUSES = 0.02, 4

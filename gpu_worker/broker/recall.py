@@ -8,10 +8,10 @@ from bulletin.units import DAY_MS
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
 from gpu_worker.broker.usage import HourUse, paths
-from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.events import Event, PastCredits, PastUse, UseRecalled, UseRefunded
-from gpu_worker.scheduler.periods import period_at
-from gpu_worker.scheduler.projects import QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.periods import period_at
+from gpu_worker.scheduler.policy.projects import QoS, SchedulerSettings
 
 #: What was used longer ago counts for less than a two-hundredth.
 _REMEMBERED_MS = 8 * 7 * DAY_MS

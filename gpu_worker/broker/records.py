@@ -10,7 +10,7 @@ import msgspec
 
 from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.ids import CellId, LeaseId, ProjectId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.projects import GPU_MILLI
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
 class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):

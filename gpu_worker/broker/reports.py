@@ -6,13 +6,13 @@ from typing import Any, Literal
 import msgspec
 
 from bulletin.wire import console
-from gpu_worker.scheduler import explain
-from gpu_worker.scheduler.account import Account
-from gpu_worker.scheduler.leases import USING, Lease, Request
-from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.projects import GPU_MILLI
-from gpu_worker.scheduler.resources import LANES
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.leases.leases import USING, Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.leases.resources import LANES
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
 from gpu_worker.scheduler.state import State
 
 _STATES: dict[Phase, Literal["granted", "busy", "reclaiming", "hot"]] = {

@@ -16,8 +16,9 @@ from gpu_worker.broker.queue_teller import QueueTeller
 from gpu_worker.broker.run_notes import RunNotes
 from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.broker.writer import Then, Writer
-from gpu_worker.scheduler import actions, events, explain
-from gpu_worker.scheduler.leases import Lease
+from gpu_worker.scheduler import actions, events
+from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.machine import Scheduler
 
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.

@@ -6,8 +6,9 @@ from bulletin.codes import LeaseEnd, RefusalCode
 from bulletin.ids import LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
-from gpu_worker.scheduler import actions, events, explain
-from gpu_worker.scheduler.projects import GPU_MILLI
+from gpu_worker.scheduler import actions, events
+from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
 def joined(message: wire.Register) -> events.AgentJoined:

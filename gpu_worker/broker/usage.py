@@ -9,8 +9,8 @@ from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Select, ca
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 from gpu_worker.broker.tables import cells, lease_spans
-from gpu_worker.scheduler.periods import Period, period_at
-from gpu_worker.scheduler.projects import GPU_MILLI
+from gpu_worker.scheduler.policy.periods import Period, period_at
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 By = Literal["user", "project", "qos"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from bulletin.ids import RequestId
-from gpu_worker.scheduler.answers import Start
-from gpu_worker.scheduler.outlook import Outlook
+from gpu_worker.scheduler.estimate_cache import Start
+from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
 from gpu_worker.scheduler.state import State
 
 #: The broker hears nobody for about so long, then does other things for so many times as long.
@@ -30,7 +30,7 @@ class WaitEstimates:
         """Take `clock`, in seconds, to see how long work takes."""
         self.starts: Mapping[RequestId, Start] = {}
         self._state, self._clock = state, clock
-        self._outlook: Outlook | None = None
+        self._estimator: StartEstimator | None = None
         self._is_stale = True
         self._spent_s = 0.0  #: on the one that is made
         self._rests_until_s = 0.0
@@ -42,7 +42,7 @@ class WaitEstimates:
 
     def update(self, now_ms: int) -> Mapping[RequestId, Start]:
         """Begin anew where something has changed, and return what is known by now. In a small pool that is all."""
-        if self._outlook is None and self._is_stale and self._clock() >= self._rests_until_s:
+        if self._estimator is None and self._is_stale and self._clock() >= self._rests_until_s:
             state = self._state()
             self._is_stale, self._spent_s = False, 0.0
             if state.pending:
@@ -54,19 +54,19 @@ class WaitEstimates:
     def _begin(self, state: State, now_ms: int) -> None:
         began_s = self._clock()
         try:
-            self._outlook = Outlook(state, now_ms)
+            self._estimator = StartEstimator(state, now_ms)
         except Exception:  # noqa: BLE001  as in `work`
             self._give_up()
             return
         self._spent_s = self._clock() - began_s
         self.work()
-        if self._outlook is not None:
+        if self._estimator is not None:
             self._is_begun.set()
 
     def _give_up(self) -> None:
         """Drop the estimate that failed, and what was known before: that no longer holds."""
         structlog.get_logger("broker").exception("the forecast of waits failed; people are told no longest wait")
-        self.starts, self._outlook = {}, None
+        self.starts, self._estimator = {}, None
         self._is_begun.clear()
         self._rests_until_s = self._clock() + _REST_AFTER_FAILURE_S
 
@@ -79,20 +79,20 @@ class WaitEstimates:
 
     def work(self) -> bool:
         """Work for a slice of time; whether nothing is left to do."""
-        outlook = self._outlook
-        if outlook is None:
+        estimator = self._estimator
+        if estimator is None:
             return True
         began_s = self._clock()
         is_done = False
         try:
             while not is_done and self._clock() - began_s < _SLICE_S:
-                is_done = outlook.run(_STEPS)
+                is_done = estimator.run(_STEPS)
         except Exception:  # noqa: BLE001  a bug of the scheduler may raise anything; its copy is thrown away
             self._give_up()
             return True
         self._spent_s += self._clock() - began_s
-        if is_done or outlook.steps >= _MOST_STEPS or self._spent_s >= _MOST_S:
-            self.starts, self._outlook = outlook.starts, None
+        if is_done or estimator.steps >= _MOST_STEPS or self._spent_s >= _MOST_S:
+            self.starts, self._estimator = estimator.starts, None
             self._is_begun.clear()
             self._rests_until_s = self._clock() + _PAUSES * max(0.0, self._spent_s - _SLICE_S)
-        return self._outlook is None
+        return self._estimator is None

@@ -177,7 +177,7 @@ class QuotaCommand(QueryCommand):
     def _check(self, file: str) -> None:
         """Print every error or warning of a quota file, and how much is in it where there is no error."""
         from gpu_worker.quotas import read_quotas
-        from gpu_worker.scheduler.projects import GPU_MILLI
+        from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
         try:
             quotas, warnings = read_quotas(file, self.gpus * GPU_MILLI or None)

@@ -13,7 +13,7 @@ from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
 from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
 
 __all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
 

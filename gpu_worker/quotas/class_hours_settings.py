@@ -11,8 +11,8 @@ import msgspec
 from gpu_worker.quotas.tree import Scalar
 from gpu_worker.quotas.value_kinds import GpuAmount, QuotaSetting, UnfitValue
 from gpu_worker.quotas.zones import find_zone, zone_names
-from gpu_worker.scheduler.class_hours import DAYS, ClassHours, Zone, show_clock
-from gpu_worker.scheduler.projects import show_gpus
+from gpu_worker.scheduler.policy.class_hours import DAYS, ClassHours, Zone, show_clock
+from gpu_worker.scheduler.policy.projects import show_gpus
 
 HOURS_NAME_LENGTH = 64
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")

@@ -10,7 +10,7 @@ from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
 from gpu_worker.quotas.tree import KeyPath
-from gpu_worker.scheduler.projects import (
+from gpu_worker.scheduler.policy.projects import (
     GPU_MILLI,
     Preemption,
     Project,

@@ -8,7 +8,7 @@ import msgspec
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
-from gpu_worker.scheduler.projects import Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, QoS, SchedulerSettings
 
 
 class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):

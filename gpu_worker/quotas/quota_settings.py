@@ -21,7 +21,7 @@ from gpu_worker.quotas.value_kinds import (
     WholeNumber,
     YesNo,
 )
-from gpu_worker.scheduler.projects import QoS
+from gpu_worker.scheduler.policy.projects import QoS
 
 #: A new class of service has what is not written from here.
 NEW_QOS = QoS(name="", priority=100, walltime_ms=0, queued_per_user=4)

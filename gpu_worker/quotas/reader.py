@@ -19,8 +19,8 @@ from gpu_worker.quotas.quota_settings import (
 )
 from gpu_worker.quotas.tree import KeyPath, TreeEntry, TreeLeaf, TreeTable, show_node, show_path, show_text
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting, UnfitValue, name_problem
-from gpu_worker.scheduler.class_hours import ClassHours, show_clock
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Project, QoS
+from gpu_worker.scheduler.policy.class_hours import ClassHours, show_clock
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS
 
 
 class Reading(msgspec.Struct):

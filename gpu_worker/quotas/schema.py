@@ -6,7 +6,7 @@ from typing import Any
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting
-from gpu_worker.scheduler.projects import DEFAULT_QOS
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS
 
 
 def quota_schema() -> dict[str, Any]:

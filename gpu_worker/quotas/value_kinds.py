@@ -9,7 +9,7 @@ import msgspec
 from bulletin.ids import ProjectId
 from bulletin.units import DAY_MS, HOUR_MS, parse_duration_ms
 from gpu_worker.quotas.tree import Scalar
-from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Preemption, show_gpus
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Budget, Preemption, show_gpus
 
 _MOST_GPUS = 1_000_000
 MOST_WHOLE = 1_000_000

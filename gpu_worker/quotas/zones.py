@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from gpu_worker.scheduler.class_hours import Zone
+from gpu_worker.scheduler.policy.class_hours import Zone
 
 #: So far back and ahead a table goes: before and after that it is as in these two Januaries.
 _FIRST, _LAST = datetime(2025, 1, 1, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)

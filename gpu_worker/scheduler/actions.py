@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, SlotId
 from bulletin.units import show_duration
-from gpu_worker.scheduler.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 
 
 class UnknownQoS(msgspec.Struct, frozen=True, tag=True):

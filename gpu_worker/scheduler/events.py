@@ -5,8 +5,8 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.credits import Credits
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 
 class Slot(msgspec.Struct, frozen=True):

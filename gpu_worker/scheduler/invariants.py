@@ -3,15 +3,15 @@
 from collections import Counter
 
 from bulletin.errors import InvariantBroken
-from gpu_worker.scheduler.account import Account, UsageTotals
-from gpu_worker.scheduler.credits import Market, Trader
-from gpu_worker.scheduler.feasible import has_soon
-from gpu_worker.scheduler.leases import LEAVING, USING, Lease
-from gpu_worker.scheduler.life import Phase, RequestStatus
-from gpu_worker.scheduler.lines import Closed
-from gpu_worker.scheduler.projects import guarantees, in_force, most_in_force
-from gpu_worker.scheduler.resources import LANES, Lane, Wants, lane_of
-from gpu_worker.scheduler.shapes import Shape
+from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease
+from gpu_worker.scheduler.leases.life import Phase, RequestStatus
+from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.placement.feasible import has_soon
+from gpu_worker.scheduler.policy.credits import Market, Trader
+from gpu_worker.scheduler.policy.projects import guarantees, in_force, most_in_force
+from gpu_worker.scheduler.queue.closed import Closed
 from gpu_worker.scheduler.state import State
 
 
@@ -93,7 +93,7 @@ def _check_counts(state: State) -> None:
         _same(f"nodes with room, {lane}", set(state.roomy[lane]), roomy)
         _same(f"nodes with hot leases, {lane}", set(state.warm[lane]), warm)
         largest = max((node.lanes[lane].capacity for node in state.nodes.values()), default=0)
-        if state.shown.largest[lane] < largest:
+        if state.slot_catalog.largest[lane] < largest:
             raise InvariantBroken(f"the largest node, {lane}, was forgotten")
 
 
@@ -111,15 +111,17 @@ def _check_requests(state: State) -> None:
     }
     _same("lines", kept, lines)
     shapes = Counter(request.entry.shape for request in pending if request.standing is RequestStatus.QUEUED)
-    _same("shapes", state.accounts.shapes, dict(shapes))
+    _same("shapes", state.queue.shapes, dict(shapes))
     alike: dict[tuple[Lane, int, Wants], set[Shape]] = {}
     for shape in shapes:
         alike.setdefault((shape.lane, shape.need, shape.wants), set()).add(shape)
-    _same("shapes by need", {need: set(some) for need, some in state.accounts.alike.items()}, alike)
+    _same("shapes by need", {need: set(some) for need, some in state.queue.alike.items()}, alike)
     for request in pending:
-        _same(f"lane of {request.id}", request.lane, state.shown.lane_for(request.gpus))
+        _same(f"lane of {request.id}", request.lane, state.slot_catalog.lane_for(request.gpus))
         wants = request.entry.shape.wants
-        shape = state.shown.shape_of(request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms)
+        shape = state.slot_catalog.shape_of(
+            request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms
+        )
         _same(f"shape of {request.id}", request.entry.shape, shape)
         is_held = request.session in state.leases_of
         _same(f"standing of {request.id}", request.standing, RequestStatus.HELD if is_held else RequestStatus.QUEUED)
@@ -156,7 +158,7 @@ def _check_accounts(state: State) -> None:
     leases = list(state.leases.values())
     for lease in leases:
         node = state.nodes[lease.agent]
-        _same(f"cost of {lease.id}", lease.cost, state.shown.cost_on(node, lease.lane, lease.slots))
+        _same(f"cost of {lease.id}", lease.cost, state.slot_catalog.cost_on(node, lease.lane, lease.slots))
     paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms
     promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():
@@ -224,7 +226,7 @@ def _check_heads(state: State, account: Account) -> None:
     heads: dict[Shape, list[tuple[tuple[int, ...], str]]] = {}
     for user in account.users.values():
         for shape, line in user.lines.items():
-            rank = state.accounts.rank_in_line(account, user, line[0][1])
+            rank = state.queue.rank_in_line(account, user, line[0][1])
             if rank is not None:
                 heads.setdefault(shape, []).append((rank, user.name))
     _same(
@@ -238,9 +240,9 @@ def _check_heads(state: State, account: Account) -> None:
 
 def _check_next(state: State) -> None:
     """Whoever is next is found again where nothing is known from before."""
-    accounts = state.accounts
+    queue = state.queue
     for lane in LANES:
-        kept = accounts.next(Closed(lane, accounts.shapes))
-        accounts.changes += 1
-        afresh = accounts.next(Closed(lane, accounts.shapes))
+        kept = queue.next(Closed(lane, queue.shapes))
+        state.accounts.changes += 1
+        afresh = queue.next(Closed(lane, queue.shapes))
         _same(f"next of {lane}", kept and kept[1].id, afresh and afresh[1].id)

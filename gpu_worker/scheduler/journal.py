@@ -12,7 +12,7 @@ import msgspec
 from bulletin.errors import BadConfig
 from gpu_worker.scheduler.actions import Action
 from gpu_worker.scheduler.events import Event
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 FORMAT = 1
 

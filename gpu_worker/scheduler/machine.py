@@ -19,10 +19,9 @@ from gpu_worker.scheduler.actions import (
     UnknownQoS,
     Why,
 )
-from gpu_worker.scheduler.ages import Age, Wanted
-from gpu_worker.scheduler.ahead import Ahead
-from gpu_worker.scheduler.caps import Placement
-from gpu_worker.scheduler.cell_rules import longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
+from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -39,16 +38,17 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
-from gpu_worker.scheduler.leases import Lease, Request, lease_of
-from gpu_worker.scheduler.life import Phase, RequestStatus
-from gpu_worker.scheduler.nodes import Node
-from gpu_worker.scheduler.order import decisions
-from gpu_worker.scheduler.patience import next_late
-from gpu_worker.scheduler.projects import Preemption, SchedulerSettings
-from gpu_worker.scheduler.refusals import never_allowed, never_held, outdated, refusal
-from gpu_worker.scheduler.rejoin import rejoin
-from gpu_worker.scheduler.resources import LANES, Lane, Wants
-from gpu_worker.scheduler.shapes import QueueEntry, QueueKey
+from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
+from gpu_worker.scheduler.leases.life import Phase, RequestStatus
+from gpu_worker.scheduler.leases.reclaimed_ages import Age, Wanted
+from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants
+from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.caps import Placement
+from gpu_worker.scheduler.placement.order import decisions
+from gpu_worker.scheduler.policy.projects import Preemption, SchedulerSettings
+from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.
@@ -166,12 +166,12 @@ class Scheduler:
             actions.append(self._refuse(state.pending[earlier], Replaced(event.request)))
         qos = state.qos[event.qos]
         walltime_ms = walltime_of(state.accounts, event)
-        shape = state.shown.shape_asked(event, qos, walltime_ms)
-        age = state.ages.take(
+        shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
+        age = state.reclaimed_ages.take(
             event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
         )
         if age is None:
-            due_ms = state.accounts.due_ms(event.project, event.user, self.settings.apart_ms)
+            due_ms = state.queue.due_ms(event.project, event.user, self.settings.apart_ms)
             age = Age(due_ms // _DUE_TO_MS, state.next_seq())
         key = QueueKey(True, 0, -qos.priority, age.due, walltime_ms, age.seq)
         request = Request(
@@ -244,7 +244,7 @@ class Scheduler:
             self.state.move(lease, Phase.BUSY, self._now_ms, cell)
         if lease.cell == cell:
             lease.age = None
-            self.state.ages.drop(lease.session)
+            self.state.reclaimed_ages.drop(lease.session)
         if lease.phase is Phase.BUSY and lease.cell == cell:
             self.state.move(lease, Phase.HOT, self._now_ms)
         elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time
@@ -263,9 +263,9 @@ class Scheduler:
 
     def _join(self, event: AgentJoined) -> list[Action]:
         """Believe an agent's report; where it shows something new, refuse what waits and could run nowhere."""
-        known = len(self.state.shown.slots)
+        known = len(self.state.slot_catalog.slots)
         actions = rejoin(self.state, event, self._now_ms)
-        is_new = len(self.state.shown.slots) > known
+        is_new = len(self.state.slot_catalog.slots) > known
         for request in list(self.state.pending.values()) if is_new else ():  # submitted while no node was known
             shape = request.entry.shape
             reason: Reason | None = never_held(self.state, request.gpus, request.gpu_type, shape)
@@ -355,9 +355,9 @@ class Scheduler:
 
     def _give(self, request: Request, node: Node) -> Grant:
         shape = request.entry.shape
-        slots = self.state.free_slots(node, shape)
+        slots = node.free_slots(shape)
         self.state.drop(request, RequestStatus.GRANTED)
-        cost = self.state.shown.cost_on(node, shape.lane, slots)
+        cost = self.state.slot_catalog.cost_on(node, shape.lane, slots)
         lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost)
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
@@ -373,7 +373,7 @@ class Scheduler:
         self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
         wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
         wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
-        self.state.ages.keep(lease.session, wanted, lease.age, self._now_ms)
+        self.state.reclaimed_ages.keep(lease.session, wanted, lease.age, self._now_ms)
         if lease.reclaimed_by is not Right.CLASS:
             first_ms, longest_ms = self.settings.back_off_ms, self.settings.longest_back_off_ms
             self.state.accounts.of(lease.project).back_off(self._now_ms, grace_ms, first_ms, longest_ms)

@@ -9,21 +9,21 @@ from typing import Literal
 
 import msgspec
 
-from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, SlotId, UserName
-from gpu_worker.scheduler.account import Commitment
-from gpu_worker.scheduler.ages import Ages
-from gpu_worker.scheduler.answers import Answers
-from gpu_worker.scheduler.coverage import Coverage
+from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, UserName
+from gpu_worker.scheduler.accounts.account import Commitment
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.coverage import Coverage
+from gpu_worker.scheduler.estimate_cache import EstimateCache
 from gpu_worker.scheduler.events import Slot
-from gpu_worker.scheduler.leases import LEAVING, USING, Lease, Request, insert_hot
-from gpu_worker.scheduler.life import Phase, RequestStatus, moved, stood
-from gpu_worker.scheduler.lines import Lines
-from gpu_worker.scheduler.nodes import Counts, Node
-from gpu_worker.scheduler.patience import Patience
-from gpu_worker.scheduler.projects import SchedulerSettings
-from gpu_worker.scheduler.resources import LANES, Lane, lane_of
-from gpu_worker.scheduler.shapes import Shape
-from gpu_worker.scheduler.slot_catalog import SlotCatalog
+from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease, Request, insert_hot
+from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
+from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
+from gpu_worker.scheduler.leases.resources import LANES, Lane, lane_of
+from gpu_worker.scheduler.nodes.node import Counts, Node
+from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
+from gpu_worker.scheduler.queue.patience import Patience
+from gpu_worker.scheduler.queue.request_queue import RequestQueue
 from gpu_worker.scheduler.wakeups import Wakeups
 
 
@@ -37,8 +37,9 @@ class State:
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
-        self.shown = SlotCatalog()
-        self.accounts = Lines(settings.projects, settings.qos)  #: with the line of each lane
+        self.slot_catalog = SlotCatalog()
+        self.accounts = Accounts(settings.projects, settings.qos)
+        self.queue = RequestQueue(self.accounts)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
@@ -47,8 +48,13 @@ class State:
         #: Nodes that are not drained: with free or leaving slots, and with hot leases.
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
-        self.wakeups, self.answers, self.coverage, self.patience = Wakeups(), Answers(), Coverage(), Patience()
-        self.ages = Ages()  #: of cells that were reclaimed and are to run again
+        self.wakeups, self.estimate_cache, self.coverage, self.patience = (
+            Wakeups(),
+            EstimateCache(),
+            Coverage(),
+            Patience(),
+        )
+        self.reclaimed_ages = ReclaimedAges()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.reclaimable: dict[Lane, set[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
@@ -71,7 +77,7 @@ class State:
 
     def begin_step(self, now_ms: int) -> None:
         """Forget what held in the step before, and which leases it touched."""
-        self.answers.forget()
+        self.estimate_cache.forget()
         self.touched.clear()
         self.reclaimable.clear()
         self.wakeups.begin(now_ms)
@@ -93,11 +99,12 @@ class State:
             self._count(lease, -1)
         before = self.accounts
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
-        self.accounts = Lines(settings.projects, settings.qos, before.now_ms)
+        self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
+        self.queue = RequestQueue(self.accounts)
         self._note_capacity()
         for request in queued:
-            self.accounts.enter(request.project, request.entry)
+            self.queue.enter(request.project, request.entry)
         for request in self.pending.values():
             if not request.entry.key.is_early:
                 self.patience.note_late(self.accounts, request)
@@ -114,7 +121,7 @@ class State:
     ) -> None:
         """Add a node with all of its slots free."""
         named = {slot.id: slot for slot in reversed(slots)}
-        kind = self.shown.kind_of_node(named.values(), cpus, memory_bytes)
+        kind = self.slot_catalog.kind_of_node(named.values(), cpus, memory_bytes)
         lanes = {lane: Counts(len(kind.offered[lane]), len(kind.offered[lane])) for lane in LANES}
         node = Node(
             agent, name, seq, kind, {}, {}, {}, lanes, agent in self.drained, cpus, memory_bytes, cpus, memory_bytes
@@ -122,16 +129,16 @@ class State:
         for slot in slots:
             node.slots[slot.id], node.tenants[slot.id] = named[slot.id], None
         self.nodes[agent] = node
-        is_first_gpu = self.shown.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
+        is_first_gpu = self.slot_catalog.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
             for lease in self.leases.values():
                 self._count(lease, -1)
-        is_new = self.shown.show(node)
+        is_new = self.slot_catalog.show(node)
         for lane in LANES:
             self._note_room(node, lane)
         if is_first_gpu:
             for lease in self.leases.values():
-                lease.cost = self.shown.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
+                lease.cost = self.slot_catalog.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
                 self._count(lease, +1)
         if is_new:
             for request in self.pending.values():
@@ -141,19 +148,19 @@ class State:
     def reshape(self, request: Request) -> None:
         """Work out a waiting request's shape anew: the pool may serve it in another way now, or at another cost."""
         old = request.entry.shape
-        shape = self.shown.shape_of(
+        shape = self.slot_catalog.shape_of(
             request.gpus, request.gpu_type, old.wants, self.qos[request.qos], request.walltime_ms
         )
         if shape == old:
             return
         if request.standing is RequestStatus.QUEUED:
-            self.accounts.leave(request.project, request.entry)
+            self.queue.leave(request.project, request.entry)
         request.lane = shape.lane
         request.entry = msgspec.structs.replace(request.entry, shape=shape)
         if not request.entry.key.is_early:
             self.patience.note_late(self.accounts, request)
         if request.standing is RequestStatus.QUEUED:
-            self.accounts.enter(request.project, request.entry)
+            self.queue.enter(request.project, request.entry)
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""
@@ -185,22 +192,18 @@ class State:
     def capacity(self) -> int:
         """What the connected nodes offer, in thousandths of a GPU."""
         slots = [slot for node in self.nodes.values() for slot in node.slots.values()]
-        return sum(self.shown.cost_of(lane_of(slot), slot.milli) for slot in slots)
+        return sum(self.slot_catalog.cost_of(lane_of(slot), slot.milli) for slot in slots)
 
     @property
     def available(self) -> int:
         """What of it is in use or may be given to somebody: of a drained node, what cells use that run to their end."""
         drained = [node for node in self.nodes.values() if node.is_drained]
-        slots = [(lane_of(slot), slot.milli) for node in drained for slot in node.slots.values()]
-        return self.capacity - sum(self.shown.cost_of(*slot) for slot in slots) + sum(node.used for node in drained)
+        slots = [slot for node in drained for slot in node.slots.values()]
+        closed = sum(self.slot_catalog.cost_of(lane_of(slot), slot.milli) for slot in slots)
+        return self.capacity - closed + sum(node.used for node in drained)
 
     def _note_capacity(self) -> None:
         self.accounts.set_capacity(self.available)
-
-    def free_slots(self, node: Node, shape: Shape) -> tuple[SlotId, ...]:
-        """Choose the free slots of a node that such a request is given: those that cost and have least."""
-        free = [slot for slot in node.serving(shape.lane, shape.wants.kind) if node.tenants[slot] is None]
-        return tuple(free[: shape.need])
 
     # Requests
 
@@ -210,22 +213,22 @@ class State:
         self.asking[request.session] = request.id
         owner = (request.user, request.qos)
         self.queued[owner] = self.queued.get(owner, 0) + 1
-        self.accounts.enter(request.project, request.entry)
+        self.queue.enter(request.project, request.entry)
         self._hold_or_queue(request.session)
         self.patience.expect_request(self.accounts, request)
 
     def promote(self, request: Request) -> None:
         """Let a request that is in line stand first among its like: it has waited for its patience."""
-        self.accounts.leave(request.project, request.entry)
+        self.queue.leave(request.project, request.entry)
         key = request.entry.key._replace(is_early=False, since_ms=request.since_ms)
         request.entry = msgspec.structs.replace(request.entry, key=key)
-        self.accounts.enter(request.project, request.entry)
+        self.queue.enter(request.project, request.entry)
         self.patience.note_late(self.accounts, request)
 
     def drop(self, request: Request, to: RequestStatus) -> None:
         """End a request: it is granted, refused or withdrawn."""
         if request.standing is RequestStatus.QUEUED:
-            self.accounts.leave(request.project, request.entry)
+            self.queue.leave(request.project, request.entry)
         else:
             del self.held[request.session]
         request.standing = stood(request.standing, to)
@@ -249,11 +252,11 @@ class State:
         if to is request.standing:
             return
         if to is RequestStatus.HELD:
-            self.accounts.leave(request.project, request.entry)
+            self.queue.leave(request.project, request.entry)
             self.held[session] = request.id
         else:
             del self.held[session]
-            self.accounts.enter(request.project, request.entry)
+            self.queue.enter(request.project, request.entry)
         request.standing = stood(request.standing, to)
         self.patience.expect_request(self.accounts, request)
 
@@ -262,13 +265,7 @@ class State:
     def add(self, lease: Lease, alarm_ms: int | None) -> None:
         """Seat a lease on slots that are free."""
         node = self.nodes[lease.agent]
-        for slot in lease.slots:
-            assert node.tenants[slot] is None, f"slot {slot} would have two tenants"
-            node.tenants[slot] = lease.id
-        node.lanes[lease.lane].free -= len(lease.slots)
-        node.free_cpus -= lease.cpus
-        node.free_memory_bytes -= lease.memory_bytes
-        node.leases[lease.id] = None
+        node.seat(lease)
         self.leases[lease.id] = lease
         lease.counted_ms = self.accounts.now_ms
         self.leases_of.setdefault(lease.session, {})[lease.id] = None
@@ -296,13 +293,8 @@ class State:
         self._count(lease, -1)
         self._remember(lease)
         lease.phase = phase
-        for slot in lease.slots:
-            node.tenants[slot] = None
-        node.lanes[lease.lane].free += len(lease.slots)
-        node.free_cpus += lease.cpus
-        node.free_memory_bytes += lease.memory_bytes
+        node.unseat(lease)
         self._note_room(node, lease.lane)
-        del node.leases[lease.id]
         del self.leases[lease.id]
         del self.leases_of[lease.session][lease.id]
         if not self.leases_of[lease.session]:
@@ -347,7 +339,7 @@ class State:
         if self.accounts.budgeted:
             self._commit(lease, sign)
         if lease.phase in USING:
-            self.accounts.use(lease.project, lease.user, lease.qos, lease.cost, sign)
+            self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
         if lease.phase in USING:
             node.used += sign * lease.cost

@@ -8,7 +8,7 @@ import msgspec
 from bulletin.errors import BadConfig
 from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.quotas import read_quotas
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from gpu_worker.simulator.played_cells import PlayedCell
 from gpu_worker.simulator.policies import Policies
 from gpu_worker.simulator.reservations import reserved_gpus

@@ -12,7 +12,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, InvariantBroken
 from bulletin.units import HOUR_MS
 from gpu_worker.scheduler import journal
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.simulator import replay, report_text, traces
 from gpu_worker.simulator.pool_size import Play, find_fewest_at_once
 from gpu_worker.simulator.run_report import RunReport, read_settings, simulate

@@ -12,7 +12,7 @@ from bulletin.units import DAY_MS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Grant
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.played_cells import PlayedCell, PlayedOutcome
 from gpu_worker.simulator.policies import Policies

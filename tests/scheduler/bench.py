@@ -5,10 +5,10 @@ import msgspec
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim, Refuse
-from gpu_worker.scheduler.explain import WaitExplanation, waiting
+from gpu_worker.scheduler.estimates.explain import WaitExplanation, waiting
 from gpu_worker.scheduler.invariants import check
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Preemption, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Preemption, Project, QoS, SchedulerSettings
 from tests.scheduler.referee import Referee
 
 MINUTE = 60_000
@@ -57,8 +57,8 @@ class Bench:
         state = self.scheduler.state
         told = {request: waiting(state, request, self.latest_ms) for request in state.pending}
         for request, said in told.items():
-            state.answers.standings.clear()
-            state.answers.expecting.clear()
+            state.estimate_cache.standings.clear()
+            state.estimate_cache.expecting.clear()
             assert said is not None
             assert said == waiting(state, request, self.latest_ms), "asked alone, it is told something else"
         return actions

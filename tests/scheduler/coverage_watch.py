@@ -4,10 +4,10 @@ from itertools import count
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.account import Account
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.actions import Action
-from gpu_worker.scheduler.coverage import Coverage
-from gpu_worker.scheduler.life import Phase
+from gpu_worker.scheduler.leases.life import Phase
 from tests.scheduler.bench import Bench
 from tests.scheduler.quota_bench import Quotas
 

@@ -12,9 +12,9 @@ import msgspec
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import EndLease, Evict, Grant, Pause, Reclaim, Refuse
-from gpu_worker.scheduler.explain import waiting
+from gpu_worker.scheduler.estimates.explain import waiting
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, QoS, SchedulerSettings
 from tests.scheduler.bench import MINUTE, slots
 
 WALLTIMES = (MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE, 60 * MINUTE)

@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, Reclaim, Refuse, Why
-from gpu_worker.scheduler.class_hours import ClassHours
-from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.journal import Told
-from gpu_worker.scheduler.projects import Budget, Project
+from gpu_worker.scheduler.policy.class_hours import ClassHours
+from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.projects import Budget, Project
 from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, models, slots
 from tests.scheduler.timetable import hours

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.policy.projects import Project
 
 EPOCH = date(1970, 1, 1)
 

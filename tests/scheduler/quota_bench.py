@@ -4,7 +4,7 @@ import msgspec
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Pause, Reclaim
-from gpu_worker.scheduler.projects import Project, QoS
+from gpu_worker.scheduler.policy.projects import Project, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, granted, project, slots
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import CreditBook
 from tests.scheduler.hours_book import best_guarantee, own_guarantee

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.bench import Bench
 
 KEPT = Path(__file__).parent / "histories"

@@ -7,8 +7,8 @@ import pytest
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler.actions import Refuse
-from gpu_worker.scheduler.cell_rules import choose_qos
-from gpu_worker.scheduler.projects import Budget, Project, QoS
+from gpu_worker.scheduler.admission.cell_rules import choose_qos
+from gpu_worker.scheduler.policy.projects import Budget, Project, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, project, slots
 from tests.scheduler.quota_bench import Quotas, changed
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.zones import find_zone
-from gpu_worker.scheduler.class_hours import (
+from gpu_worker.scheduler.policy.class_hours import (
     ClassHours,
     guaranteed_at,
     moments,
@@ -16,7 +16,7 @@ from gpu_worker.scheduler.class_hours import (
     next_beginning,
     next_edge_ms,
 )
-from gpu_worker.scheduler.projects import Project, check_projects
+from gpu_worker.scheduler.policy.projects import Project, check_projects
 from tests.scheduler.timetable import EPOCH, hours, place, utc
 
 MINUTE = 60_000

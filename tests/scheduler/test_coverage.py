@@ -4,7 +4,7 @@ from hypothesis import settings
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.bench import SETTINGS, project, slots
 from tests.scheduler.coverage_watch import Watch, Watched
 from tests.scheduler.history_machines import QUICK, ManyProjects, Pool, Timetable

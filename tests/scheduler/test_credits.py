@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Grant, Reclaim
-from gpu_worker.scheduler.credits import PARTS, STEP, Credits, Market, Trader
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.policy.credits import PARTS, STEP, Credits, Market, Trader
+from gpu_worker.scheduler.policy.projects import Project
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, slots
 from tests.scheduler.quota_bench import Quotas
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bulletin.units import HOUR_MS
-from gpu_worker.scheduler.decayed_use import DecayedUse
+from gpu_worker.scheduler.policy.decayed_use import DecayedUse
 
 
 def test_use_counts_half_after_a_week_and_not_at_all_in_the_end() -> None:

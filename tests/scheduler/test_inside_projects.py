@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, slots
 from tests.scheduler.quota_bench import Quotas, taken
 

@@ -4,7 +4,7 @@ import msgspec
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Pause
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
 from tests.scheduler.quota_bench import Quotas
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bulletin.units import DAY_MS
-from gpu_worker.scheduler.periods import period_at
+from gpu_worker.scheduler.policy.periods import period_at
 
 
 def beside(period: str, now: datetime) -> tuple[datetime, datetime]:

@@ -3,7 +3,15 @@
 import pytest
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Budget, Problem, Project, check_projects, guarantees, show_gpu_time, show_gpus
+from gpu_worker.scheduler.policy.projects import (
+    Budget,
+    Problem,
+    Project,
+    check_projects,
+    guarantees,
+    show_gpu_time,
+    show_gpus,
+)
 from tests.scheduler.bench import project
 
 

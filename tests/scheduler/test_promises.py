@@ -3,7 +3,7 @@
 import msgspec
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Budget
+from gpu_worker.scheduler.policy.projects import Budget
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, reclaimed, slots
 from tests.scheduler.quota_bench import Quotas, changed, lent
 

@@ -6,7 +6,7 @@ import pytest
 from bulletin.ids import LeaseId, ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Grant
-from gpu_worker.scheduler.projects import Budget
+from gpu_worker.scheduler.policy.projects import Budget
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, refused, slots
 from tests.scheduler.quota_bench import Quotas, changed
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, held, project, reclaimed, refused, slots
 from tests.scheduler.quota_bench import Quotas, lent
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from gpu_worker.scheduler.projects import Budget, Preemption, QoS
+from gpu_worker.scheduler.policy.projects import Budget, Preemption, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, slots
 from tests.scheduler.quota_bench import Quotas, changed, taken
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.journal import Told
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.policy.projects import Project
 from tests.scheduler import saved
 from tests.scheduler.bench import SETTINGS, slots
 from tests.scheduler.history_machines import Pool

@@ -2,7 +2,7 @@
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.projects import DEFAULT_QOS, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, QoS, SchedulerSettings
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, held, over, refused, slots
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpu_worker.scheduler.projects import Preemption, Project
+from gpu_worker.scheduler.policy.projects import Preemption, Project
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
 from tests.scheduler.quota_bench import Quotas, changed
 

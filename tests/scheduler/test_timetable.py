@@ -6,7 +6,7 @@ import msgspec
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, Reclaim
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.policy.projects import Project
 from tests.scheduler.bench import MINUTE, SETTINGS, evicted, granted, project, refused, slots
 from tests.scheduler.coverage_watch import Watched
 from tests.scheduler.timetable import hours, utc

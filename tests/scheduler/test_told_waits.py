@@ -6,9 +6,9 @@ from enum import Enum
 import msgspec
 import pytest
 
-from gpu_worker.scheduler.outlook import Outlook
-from gpu_worker.scheduler.replay_ahead import ReplayAhead
-from gpu_worker.scheduler.state_copy import copy_state
+from gpu_worker.scheduler.estimates.replay_ahead import ReplayAhead
+from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
+from gpu_worker.scheduler.estimates.state_copy import copy_state
 from tests.scheduler.bench import MINUTE, Bench, slots
 from tests.scheduler.frozen_pool import FrozenPool, Mix
 
@@ -103,7 +103,7 @@ def _reached(value: object, known: dict[int, object]) -> list[object]:
 
 def test_what_is_found_in_slices_is_what_is_found_at_once() -> None:
     pool = busy_pool()
-    at_once, sliced = (Outlook(pool.scheduler.state, pool.now_ms) for _ in range(2))
+    at_once, sliced = (StartEstimator(pool.scheduler.state, pool.now_ms) for _ in range(2))
     assert at_once.run(10_000)
     slices = 1
     while not sliced.run(3):
@@ -114,6 +114,6 @@ def test_what_is_found_in_slices_is_what_is_found_at_once() -> None:
 
 def test_of_whom_is_not_reached_nothing_is_said() -> None:
     pool = busy_pool()
-    outlook = Outlook(pool.scheduler.state, pool.now_ms)
-    assert not outlook.run(8)
-    assert 0 < len(outlook.starts) < 3
+    estimator = StartEstimator(pool.scheduler.state, pool.now_ms)
+    assert not estimator.run(8)
+    assert 0 < len(estimator.starts) < 3

@@ -3,8 +3,8 @@
 import pytest
 
 from bulletin.units import DAY_MS, HOUR_MS
-from gpu_worker.scheduler.explain import WaitExplanation
-from gpu_worker.scheduler.wait_history import WaitHistory, WaitKind, wait_kind
+from gpu_worker.scheduler.estimates.explain import WaitExplanation
+from gpu_worker.scheduler.estimates.wait_history import WaitHistory, WaitKind, wait_kind
 
 SECOND = 1000
 

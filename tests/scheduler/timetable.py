@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime
 
 from gpu_worker.quotas.zones import find_zone
-from gpu_worker.scheduler.class_hours import (
+from gpu_worker.scheduler.policy.class_hours import (
     ClassHours,
     Zone,
 )

@@ -3,7 +3,7 @@
 BUDGETS = (
     (
         "budget-of-what-was-spent",
-        "account.py",
+        "accounts/account.py",
         "Commitment.left",
         "self.cost * (self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms))",
         "0",
@@ -11,7 +11,7 @@ BUDGETS = (
     ),
     (
         "budget-of-whole-walltimes",
-        "account.py",
+        "accounts/account.py",
         "Commitment.left",
         "self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms)",
         "self.walltime_ms",
@@ -19,7 +19,7 @@ BUDGETS = (
     ),
     (
         "hot-keeps-the-budget",
-        "account.py",
+        "accounts/account.py",
         "Account.spendable",
         "without_hot and name in self.hot",
         "False",
@@ -27,7 +27,7 @@ BUDGETS = (
     ),
     (
         "budget-with-hot-spent-twice",
-        "caps.py",
+        "placement/caps.py",
         "make_room_in_limits",
         "shape.cost * request.walltime_ms - spendable",
         "1 - spendable",
@@ -35,7 +35,7 @@ BUDGETS = (
     ),
     (
         "last-of-the-budget-is-kept",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts.is_allowed",
         "spendable < shape.cost * entry.key.walltime_ms",
         "spendable <= shape.cost * entry.key.walltime_ms",
@@ -43,7 +43,7 @@ BUDGETS = (
     ),
     (
         "shorter-cells-wait-too",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts.is_allowed",
         "spendable < shape.cost * entry.key.walltime_ms",
         "spendable < shape.cost * qos.walltime_ms",
@@ -51,7 +51,7 @@ BUDGETS = (
     ),
     (
         "own-budget-alone-is-looked-at",
-        "caps.py",
+        "placement/caps.py",
         "make_room_in_limits",
         "at.spendable(accounts.now_ms)",
         "account.spendable(accounts.now_ms)",
@@ -59,7 +59,7 @@ BUDGETS = (
     ),
     (
         "all-hot-leave-for-a-budget",
-        "caps.py",
+        "placement/caps.py",
         "_room_in_budget",
         "missing -= commitment.left(0)",
         "",
@@ -67,7 +67,7 @@ BUDGETS = (
     ),
     (
         "more-than-the-whole-budget-waits",
-        "refusals.py",
+        "admission/refusals.py",
         "never_allowed",
         "budget is not None and cost * walltime_ms > budget.gpu_ms * GPU_MILLI",
         "False",
@@ -75,7 +75,7 @@ BUDGETS = (
     ),
     (
         "whole-budget-is-refused",
-        "refusals.py",
+        "admission/refusals.py",
         "never_allowed",
         "cost * walltime_ms > budget.gpu_ms * GPU_MILLI",
         "cost * walltime_ms >= budget.gpu_ms * GPU_MILLI",
@@ -83,7 +83,7 @@ BUDGETS = (
     ),
     (
         "cpu-cells-evict-for-quotas",
-        "caps.py",
+        "placement/caps.py",
         "make_room_in_limits",
         "account.path if shape.cost else ()",
         "account.path",

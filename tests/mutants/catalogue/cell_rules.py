@@ -3,7 +3,7 @@
 CELL_RULES = (
     (
         "rules-of-cells-not-inherited",
-        "cell_rules.py",
+        "admission/cell_rules.py",
         "cell_rules",
         "account.path",
         "[account]",
@@ -11,7 +11,7 @@ CELL_RULES = (
     ),
     (
         "any-class-for-any-project",
-        "cell_rules.py",
+        "admission/cell_rules.py",
         "forbidden",
         "rules.qos is not None and qos.name not in rules.qos",
         "False",
@@ -19,7 +19,7 @@ CELL_RULES = (
     ),
     (
         "the-class-gives-what-the-project-does-not",
-        "cell_rules.py",
+        "admission/cell_rules.py",
         "longest_walltime_ms",
         "min(own_ms, qos.walltime_ms)",
         "qos.walltime_ms",
@@ -27,7 +27,7 @@ CELL_RULES = (
     ),
     (
         "gpus-per-cell-of-classes-not-counted",
-        "cell_rules.py",
+        "admission/cell_rules.py",
         "forbidden",
         "shape.need > qos.gpus_per_cell",
         "False",
@@ -35,7 +35,7 @@ CELL_RULES = (
     ),
     (
         "waiting-cells-keep-old-rules",
-        "refusals.py",
+        "admission/refusals.py",
         "outdated",
         "forbidden(accounts, request.project, qos, shape, walltime_ms)",
         "None",

@@ -3,23 +3,23 @@
 GUARANTEES = (
     (
         "covered-after-others-of-its-project",
-        "lines.py",
-        "Lines._next_user",
+        "queue/request_queue.py",
+        "RequestQueue._next_user",
         "is_covered(account, shape.cost)",
         "False",
         "who is in quota comes before whoever of its own project asks for more",
     ),
     (
         "covered-inside-forgotten",
-        "lines.py",
-        "Lines._ranked",
+        "queue/request_queue.py",
+        "RequestQueue._ranked",
         "found.is_covered or branch.covers(cost)",
         "branch.covers(cost)",
         "who is in quota in a project comes first wherever that one is inside",
     ),
     (
         "covered-waits-behind-the-head",
-        "order.py",
+        "placement/order.py",
         "decisions",
         "found is None and (waiting.heads or waiting.blocked)",
         "False",
@@ -27,7 +27,7 @@ GUARANTEES = (
     ),
     (
         "covered-waits-behind-the-blocked",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.for_covered",
         "ahead.heads = [head for head in self.heads if head.is_before_covered]",
         "ahead.heads = [head for head in self.heads if head.is_before_covered]\nahead.blocked = self.blocked",
@@ -35,7 +35,7 @@ GUARANTEES = (
     ),
     (
         "covered-has-what-is-being-freed",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.for_covered",
         "ahead.placed, ahead._elsewhere = self.placed, self._elsewhere",
         "",
@@ -43,7 +43,7 @@ GUARANTEES = (
     ),
     (
         "covered-that-waits-closes-for-others",
-        "order.py",
+        "placement/order.py",
         "decisions",
         "if covered:\n    line.close_in_project(request)\nelse:\n    line.narrow(shape, waiting, feasible)",
         "line.narrow(shape, waiting, feasible)",
@@ -51,7 +51,7 @@ GUARANTEES = (
     ),
     (
         "covered-not-beyond-look-ahead",
-        "order.py",
+        "placement/order.py",
         "decisions",
         "not (waiting.has_no_room(shape) and not _may_take(state, request))",
         "sum(map(len, claims.values())) < state.settings.look_ahead",
@@ -59,7 +59,7 @@ GUARANTEES = (
     ),
     (
         "covered-counts-in-look-ahead",
-        "order.py",
+        "placement/order.py",
         "decisions",
         "ahead += not covered",
         "ahead += 1",
@@ -67,7 +67,7 @@ GUARANTEES = (
     ),
     (
         "guarantees-beyond-the-pool",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts._guarantee",
         "account.promised * self.capacity // total if is_short else account.promised",
         "account.promised",
@@ -75,7 +75,7 @@ GUARANTEES = (
     ),
     (
         "guarantees-do-not-shrink-with-nodes",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts.set_capacity",
         "self._guarantee()",
         "None",
@@ -83,7 +83,7 @@ GUARANTEES = (
     ),
     (
         "guarantees-stay-small",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts.set_capacity",
         "min(before, capacity)",
         "capacity",
@@ -91,7 +91,7 @@ GUARANTEES = (
     ),
     (
         "never-preempted-covered-last",
-        "coverage.py",
+        "accounts/coverage.py",
         "Coverage._place",
         "_Use(is_preemptible, lease.since_ms, self._seq, name, lease.cost)",
         "_Use(True, lease.since_ms, self._seq, name, lease.cost)",
@@ -99,7 +99,7 @@ GUARANTEES = (
     ),
     (
         "last-begun-covered-first",
-        "coverage.py",
+        "accounts/coverage.py",
         "Coverage._place",
         "_Use(is_preemptible, lease.since_ms, self._seq, name, lease.cost)",
         "_Use(is_preemptible, -lease.since_ms, self._seq, name, lease.cost)",
@@ -107,7 +107,7 @@ GUARANTEES = (
     ),
     (
         "cover-ends-with-the-first-too-large",
-        "coverage.py",
+        "accounts/coverage.py",
         "_cover_in_order",
         "rest.append(use)",
         "rest.append(use)\nroom = 0",
@@ -115,7 +115,7 @@ GUARANTEES = (
     ),
     (
         "users-covered-by-the-part-of-others",
-        "coverage.py",
+        "accounts/coverage.py",
         "Coverage._cover_one",
         "account.guaranteed - sum(child.guaranteed for child in account.children.values())",
         "account.guaranteed",
@@ -123,7 +123,7 @@ GUARANTEES = (
     ),
     (
         "outer-guarantee-covers-nothing",
-        "coverage.py",
+        "accounts/coverage.py",
         "Coverage._cover_one",
         "account.guaranteed - covered_inside",
         "0",
@@ -131,7 +131,7 @@ GUARANTEES = (
     ),
     (
         "own-users-keep-the-part-of-others",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.right_to",
         "self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members)",
         "self._state.coverage.is_borrowed(side.account, lease.id, by_users=False)",
@@ -139,7 +139,7 @@ GUARANTEES = (
     ),
     (
         "outer-guarantee-does-not-protect",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.right_to",
         "others[0]",
         "others[-1]",
@@ -147,7 +147,7 @@ GUARANTEES = (
     ),
     (
         "own-users-ask-with-the-part-of-others",
-        "branches.py",
+        "accounts/branches.py",
         "Branch.covers",
         "not self.is_members",
         "True",
@@ -155,7 +155,7 @@ GUARANTEES = (
     ),
     (
         "overshoot-does-not-count",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.victim",
         "max(0, account.guaranteed - account.used + lease.cost)",
         "0",
@@ -163,7 +163,7 @@ GUARANTEES = (
     ),
     (
         "highest-class-goes",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.victim",
         "self._state.qos[lease.qos].priority",
         "-self._state.qos[lease.qos].priority",
@@ -171,7 +171,7 @@ GUARANTEES = (
     ),
     (
         "hot-reserved-keeps-nothing",
-        "account.py",
+        "accounts/account.py",
         "Account.covers",
         "self.used + self.committed + cost",
         "self.used + cost",
@@ -179,7 +179,7 @@ GUARANTEES = (
     ),
     (
         "hot-reserved-of-own-users-keeps-nothing",
-        "branches.py",
+        "accounts/branches.py",
         "Branch.room",
         "self.guaranteed - self.used - self.account.committed",
         "self.guaranteed - self.used",
@@ -187,7 +187,7 @@ GUARANTEES = (
     ),
     (
         "static-quota-forgets-its-limit",
-        "account.py",
+        "accounts/account.py",
         "Account._limit",
         "min(promised, limit)",
         "promised",

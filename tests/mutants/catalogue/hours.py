@@ -3,7 +3,7 @@
 HOURS = (
     (
         "class-hours-begin-late",
-        "class_hours.py",
+        "policy/class_hours.py",
         "ClassHours._shows",
         "self.from_minute * MINUTE_MS <= in_day_ms < self.until_minute * MINUTE_MS",
         "self.from_minute * MINUTE_MS < in_day_ms < self.until_minute * MINUTE_MS",
@@ -11,7 +11,7 @@ HOURS = (
     ),
     (
         "clocks-are-never-set",
-        "class_hours.py",
+        "policy/class_hours.py",
         "Zone.spans",
         "(max(from_ms, now_ms) if number else now_ms, until_ms, ahead_ms)",
         "(max(from_ms, now_ms) if number else now_ms, until_ms, self.offsets[0][1])",
@@ -19,7 +19,7 @@ HOURS = (
     ),
     (
         "class-hours-for-ever",
-        "class_hours.py",
+        "policy/class_hours.py",
         "ClassHours._has",
         "is_begun and (self.last_day is None or day <= self.last_day) and ((day + 3) % 7 in self.days)",
         "is_begun and (day + 3) % 7 in self.days",
@@ -27,7 +27,7 @@ HOURS = (
     ),
     (
         "the-smaller-window-counts",
-        "class_hours.py",
+        "policy/class_hours.py",
         "guaranteed_at",
         "max((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)",
         "min((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)",
@@ -51,7 +51,7 @@ HOURS = (
     ),
     (
         "static-quota-refused-before-class-hours",
-        "account.py",
+        "accounts/account.py",
         "Account.highest_limit",
         "self._limit(self.most)",
         "self._limit(self.promised)",
@@ -59,7 +59,7 @@ HOURS = (
     ),
     (
         "class-hours-cover-nothing-more",
-        "coverage.py",
+        "accounts/coverage.py",
         "Coverage.follow",
         "accounts.turns != self._turns",
         "accounts.turns < self._turns",
@@ -67,7 +67,7 @@ HOURS = (
     ),
     (
         "class-hours-earn-nothing",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts._guarantee",
         "account.used - account.guaranteed",
         "account.used - account.usual",

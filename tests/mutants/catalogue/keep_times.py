@@ -3,7 +3,7 @@
 KEEP_TIMES = (
     (
         "covered-waits-for-keep-time",
-        "keep_time.py",
+        "placement/keep_time.py",
         "kept_from_until_ms",
         "any(branch.covers(cost) for branch in mine)",
         "False",
@@ -11,7 +11,7 @@ KEEP_TIMES = (
     ),
     (
         "kept-beyond-the-guarantee",
-        "keep_time.py",
+        "placement/keep_time.py",
         "_find_kept",
         "lease.cost <= room",
         "True",
@@ -19,7 +19,7 @@ KEEP_TIMES = (
     ),
     (
         "keep-time-never-ends",
-        "keep_time.py",
+        "placement/keep_time.py",
         "_find_kept",
         "lease.since_ms + keep_ms <= now_ms",
         "False",
@@ -27,7 +27,7 @@ KEEP_TIMES = (
     ),
     (
         "keep-time-unseen-by-the-timer",
-        "keep_time.py",
+        "placement/keep_time.py",
         "is_kept_from",
         "state.wakeups.note(until_ms)",
         "pass",
@@ -35,7 +35,7 @@ KEEP_TIMES = (
     ),
     (
         "first-come-is-kept",
-        "keep_time.py",
+        "placement/keep_time.py",
         "_find_kept",
         "reversed(account.hot)",
         "list(account.hot)",
@@ -43,7 +43,7 @@ KEEP_TIMES = (
     ),
     (
         "kept-ones-go-like-others",
-        "order.py",
+        "placement/order.py",
         "_last_used",
         "[kept, *(lease.used for lease in reversed(place.victims))]",
         "[lease.used for lease in reversed(place.victims)]",

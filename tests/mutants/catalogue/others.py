@@ -3,7 +3,7 @@
 OTHERS = (
     (
         "guarantees-inside-not-counted",
-        "projects.py",
+        "policy/projects.py",
         "guarantees",
         "max(own(by_id[at]), inside.get(at, 0))",
         "own(by_id[at])",
@@ -11,7 +11,7 @@ OTHERS = (
     ),
     (
         "idleness-earns",
-        "credits.py",
+        "policy/credits.py",
         "Market.sums",
         "min(self.idle, self.borrowed - self.unpromised)",
         "self.idle if self.borrowed else 0",
@@ -19,7 +19,7 @@ OTHERS = (
     ),
     (
         "use-does-not-decay",
-        "decayed_use.py",
+        "policy/decayed_use.py",
         "DecayedUse.add",
         "amount * _weight(now_ms)",
         "amount * _weight(0)",
@@ -27,7 +27,7 @@ OTHERS = (
     ),
     (
         "reclaim-forgets-who-goes",
-        "branches.py",
+        "accounts/branches.py",
         "Branch.has",
         "self.account.held - self.account.leaving",
         "self.account.held",
@@ -35,7 +35,7 @@ OTHERS = (
     ),
     (
         "reclaim-one-too-many",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.right_to",
         "not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members)",
         "False",
@@ -43,7 +43,7 @@ OTHERS = (
     ),
     (
         "reclaim-too-shy",
-        "coverage.py",
+        "accounts/coverage.py",
         "_cover_in_order",
         "covered + use.cost <= room",
         "covered <= room",
@@ -51,7 +51,7 @@ OTHERS = (
     ),
     (
         "reclaim-counts-none-of-its-own",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.take",
         "self._taken.get(branch.name, 0) + lease.cost",
         "self._taken.get(branch.name, 0)",
@@ -59,7 +59,7 @@ OTHERS = (
     ),
     (
         "min-runtime-ignored",
-        "reclaim.py",
+        "placement/reclaim.py",
         "reclaimable",
         "lease.since_ms + qos.min_runtime_ms",
         "lease.since_ms",
@@ -67,7 +67,7 @@ OTHERS = (
     ),
     (
         "never-preempted-ignored",
-        "reclaim.py",
+        "placement/reclaim.py",
         "reclaimable",
         "qos.preemption is not Preemption.NEVER",
         "True",
@@ -75,7 +75,7 @@ OTHERS = (
     ),
     (
         "oldest-cell-goes",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.victim",
         "(now_ms - lease.since_ms) * len(lease.slots)",
         "(lease.since_ms - now_ms) * len(lease.slots)",
@@ -83,7 +83,7 @@ OTHERS = (
     ),
     (
         "borrowers-reclaim",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.right_to",
         "any(branch.covers(self._cost) for branch in mine)",
         "True",
@@ -91,7 +91,7 @@ OTHERS = (
     ),
     (
         "inner-guarantees-ignored",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.right_to",
         "any(branch.covers(self._cost) for branch in mine)",
         "mine[0].covers(self._cost)",
@@ -107,7 +107,7 @@ OTHERS = (
     ),
     (
         "what-leaves-is-not-foreseen",
-        "feasible.py",
+        "placement/feasible.py",
         "_may_hold",
         "counts.free + counts.leaving + counts.hot",
         "counts.free",
@@ -115,7 +115,7 @@ OTHERS = (
     ),
     (
         "nobody-takes-from-a-lower-class",
-        "reclaim.py",
+        "placement/reclaim.py",
         "ReclaimProspects.has",
         "not shares and (not account.used_below(self._state.qos, qos.priority))",
         "not shares",
@@ -123,7 +123,7 @@ OTHERS = (
     ),
     (
         "what-is-borrowed-is-not-looked-at",
-        "reclaim.py",
+        "placement/reclaim.py",
         "ReclaimProspects.has",
         "is_covered or shares",
         "shares",
@@ -131,7 +131,7 @@ OTHERS = (
     ),
     (
         "large-ones-are-passed",
-        "ahead.py",
+        "placement/ahead.py",
         "Waiting.to",
         "any((kind.holds(one) and kind.are_rivals(one, shape) for one in self._shapes))",
         "False",
@@ -139,7 +139,7 @@ OTHERS = (
     ),
     (
         "widest-node-first",
-        "order.py",
+        "placement/order.py",
         "fit",
         "node.lanes[shape.lane].free",
         "-node.lanes[shape.lane].free",
@@ -147,7 +147,7 @@ OTHERS = (
     ),
     (
         "limits-of-use",
-        "caps.py",
+        "placement/caps.py",
         "make_room_in_limits",
         "holder.held + amount > limit",
         "holder.used + amount > limit",
@@ -155,7 +155,7 @@ OTHERS = (
     ),
     (
         "limits-evict-twice",
-        "caps.py",
+        "placement/caps.py",
         "make_room_in_limits",
         "holder.held - holder.leaving",
         "holder.held",
@@ -163,7 +163,7 @@ OTHERS = (
     ),
     (
         "more-go-than-needed",
-        "order.py",
+        "placement/order.py",
         "_victims",
         "without.is_nothing",
         "False",
@@ -171,7 +171,7 @@ OTHERS = (
     ),
     (
         "most-recent-goes",
-        "order.py",
+        "placement/order.py",
         "place",
         "_last_used(state, found) < _last_used(state, best)",
         "_last_used(state, found) > _last_used(state, best)",
@@ -179,7 +179,7 @@ OTHERS = (
     ),
     (
         "cells-before-hot",
-        "order.py",
+        "placement/order.py",
         "_reclaim",
         "rest = rest.less(node.part_of(hot, shape))",
         "pass",
@@ -187,7 +187,7 @@ OTHERS = (
     ),
     (
         "dearest-node",
-        "order.py",
+        "placement/order.py",
         "_reclaim",
         "loss < best[0]",
         "loss > best[0]",
@@ -195,7 +195,7 @@ OTHERS = (
     ),
     (
         "large-one-does-not-count",
-        "queue_walk.py",
+        "placement/queue_walk.py",
         "QueueWalk.__iter__",
         "self._is_placed and has_node(state, request.entry.shape)",
         "has_node(state, request.entry.shape)",
@@ -219,7 +219,7 @@ OTHERS = (
     ),
     (
         "queue-limit-boundary",
-        "refusals.py",
+        "admission/refusals.py",
         "refusal",
         "queued >= qos.queued_per_user",
         "queued > qos.queued_per_user",
@@ -227,7 +227,7 @@ OTHERS = (
     ),
     (
         "longest-walltime-refused",
-        "refusals.py",
+        "admission/refusals.py",
         "refusal",
         "event.walltime_ms > qos.walltime_ms",
         "event.walltime_ms >= qos.walltime_ms",
@@ -259,7 +259,7 @@ OTHERS = (
     ),
     (
         "younger-after-a-reconnect",
-        "rejoin.py",
+        "admission/rejoin.py",
         "_relearn",
         "now_ms - held.running_ms if held.cell is not None else now_ms",
         "now_ms",
@@ -275,7 +275,7 @@ OTHERS = (
     ),
     (
         "reclaimed-cells-use-nothing",
-        "leases.py",
+        "leases/leases.py",
         "",
         "{Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING}",
         "{Phase.GRANTED, Phase.BUSY}",
@@ -283,7 +283,7 @@ OTHERS = (
     ),
     (
         "hot-sessions-use",
-        "leases.py",
+        "leases/leases.py",
         "",
         "{Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING}",
         "{Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING, Phase.HOT}",
@@ -291,7 +291,7 @@ OTHERS = (
     ),
     (
         "cpu-cells-cost",
-        "slot_catalog.py",
+        "nodes/slot_catalog.py",
         "SlotCatalog.cost_of",
         "milli if lane == 'gpu' or not self.largest['gpu'] else 0",
         "milli",
@@ -299,7 +299,7 @@ OTHERS = (
     ),
     (
         "week-from-sunday",
-        "periods.py",
+        "policy/periods.py",
         "period_at",
         "day - (day + 3) % 7",
         "day - (day + 4) % 7",

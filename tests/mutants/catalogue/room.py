@@ -3,7 +3,7 @@
 ROOM = (
     (
         "gap-ends-late",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.is_over_before",
         "self._state.accounts.now_ms + self._state.settings.start_ms",
         "self._state.accounts.now_ms",
@@ -11,7 +11,7 @@ ROOM = (
     ),
     (
         "gap-boundary",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.is_over_before",
         "held is not None and held[1] is node and (end_ms <= held[0])",
         "held is not None and held[1] is node and (end_ms < held[0])",
@@ -19,7 +19,7 @@ ROOM = (
     ),
     (
         "gaps-on-any-node",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.is_over_before",
         "held is not None and held[1] is node and (end_ms <= held[0])",
         "held is not None and end_ms <= held[0]",
@@ -27,7 +27,7 @@ ROOM = (
     ),
     (
         "head-holds-nothing",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.is_left_free",
         "free - shape.need >= self.shape.need",
         "True",
@@ -35,7 +35,7 @@ ROOM = (
     ),
     (
         "head-holds-all",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.is_left_free",
         "free - shape.need >= self.shape.need",
         "False",
@@ -43,7 +43,7 @@ ROOM = (
     ),
     (
         "head-holds-the-last-node",
-        "backfill.py",
+        "placement/backfill.py",
         "Head.held",
         "sorted(self._earliest())",
         "sorted(self._earliest(), reverse=True)[:1]",
@@ -51,7 +51,7 @@ ROOM = (
     ),
     (
         "hot-beside-the-head",
-        "order.py",
+        "placement/order.py",
         "_late",
         "until_ms <= state.accounts.now_ms",
         "False",
@@ -59,7 +59,7 @@ ROOM = (
     ),
     (
         "nobody-wakes-for-the-head",
-        "order.py",
+        "placement/order.py",
         "_late",
         "state.wakeups.note(until_ms)",
         "pass",
@@ -67,7 +67,7 @@ ROOM = (
     ),
     (
         "walltimes-rounded-down",
-        "walltimes.py",
+        "leases/walltimes.py",
         "stepped",
         "bisect_left(STEPS_MS, walltime_ms)",
         "max(0, bisect_left(STEPS_MS, walltime_ms) - 1)",
@@ -75,7 +75,7 @@ ROOM = (
     ),
     (
         "what-no-node-holds-counts",
-        "queue_walk.py",
+        "placement/queue_walk.py",
         "QueueWalk.__iter__",
         "self._is_placed and has_node(state, request.entry.shape)",
         "self._is_placed",
@@ -83,7 +83,7 @@ ROOM = (
     ),
     (
         "slices-for-everybody",
-        "resources.py",
+        "leases/resources.py",
         "SlotKind.serves",
         "(slot.kind == 'mig') is not self.is_slice or slot.memory_bytes < self.memory_bytes",
         "slot.memory_bytes < self.memory_bytes",
@@ -91,7 +91,7 @@ ROOM = (
     ),
     (
         "too-little-memory-of-a-gpu",
-        "resources.py",
+        "leases/resources.py",
         "SlotKind.takes_in",
         "self.memory_bytes <= other.memory_bytes and set(self.words) <= set(other.words)",
         "set(self.words) <= set(other.words)",
@@ -99,7 +99,7 @@ ROOM = (
     ),
     (
         "cpus-without-end",
-        "nodes.py",
+        "nodes/node.py",
         "NodeKind.holds",
         "enough and wants.cpus <= self.cpus and (wants.memory_bytes <= self.memory_bytes)",
         "enough and wants.memory_bytes <= self.memory_bytes",
@@ -107,15 +107,15 @@ ROOM = (
     ),
     (
         "memory-has-two-tenants",
-        "state.py",
-        "State.add",
-        "node.free_memory_bytes -= lease.memory_bytes",
+        "nodes/node.py",
+        "Node._free",
+        "self.free_memory_bytes += sign * lease.memory_bytes",
         "",
         "memory that a cell asked for is its own",
     ),
     (
         "dearest-slot-first",
-        "nodes.py",
+        "nodes/node.py",
         "Node.serving",
         "(slot.milli, slot.memory_bytes)",
         "(-slot.milli, -slot.memory_bytes)",
@@ -123,7 +123,7 @@ ROOM = (
     ),
     (
         "head-closes-all-nodes-to-reclaim",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.lets_reclaim",
         "[head for head in self._heads_of(node.kind, shape) if head.holds(node)]",
         "self._heads_of(node.kind, shape)",
@@ -131,7 +131,7 @@ ROOM = (
     ),
     (
         "hot-idles-beside-the-head",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.lets_make_room",
         "not head.holds(node) or head.is_over_before(node, shape)",
         "False",
@@ -139,7 +139,7 @@ ROOM = (
     ),
     (
         "hot-idles-in-the-gap",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.lets_make_room",
         "not head.holds(node) or head.is_over_before(node, shape)",
         "not head.holds(node)",
@@ -147,7 +147,7 @@ ROOM = (
     ),
     (
         "hot-leaves-for-one-that-ends-late",
-        "ahead.py",
+        "placement/ahead.py",
         "Ahead.lets_make_room",
         "not head.holds(node) or head.is_over_before(node, shape)",
         "True",
@@ -155,7 +155,7 @@ ROOM = (
     ),
     (
         "gap-of-hot-is-not-looked-at",
-        "queue_walk.py",
+        "placement/queue_walk.py",
         "_fits_in",
         "lanes.free + lanes.hot + lanes.leaving >= shape.need",
         "lanes.free >= shape.need",
@@ -163,7 +163,7 @@ ROOM = (
     ),
     (
         "more-cells-go-than-needed",
-        "order.py",
+        "placement/order.py",
         "_reclaim",
         "without.is_nothing",
         "False",

@@ -3,7 +3,7 @@
 SHARING = (
     (
         "share-with-no-wait",
-        "reclaim.py",
+        "placement/reclaim.py",
         "has_waited",
         "request.since_ms + qos.share_after_ms",
         "request.since_ms",
@@ -11,7 +11,7 @@ SHARING = (
     ),
     (
         "share-one-too-many",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "self._has_cache[other.name] - self._taken.get(other.name, 0) - lease.cost",
         "self._has_cache[other.name] - self._taken.get(other.name, 0)",
@@ -19,7 +19,7 @@ SHARING = (
     ),
     (
         "share-takes-below-share-bit-by-bit",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "self._has_cache[other.name] - self._taken.get(other.name, 0)",
         "self._has_cache[other.name]",
@@ -27,7 +27,7 @@ SHARING = (
     ),
     (
         "share-ignores-weight",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "(mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight",
         "mine.used + self._cost - max(0, mine.guaranteed) <= its",
@@ -35,7 +35,7 @@ SHARING = (
     ),
     (
         "share-upwards",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "its >= 0 and mine.priority > other.priority",
         "its >= 0",
@@ -43,7 +43,7 @@ SHARING = (
     ),
     (
         "share-ignores-credits",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "other.trader.standing_at(now_ms)",
         "-100",
@@ -51,7 +51,7 @@ SHARING = (
     ),
     (
         "share-taken-back",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "self._request.session in lease.took",
         "False",
@@ -59,7 +59,7 @@ SHARING = (
     ),
     (
         "share-ignores-class",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._has_less",
         "self._priority < self._state.qos[lease.qos].priority",
         "False",
@@ -67,7 +67,7 @@ SHARING = (
     ),
     (
         "lower-class-stays",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "qos.priority < self._priority",
         "False",
@@ -75,7 +75,7 @@ SHARING = (
     ),
     (
         "class-takes-from-its-like",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "qos.priority < self._priority",
         "qos.priority <= self._priority",
@@ -83,7 +83,7 @@ SHARING = (
     ),
     (
         "lower-class-stays-where-nothing-is-covered",
-        "reclaim.py",
+        "placement/reclaim.py",
         "may_reclaim",
         "is_covered(account, shape.cost) or account.used_below(state.qos, state.qos[request.qos].priority)",
         "is_covered(account, shape.cost)",
@@ -91,7 +91,7 @@ SHARING = (
     ),
     (
         "lower-class-waits-for-a-limit",
-        "accounts.py",
+        "accounts/accounts.py",
         "Accounts.is_allowed",
         "account.used_below(self.qos, qos.priority)",
         "0",
@@ -99,7 +99,7 @@ SHARING = (
     ),
     (
         "own-cells-before-borrowed-ones",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.victim",
         "Victim(account is self._account, overshoot, priority, lost_ms, lease.id, lease, right)",
         "Victim(False, overshoot, priority, lost_ms, lease.id, lease, right)",
@@ -107,7 +107,7 @@ SHARING = (
     ),
     (
         "user-takes-from-who-has-less",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "users[self._request.user].used + self._cost <= its",
         "True",
@@ -115,7 +115,7 @@ SHARING = (
     ),
     (
         "user-takes-one-too-many",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "users[lease.user].used - users[lease.user].going - self._taken_of_users.get(lease.user, 0) - lease.cost",
         "users[lease.user].used - users[lease.user].going - self._taken_of_users.get(lease.user, 0)",
@@ -123,7 +123,7 @@ SHARING = (
     ),
     (
         "user-takes-what-goes-already",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "users[lease.user].used - users[lease.user].going",
         "users[lease.user].used",
@@ -131,7 +131,7 @@ SHARING = (
     ),
     (
         "user-takes-bit-by-bit",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection.take",
         "self._taken_of_users.get(lease.user, 0) + lease.cost",
         "self._taken_of_users.get(lease.user, 0)",
@@ -139,7 +139,7 @@ SHARING = (
     ),
     (
         "users-wait-for-users",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "not is_alike or not self._shares or self._request.session in lease.took",
         "True",
@@ -147,7 +147,7 @@ SHARING = (
     ),
     (
         "users-take-with-no-wait",
-        "reclaim.py",
+        "placement/reclaim.py",
         "VictimSelection._right_inside",
         "not is_alike or not self._shares or self._request.session in lease.took",
         "not is_alike or self._request.session in lease.took",

@@ -3,7 +3,7 @@
 TRADE = (
     (
         "lenders-keep-all",
-        "lending.py",
+        "accounts/lending.py",
         "note_use",
         "at.guaranteed - at.used - limit",
         "at.guaranteed - at.used",
@@ -11,7 +11,7 @@ TRADE = (
     ),
     (
         "lenders-keep-what-they-use",
-        "lending.py",
+        "accounts/lending.py",
         "note_use",
         "at.guaranteed - at.used",
         "at.guaranteed",
@@ -19,7 +19,7 @@ TRADE = (
     ),
     (
         "kept-inside-forgotten",
-        "lending.py",
+        "accounts/lending.py",
         "note_use",
         "max(own, at.kept_inside)",
         "own",
@@ -27,7 +27,7 @@ TRADE = (
     ),
     (
         "kept-from-owners",
-        "lending.py",
+        "accounts/lending.py",
         "kept_from",
         "at.covers(cost)",
         "False",
@@ -35,7 +35,7 @@ TRADE = (
     ),
     (
         "last-kept-gpu-lent",
-        "lending.py",
+        "accounts/lending.py",
         "kept_from",
         "kept if room < cost + kept else 0",
         "kept if room < kept else 0",
@@ -53,13 +53,13 @@ TRADE = (
         "drained-cells-take-from-others",
         "state.py",
         "State.available",
-        "self.capacity - sum((self.shown.cost_of(*slot) for slot in slots)) + sum((node.used for node in drained))",
-        "self.capacity - sum((self.shown.cost_of(*slot) for slot in slots))",
+        "self.capacity - closed + sum((node.used for node in drained))",
+        "self.capacity - closed",
         "what still runs on a drained node is in nobody's way elsewhere",
     ),
     (
         "what-is-nobodys-costs",
-        "credits.py",
+        "policy/credits.py",
         "Market.sums",
         "self.borrowed - self.unpromised",
         "self.borrowed",
@@ -67,7 +67,7 @@ TRADE = (
     ),
     (
         "credits-without-end",
-        "credits.py",
+        "policy/credits.py",
         "Trader.pay",
         "amount - over + under",
         "amount",
@@ -75,7 +75,7 @@ TRADE = (
     ),
     (
         "credits-by-head",
-        "credits.py",
+        "policy/credits.py",
         "Trader._beyond",
         "MOST_STEPS * STEP * self.weight",
         "MOST_STEPS * STEP",
@@ -83,7 +83,7 @@ TRADE = (
     ),
     (
         "borrowers-do-not-pay",
-        "credits.py",
+        "policy/credits.py",
         "Trader.at",
         "self.pay(-spent)",
         "None",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.projects import Budget
+from gpu_worker.scheduler.policy.projects import Budget
 from tests.scheduler.promises.books import Books
 from tests.scheduler.promises.tree import Tree
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from bulletin.ids import LeaseId, ProjectId
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Books, Tenancy
 from tests.scheduler.promises.tree import Side, Tree
 

@@ -1,6 +1,6 @@
 """Projects with guarantees, many users at once, and what every scenario wants: that nothing was broken."""
 
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import Seen, notebook
 

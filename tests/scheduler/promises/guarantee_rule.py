@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Waiting
 from tests.scheduler.promises.larger_requests import is_wanted_by_larger
 from tests.scheduler.promises.lending import kept_from

@@ -6,7 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, ProjectId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 GB = 2**30
 

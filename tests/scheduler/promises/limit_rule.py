@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import GPU_MILLI, show_gpus
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.lending import kept_from, room_for

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from bulletin.ids import AgentId, ProjectId, SessionId, UserName
 from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.class_hours import ClassHours, Zone
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
 from tests.scheduler.promises import history as hi
 
 #: Monday, 6 October 2025, 9:00 UTC.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from bulletin.ids import AgentId, ProjectId, SessionId, UserName
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.play import play
 from tests.scheduler.promises.violations import Violation

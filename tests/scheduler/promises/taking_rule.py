@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Tenancy
 from tests.scheduler.promises.keep_time import has_other_reasons, is_kept_from
 from tests.scheduler.promises.view import View

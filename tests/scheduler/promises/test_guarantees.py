@@ -1,6 +1,6 @@
 """What is guaranteed comes within the grace, whatever else stands in line. Each of these once took minutes or hours."""
 
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see

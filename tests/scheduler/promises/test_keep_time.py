@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import keeps_all
 from tests.scheduler.promises.play import play

@@ -3,7 +3,7 @@
 import pytest
 
 from bulletin.units import HOUR_MS
-from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see

@@ -1,7 +1,7 @@
 """Nothing idles that somebody may use, nobody is passed for ever, and one person's batch keeps nobody waiting."""
 
 from bulletin.ids import AgentId
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.projects import Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, QoS, SchedulerSettings
 
 
 class Side(NamedTuple):

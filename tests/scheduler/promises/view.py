@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bulletin.ids import AgentId, LeaseId, SlotId
-from gpu_worker.scheduler.projects import Preemption
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Books, Machine, Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.coverage import covered_by, covering, is_borrowed_for

@@ -15,7 +15,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
 
 HOUR_MS = 3_600_000
 TOKEN = "token"

@@ -7,8 +7,8 @@ from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotI
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
-from gpu_worker.scheduler.class_hours import ClassHours, Zone
-from gpu_worker.scheduler.projects import Project
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.policy.projects import Project
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 

@@ -9,10 +9,10 @@ from bulletin.ids import AgentId, ProjectId, UserName
 from gpu_worker.broker.credit_book import PERIOD_MS, CreditBook, sum_entries
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CreditRecord, Record
-from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.events import PastCredits, UseRecalled
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.bench import slots
 
 HOUR = 60 * PERIOD_MS

@@ -15,7 +15,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
 ADA = Asker(b"ada", UserName("ada"), SessionId("s2"), KernelId("k2"))
 JOIN = wire.Join(request=RequestId("r1"), cell=CellId("c1"), agent=AgentId("a1"))

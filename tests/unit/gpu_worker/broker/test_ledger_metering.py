@@ -22,9 +22,9 @@ from gpu_worker.broker.run_notes import RunNotes
 from gpu_worker.broker.translate import LEASE_ENDS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
-from gpu_worker.scheduler.credits import Credits
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import GPU_MILLI, Budget, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Budget, Project, QoS, SchedulerSettings
 from tests.unit.gpu_worker.broker.ledger_records import rows as sql
 
 LAB, GUESTS = ProjectId("lab"), ProjectId("guests")

@@ -6,9 +6,9 @@ from gpu_worker.broker import recall
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Stretch
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.accounts import Accounts
+from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Budget, Project, QoS, SchedulerSettings
 from tests.unit.gpu_worker.broker.ledger_records import record
 
 HOUR_MS = 3_600_000

@@ -18,7 +18,7 @@ from gpu_worker.broker.policy import NewPolicy, in_force, records
 from gpu_worker.broker.records import CreditRecord, HotRecord, Span
 from gpu_worker.broker.usage import Usage
 from gpu_worker.quotas import Quotas, read_quotas
-from gpu_worker.scheduler.projects import SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.unit.gpu_worker.broker.ledger_records import HOLDER, record
 
 HOUR_MS = 3_600_000

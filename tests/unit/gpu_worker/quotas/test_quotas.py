@@ -37,8 +37,8 @@ from gpu_worker.quotas.schema import quota_schema
 from gpu_worker.quotas.tree import DEPTH, TreeLeaf, TreeTable
 from gpu_worker.quotas.value_kinds import Duration, Factor, GpuAmount, GpuHours, QuotaSetting, UnfitValue
 from gpu_worker.quotas.zones import find_zone
-from gpu_worker.scheduler.class_hours import ClassHours, Zone
-from gpu_worker.scheduler.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Budget, Preemption, Project, QoS, SchedulerSettings
 
 HERE = Path(__file__).parents[4]
 QUICK = settings(max_examples=150, deadline=None)

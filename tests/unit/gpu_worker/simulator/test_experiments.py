@@ -5,7 +5,7 @@ import pytest
 
 from bulletin.ids import AgentId, ProjectId, SessionId
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.projects import Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from gpu_worker.simulator.policies import Policies
 from gpu_worker.simulator.resident_sessions import Residence, ResidentSessions
 from gpu_worker.simulator.run_report import report

@@ -12,7 +12,7 @@ from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.journal import AnswersDigest, Digest, LifeBegan, Line, Told, decode, encode
 from gpu_worker.scheduler.machine import Scheduler
-from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.simulate_command import SimulateCommand
 
 MINUTE = 60_000

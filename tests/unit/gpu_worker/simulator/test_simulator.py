@@ -14,8 +14,8 @@ from bulletin.ids import AgentId, ProjectId
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.invariants import check
-from gpu_worker.scheduler.life import Phase
-from gpu_worker.scheduler.projects import Budget, Project, SchedulerSettings
+from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
 from gpu_worker.simulator.curves import Curve
 from gpu_worker.simulator.played_cells import PlayedCell
 from gpu_worker.simulator.pool_size import find_fewest_at_once

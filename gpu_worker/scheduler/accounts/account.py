@@ -1,0 +1,223 @@
+"""One project, or one user in it: what is used and held there, what of the budget is left, and its requests in line.
+
+An account's amounts are of all that is inside it, in thousandths of a GPU. What is *used* is by leases whose cell runs
+or is about to: it counts for guarantees and fair shares. What is *held* is by every lease, also a hot one, which may
+begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless the pool has shown no GPU.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
+from gpu_worker.scheduler.policy.credits import Trader
+from gpu_worker.scheduler.policy.decayed_use import DecayedUse
+from gpu_worker.scheduler.policy.periods import period_at
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, Preemption, Project, QoS
+
+#: The smaller one is next.
+Rank = tuple[int, ...]
+#: Before all times: what never was.
+NEVER_MS = -(1 << 62)
+
+
+class UsageTotals(msgspec.Struct, kw_only=True):
+    """What is used and held, and what of it is on its way out, of a project, of a user in it, or of a user in a QoS.
+
+    Thousandths of a GPU; of a user in a QoS they are numbers of leases.
+    """
+
+    used: int = 0
+    held: int = 0
+    leaving: int = 0  #: of what is held: on its way out
+    going: int = 0  #: of what is used: reclaimed, and on its way out
+    hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
+    committed: int = 0  #: held by hot leases that never borrow: of the guarantee, as if it were used
+    by_qos: dict[str, int] = msgspec.field(default_factory=dict)  #: what is used, by class of service
+
+
+class Commitment(NamedTuple):
+    """What one lease may yet spend of a budget."""
+
+    cost: int  #: thousandths of a GPU
+    walltime_ms: int
+    end_ms: int | None  #: of a cell that runs; None where none has begun
+
+    def left(self, now_ms: int) -> int:
+        """Compute what the lease may spend from now on: thousandths of a GPU times milliseconds."""
+        return self.cost * (self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms))
+
+
+class User(UsageTotals, kw_only=True):
+    """One user in one project: what they use and hold of it, and their requests in line there.
+
+    A person in two projects is two users.
+    """
+
+    name: UserName
+    history: DecayedUse = msgspec.field(default_factory=DecayedUse)
+    lines: dict[Shape, list[tuple[QueueKey, QueueEntry]]] = msgspec.field(default_factory=dict)
+    ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
+    late: RequestId | None = None  #: the one that stands first because it has waited for so long
+    late_grant_ms: int = NEVER_MS  #: when the last such request was granted
+
+
+class Account(UsageTotals, kw_only=True):
+    """A project, while the scheduler runs: what it uses and holds, its requests in line, and what it may have yet.
+
+    Made and indexed by `Accounts`; amounts are thousandths of a GPU, and times are those of `step`.
+    """
+
+    project: Project
+    parent: "Account | None"
+    promised: int  #: what it is guaranteed now, by the settings
+    guaranteed: int  #: of that, what the pool can keep: less where all are promised more than there is
+    most: int  #: the most that it is guaranteed from now on, in its class hours
+    usual: int  #: outside all class hours
+    history: DecayedUse = msgspec.field(default_factory=DecayedUse)
+    children: dict[ProjectId, "Account"] = msgspec.field(default_factory=dict)
+    users: dict[UserName, User] = msgspec.field(default_factory=dict)
+    heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
+    firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
+    waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
+    #: What was used of the budget in the period, thousandths of a GPU times milliseconds, up to a time.
+    spent: int = 0
+    counted_ms: int = 0
+    period_ends_ms: int = 0
+    commitments: dict[LeaseId, Commitment] = msgspec.field(default_factory=dict)  #: where it has a budget
+    #: It was reclaimed from: until when it stands behind other borrowers, since when, and how often in a row.
+    back_off_until_ms: int = 0
+    lost_ms: int = 0
+    reclaims: int = 0
+    late_grant_ms: int = NEVER_MS  #: when a late request of it was last granted before its siblings'
+    late: dict[RequestId, int] = msgspec.field(default_factory=dict)  #: late requests here and inside: what each costs
+    #: It among its siblings, and its own users among the projects inside it.
+    trader: Trader
+    members: Trader
+    changes: int = 0  #: how often anything changed that decides who is next here or inside; counted at the top
+    kept: int = 0  #: of its guarantee, what is unused and not lent
+    kept_inside: int = 0  #: by the projects inside it, together
+
+    @property
+    def limit(self) -> int | None:
+        """What it may hold; None is no limit."""
+        return self._limit(self.promised)
+
+    @property
+    def top(self) -> "Account":
+        """The outermost project that it is in, or itself."""
+        at = self
+        while at.parent is not None:
+            at = at.parent
+        return at
+
+    def note_change(self) -> None:
+        """Count a change that may decide who is next in any project of its tree."""
+        self.top.changes += 1
+
+    @property
+    def path(self) -> "Iterator[Account]":
+        """The account, and those that it is in, from the inside out."""
+        at: Account | None = self
+        while at is not None:
+            yield at
+            at = at.parent
+
+    @property
+    def payer(self) -> "Account":
+        """Find whose guarantee counts for a QoS that never borrows: its own, or that of what it is in if it has none.
+
+        Class hours change nothing in that: what may wait for them would else be what may not run in them.
+        """
+        return self if self.usual > 0 or self.parent is None else self.parent.payer
+
+    @property
+    def highest_limit(self) -> int | None:
+        """What it may hold at any time from now on; None is no limit."""
+        return self._limit(self.most)
+
+    def _limit(self, promised: int) -> int | None:
+        limit = self.project.limit_milli
+        if self.project.can_borrow:
+            return limit
+        return promised if limit is None else min(promised, limit)
+
+    def count(self, now_ms: int) -> None:
+        """Bring what was spent up to this time. Needed before `used` changes."""
+        if self.project.budget is not None:
+            if now_ms >= self.period_ends_ms:
+                began_ms, self.period_ends_ms = period_at(self.project.budget.period, now_ms)
+                self.spent, self.counted_ms = 0, began_ms
+            self.spent += self.used * (now_ms - self.counted_ms)
+            self.counted_ms = now_ms
+
+    def spend(self, amount: int, now_ms: int) -> None:
+        """So much was spent in this period that `used` does not tell of; what is below 0 was spent for nothing."""
+        self.count(now_ms)
+        if self.project.budget is not None:
+            self.spent = max(0, self.spent + amount)
+        self.note_change()
+
+    def left(self, now_ms: int) -> int | None:
+        """Compute what may be spent yet in this period, in the unit of `spent`; None is no limit."""
+        if self.project.budget is None:
+            return None
+        self.count(now_ms)
+        return max(0, self.project.budget.gpu_ms * GPU_MILLI - self.spent)
+
+    def spendable(self, now_ms: int, *, without_hot: bool = False) -> int | None:
+        """Compute what of the budget is neither spent nor promised to leases: below 0 where that is more than there is.
+
+        None is no limit. `without_hot` is what it would be without its hot leases, which may be evicted.
+        """
+        if self.project.budget is None:
+            return None
+        self.count(now_ms)
+        leases = (one.left(now_ms) for name, one in self.commitments.items() if not (without_hot and name in self.hot))
+        return self.project.budget.gpu_ms * GPU_MILLI - self.spent - sum(leases)
+
+    def over_budget(self, now_ms: int) -> Iterator[LeaseId]:
+        """List hot leases, least recently used first, for whose next cells the budget does not reach."""
+        lacks = -(self.spendable(now_ms) or 0) if self.hot else 0
+        for lease in self.hot:
+            if lacks > 0 and lease in self.commitments:
+                lacks -= self.commitments[lease].left(now_ms)
+                yield lease
+
+    def next_change_ms(self, now_ms: int) -> int | None:
+        """When somebody may run again because a new period of the budget begins; None where nobody waits for that."""
+        self.count(now_ms)
+        return self.period_ends_ms if self.project.budget is not None and self.waiting else None
+
+    def back_off(self, now_ms: int, grace_ms: int, first_ms: int, longest_ms: int) -> None:
+        """Note that something was reclaimed from it: it stands behind other borrowers, each time twice as long.
+
+        What it loses within a grace is one time, however many cells that are.
+        """
+        if self.reclaims and now_ms < self.lost_ms + grace_ms:
+            return
+        is_in_a_row = now_ms < self.back_off_until_ms + longest_ms
+        self.reclaims = self.reclaims + 1 if is_in_a_row else 1
+        self.lost_ms = now_ms
+        self.back_off_until_ms = now_ms + min(longest_ms, first_ms << min(self.reclaims - 1, 30))
+        self.note_change()
+
+    def covers(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee, of which hot leases that never borrow keep their part."""
+        return self.used + self.committed + cost <= self.guaranteed
+
+    def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
+        """Sum up what cells of a lower class of service use that may be ended for one of this priority."""
+        below = 0
+        for name, amount in self.by_qos.items():
+            one = qos.get(name)
+            if one is not None and one.priority < priority and one.preemption is not Preemption.NEVER:
+                below += amount
+        return below
+
+    def kept_for_late(self, request: RequestId) -> int:
+        """Find what its limit keeps for the request that is late here for the longest time, unless it is this one."""
+        first = next(iter(self.late.items()), None)
+        return 0 if first is None or first[0] == request else first[1]

@@ -1,0 +1,279 @@
+"""Who has what: projects in a tree, the users of each, and what they may have yet."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import ProjectId, UserName
+from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
+from gpu_worker.scheduler.accounts.branches import Branch
+from gpu_worker.scheduler.accounts.lending import kept_from, note_use
+from gpu_worker.scheduler.leases.shapes import QueueEntry
+from gpu_worker.scheduler.policy.class_hours import next_edge_ms
+from gpu_worker.scheduler.policy.credits import Credits, Market, Trader
+from gpu_worker.scheduler.policy.projects import Project, QoS, guarantees, in_force, most_in_force
+
+
+class Promises(msgspec.Struct, frozen=True):
+    """What all projects are guaranteed from a time on: now, at most from then on, and outside all class hours."""
+
+    guaranteed: dict[ProjectId, int]
+    most: dict[ProjectId, int]
+    usual: dict[ProjectId, int]
+    until_ms: int | None  #: when class hours of some project begin or end next; None is never
+
+
+class Accounts:
+    """All projects of a pool. One that is not configured is there as soon as somebody names it, with no guarantee."""
+
+    def __init__(
+        self,
+        projects: Iterable[Project],
+        qos: Iterable[QoS],
+        now_ms: int = 0,
+    ) -> None:
+        self.qos = {one.name: one for one in qos}
+        self.now_ms = now_ms  #: the time of the step
+        self.began_ms: int | None = None  #: that of the first one, from which the age of use counts
+        self.runs: dict[tuple[UserName, str], UsageTotals] = {}  #: of those QoS that limit a user's leases
+        self.projects_of: dict[UserName, dict[ProjectId, None]] = {}
+        self.top: dict[ProjectId, Account] = {}
+        self.by_id: dict[ProjectId, Account] = {}
+        self.budgeted: list[Account] = []
+        self.market = Market()  #: of those at the top
+        self.capacity = self.in_use = self.kept_inside = (
+            0  #: of what may be used; and what all at the top keep together
+        )
+        by_id = {project.id: project for project in projects}
+        self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
+        self.turns = 0  #: how often they did
+        self.changes = 0  #: how often anything changed that may decide who is next anywhere
+        self.keeps_hot = any(project.keep_hot_ms for project in by_id.values())
+        self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
+
+        def add(project: Project) -> Account:
+            if project.id not in self.by_id:
+                parent = None if project.parent is None else add(by_id[project.parent])
+                self._add(project, parent)
+            return self.by_id[project.id]
+
+        for project in by_id.values():
+            add(project)
+        self.timed = [account for account in self.by_id.values() if account.project.class_hours]
+        self.turn()
+
+    def _add(self, project: Project, parent: Account | None) -> None:
+        market = self.market if parent is None else parent.members.market
+        account = Account(
+            project=project,
+            parent=parent,
+            promised=0,
+            guaranteed=0,
+            most=0,
+            usual=0,
+            trader=Trader(market, project.weight),
+            members=Trader(Market()),
+        )
+        siblings = self.top if parent is None else parent.children
+        siblings[project.id] = self.by_id[project.id] = account
+        if account.project.budget is not None:
+            self.budgeted.append(account)
+
+    def inherit(self, before: "Accounts") -> None:
+        """Take over new settings. What was used and spent stays known, where there still is such a project."""
+        self.now_ms, self.began_ms = before.now_ms, before.began_ms
+        for market in [self.market, *(account.members.market for account in self.by_id.values())]:
+            market.counted_ms = self.now_ms
+        for old in before.by_id.values():
+            account = self.of(old.project.id)
+            account.trader.inherit(old.trader.at(self.now_ms))
+            account.members.inherit(old.members.at(self.now_ms))
+            account.history = old.history
+            for user in old.users.values():
+                heir = self.user_of(old.project.id, user.name)
+                heir.history, heir.late_grant_ms = user.history, user.late_grant_ms
+            budget, was = account.project.budget, old.project.budget
+            if budget is not None and was is not None and budget.period == was.period:
+                account.spent, account.counted_ms = old.spent, old.counted_ms
+                account.period_ends_ms = old.period_ends_ms
+            account.back_off_until_ms, account.lost_ms, account.reclaims = (
+                old.back_off_until_ms,
+                old.lost_ms,
+                old.reclaims,
+            )
+            account.late_grant_ms = old.late_grant_ms
+        for account in self.budgeted:
+            account.count(self.now_ms)  # a budget that is new begins now
+
+    def of(self, project: ProjectId) -> Account:
+        """Return the account of a project; a new one where it has none."""
+        if project not in self.by_id:
+            self._add(Project(id=project), None)
+        return self.by_id[project]
+
+    def user_of(self, project: ProjectId, name: UserName) -> User:
+        """Return the account of a user of a project; a new one where there is none."""
+        users = self.of(project).users
+        if name not in users:
+            users[name] = User(name=name)
+            self.projects_of.setdefault(name, {})[project] = None
+        return users[name]
+
+    def holders(
+        self, project: ProjectId, name: UserName, qos: str, cost: int
+    ) -> Iterator[tuple[UsageTotals, int, int | None]]:
+        """Whose amounts a lease counts for, with how much, and the most that each may hold."""
+        account, user = self.of(project), self.user_of(project, name)
+        yield user, cost, account.project.user_limit_milli
+        for at in account.path:
+            yield at, cost, at.limit
+        limit = self.qos[qos].running_per_user if qos in self.qos else None  # else it was learned, or is no more
+        if limit is not None:
+            yield self.runs.setdefault((name, qos), UsageTotals()), 1, limit
+
+    # --- amounts
+
+    def use(
+        self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
+    ) -> None:
+        """Count so much more, or less, as in use. Without `lends`, what lenders keep stays as it is."""
+        for account in self.of(project).path:
+            account.count(self.now_ms)
+        for holder, amount, _ in self.holders(project, name, qos, cost):
+            holder.used += sign * amount
+        if cost:
+            own = self.of(project)
+            own.by_qos[qos] = own.by_qos.get(qos, 0) + sign * cost
+            if not own.by_qos[qos]:
+                del own.by_qos[qos]
+            self._trade(own, sign * cost, lends=lends)
+        self.of(project).note_change()
+        self.changes += self.has_lenders  # what one keeps is nobody else's
+
+    def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
+        """So much was used: thousandths of a GPU, times milliseconds."""
+        age_ms = self.now_ms - (self.began_ms or 0)
+        self.user_of(project, name).history.add(amount, age_ms)
+        for account in self.of(project).path:
+            account.history.add(amount, age_ms)
+        self.of(project).note_change()
+
+    def forget(self, project: ProjectId, name: UserName, amount: int) -> None:
+        """So much that was remembered is not to count: no more than there is of the user, at what use counts now."""
+        age_ms, user = self.now_ms - (self.began_ms or 0), self.user_of(project, name)
+        taken = user.history.take(amount, age_ms)
+        for account in self.of(project).path:
+            account.history.amount = max(0, account.history.amount - taken)
+        self.of(project).note_change()
+
+    # --- class hours
+
+    def turn(self) -> None:
+        """Guarantee what is in force now: class hours have begun or ended, or nothing was guaranteed before."""
+        promises = self._promised()
+        for name, account in self.by_id.items():
+            account.promised, account.most, account.usual = (
+                one[name] for one in (promises.guaranteed, promises.most, promises.usual)
+            )
+        self._guarantee()
+        self.set_capacity(self.capacity)
+        self.turns_ms = promises.until_ms
+
+    def _guarantee(self) -> None:
+        """Guarantee what is promised or, where that is more than the pool has, the same part of it to everybody."""
+        total = sum(account.promised for account in self.top.values())
+        is_short = 0 < self.capacity < total
+        for account in self.by_id.values():
+            account.guaranteed = account.promised * self.capacity // total if is_short else account.promised
+        for account in self.by_id.values():
+            if account.children:
+                inside = account.children.values()
+                own = account.used - sum(child.used for child in inside)
+                rest = account.guaranteed - sum(child.guaranteed for child in inside)
+                account.members.change(own - rest, self.now_ms)
+            account.trader.change(account.used - account.guaranteed, self.now_ms)
+            if self.has_lenders:
+                note_use(self, account)
+        self.turns += 1
+        self.changes += 1
+
+    def _promised(self) -> Promises:
+        projects = [account.project for account in self.by_id.values()]
+        edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+        return Promises(
+            guarantees(projects, in_force(self.now_ms)),
+            guarantees(projects, most_in_force(self.now_ms)),
+            guarantees(projects),
+            min((at_ms for at_ms in edges if at_ms is not None), default=None),
+        )
+
+    def next_changes_ms(self) -> Iterator[int | None]:
+        """List when time alone may let somebody else be next: budgets, back-off, credits, and who is late."""
+        patience = {qos.patience_ms for qos in self.qos.values()}
+        for account in self.by_id.values():
+            if account.waiting:
+                yield account.next_change_ms(self.now_ms)
+                yield account.back_off_until_ms
+                yield account.trader.next_step_ms(self.now_ms)
+                yield account.members.next_step_ms(self.now_ms)
+            if account.late:
+                yield from (account.late_grant_ms + each for each in patience)
+
+    # --- credits
+
+    def credits(self, project: ProjectId) -> Credits:
+        """Sum up what a project ever earned and spent among its siblings."""
+        return self.of(project).trader.credits(self.now_ms)
+
+    def recall_credits(self, project: ProjectId, past: Credits, *, own_users: bool) -> None:
+        """So much a project, or its own users among the projects inside it, earned and spent before this was there."""
+        account = self.of(project)
+        (account.members if own_users else account.trader).at(self.now_ms).recall(past)
+        account.note_change()
+
+    def set_capacity(self, capacity: int) -> None:
+        """Note how much of the pool may be used now: guarantees of more than that shrink to it.
+
+        What of it nobody is guaranteed costs no credits.
+        """
+        before, self.capacity = self.capacity, capacity
+        self.changes += before != capacity
+        if min(before, capacity) < sum(account.promised for account in self.top.values()) and before != capacity:
+            self._guarantee()
+        self.market.count(self.now_ms)
+        self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
+
+    def _trade(self, account: Account, more: int, *, lends: bool) -> None:
+        """Count that the users of the project use so much more, or less below 0."""
+        if lends:
+            self.in_use += more
+        if lends and self.has_lenders:
+            note_use(self, account)
+        if account.children:
+            account.members.change(account.members.surplus + more, self.now_ms)
+        for at in account.path:
+            at.trader.change(at.used - at.guaranteed, self.now_ms)
+
+    def is_allowed(self, account: Account, entry: QueueEntry) -> bool:
+        """Whether the project and all that it is in may use so much more, once what must give way has made room.
+
+        That is what is hot there, the project's own cells of a lower class of service, and what others inside borrow of
+        what it is guaranteed. What costs nothing may always run.
+        """
+        shape, qos = entry.shape, self.qos[entry.shape.qos]
+        if not shape.cost:
+            return True
+        below = account.used_below(self.qos, qos.priority)
+        covered = bool(account.children) and Branch(account, is_members=True).covers(shape.cost)
+        for at in account.path:
+            used = at.used - below + shape.cost
+            if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
+                return False
+            covered = covered or at.covers(shape.cost)
+            spendable = at.spendable(self.now_ms, without_hot=True)
+            if spendable is not None and spendable < shape.cost * entry.key.walltime_ms:
+                return False
+            if qos.must_be_in_quota and at is account.payer and used > at.guaranteed:
+                return False
+        return not (self.has_lenders and kept_from(self, account, shape.cost))

@@ -1,0 +1,100 @@
+"""The sides of a tree of projects: where the paths of two projects part, and what each side is guaranteed and uses."""
+
+import msgspec
+
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.policy.credits import Trader
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """One side of where two paths part: a project, or those users of one that are in no project inside it."""
+
+    account: Account
+    is_members: bool = False
+
+    @property
+    def name(self) -> tuple[str, bool]:
+        """What no other side is called."""
+        return self.account.project.id, self.is_members
+
+    @property
+    def weight(self) -> int:
+        """By which it shares the surplus with those beside it."""
+        return 1 if self.is_members else self.account.project.weight
+
+    @property
+    def priority(self) -> int:
+        """Who has more of it shares in the surplus first."""
+        return 0 if self.is_members else self.account.project.priority
+
+    @property
+    def trader(self) -> Trader:
+        """Its credits: the project's own, or those of the users that are in no project inside it."""
+        return self.account.members if self.is_members else self.account.trader
+
+    @property
+    def guaranteed(self) -> int:
+        """Of its guarantee what no project inside it has."""
+        inside = sum(child.guaranteed for child in self.account.children.values()) if self.is_members else 0
+        return self.account.guaranteed - inside
+
+    @property
+    def room(self) -> int:
+        """What is left of its guarantee, of which hot leases that never borrow keep their part."""
+        inside = self.account.children.values() if self.is_members else ()
+        return self.guaranteed - self.used - self.account.committed + sum(child.committed for child in inside)
+
+    def covers(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee."""
+        if not self.is_members:
+            return self.account.covers(cost)
+        return cost <= self.room
+
+    @property
+    def used(self) -> int:
+        """What it uses, also what it was asked to give back."""
+        inside = sum(child.used for child in self.account.children.values()) if self.is_members else 0
+        return self.account.used - inside
+
+    @property
+    def has(self) -> int:
+        """What it uses and was not asked to give back, without requests that are only taken for granted in this walk.
+
+        It adds up what is hot: its time grows with the number of hot leases.
+        """
+        has = self.account.held - self.account.leaving - sum(self.account.hot.values())
+        inside = self.account.children.values() if self.is_members else ()
+        return has - sum(child.held - child.leaving - sum(child.hot.values()) for child in inside)
+
+
+def is_covered(account: Account, cost: int) -> bool:
+    """Whether the users of a project, it, or one that it is in, would be within its guarantee with so much more."""
+    at: Account | None = account
+    while at is not None:
+        if at.covers(cost):
+            return True
+        at = at.parent
+    return bool(account.children) and Branch(account, is_members=True).covers(cost)
+
+
+def has_room(account: Account) -> bool:
+    """Whether anything is left of its guarantee, or of one that it is in."""
+    at: Account | None = account
+    while at is not None:
+        if at.used + at.committed < at.guaranteed:
+            return True
+        at = at.parent
+    return False
+
+
+def parting(one: Account, other: Account) -> tuple[list[Branch], list[Branch]]:
+    """Below the last account that both are in: the branches of each, from the outside in; none of the same account."""
+    mine, others = _downwards(one), _downwards(other)
+    while mine and others and mine[0].account is others[0].account and mine[0].is_members == others[0].is_members:
+        del mine[0], others[0]
+    return mine, others
+
+
+def _downwards(account: Account) -> list[Branch]:
+    path = [Branch(at) for at in reversed(list(account.path))]
+    return [*path, Branch(account, is_members=True)] if account.children else path

@@ -1,0 +1,39 @@
+"""What lenders keep: with a lending limit, others may use so much of an unused guarantee, and the rest stays free.
+
+What a project keeps is at least what the projects inside it keep: it is of the same guarantee.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpu_worker.scheduler.accounts.account import Account
+    from gpu_worker.scheduler.accounts.accounts import Accounts
+
+
+def note_use(accounts: "Accounts", account: "Account") -> None:
+    """Bring up to date what a project keeps whose use has changed, and what is kept inside all that it is in."""
+    for at in account.path:
+        limit, before = at.project.lending_limit_milli, at.kept
+        own = 0 if limit is None else max(0, at.guaranteed - at.used - limit)
+        at.kept = max(own, at.kept_inside)
+        above = accounts if at.parent is None else at.parent
+        above.kept_inside += at.kept - before
+
+
+def kept_from(accounts: "Accounts", account: "Account", cost: int) -> int:
+    """Compute what others keep, where so much more for a project's users would not leave it free; 0 where it would.
+
+    A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
+    guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows.
+    """
+    room, kept = accounts.capacity - accounts.in_use, 0
+    above: Account | Accounts = accounts
+    for at in reversed(list(account.path)):
+        if at.covers(cost):
+            room, kept = at.guaranteed - at.used, 0
+        else:
+            kept += above.kept_inside - at.kept
+        above = at
+    if account.kept_inside and account.members.surplus + cost > 0:
+        kept += account.kept_inside
+    return kept if room < cost + kept else 0

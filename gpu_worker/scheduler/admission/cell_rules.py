@@ -1,0 +1,81 @@
+"""What one cell of a project may ask for: its class of service, how many GPUs, and how long it may run.
+
+What a project does not say is said by the one that it is in. So a department sets it once, and one of its labs may have
+another rule. (Slurm inherits QOS, MaxTRESPerJob and MaxWall along its associations in the same way.)
+"""
+
+from typing import NamedTuple
+
+from bulletin.ids import ProjectId
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.actions import QoSNotAllowed, TooLongForProject, TooManyPerCell
+from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.policy.projects import QoS
+
+
+class CellRules(NamedTuple):
+    """The rules for the cells of one project. None is no rule."""
+
+    qos: tuple[str, ...] | None
+    default_qos: str | None
+    gpus: int | None
+    walltime_ms: int | None
+
+
+def cell_rules(account: Account) -> CellRules:
+    """Find the rules for the cells of a project: its own, and where it has none those of what it is in."""
+    projects = [at.project for at in account.path]
+    return CellRules(
+        next((one.qos for one in projects if one.qos is not None), None),
+        next((one.default_qos for one in projects if one.default_qos is not None), None),
+        next((one.gpus_per_cell for one in projects if one.gpus_per_cell is not None), None),
+        next((one.walltime_ms for one in projects if one.walltime_ms is not None), None),
+    )
+
+
+def choose_qos(accounts: Accounts, project: ProjectId, usual: str) -> str:
+    """Choose the class of service of a cell that names none: the project's default, or the usual one where it may be.
+
+    Else the first that the project may use.
+    """
+    rules = cell_rules(accounts.of(project))
+    if rules.default_qos is not None:
+        return rules.default_qos
+    return usual if rules.qos is None or usual in rules.qos else rules.qos[0]
+
+
+def longest_walltime_ms(accounts: Accounts, project: ProjectId, qos: QoS) -> int:
+    """Find how long a cell may run at most, which is what it gets if it does not ask."""
+    own_ms = cell_rules(accounts.of(project)).walltime_ms
+    return qos.walltime_ms if own_ms is None else min(own_ms, qos.walltime_ms)
+
+
+def walltime_of(accounts: Accounts, event: RequestSubmitted) -> int:
+    """Find how long the cell of a request may run: what it asks for, or else all that it may."""
+    if event.walltime_ms is not None:
+        return event.walltime_ms
+    return longest_walltime_ms(accounts, event.project, accounts.qos[event.qos])
+
+
+def known_qos(accounts: Accounts, project: ProjectId) -> tuple[str, ...]:
+    """List the classes of service that there are and cells of a project may use."""
+    rules = cell_rules(accounts.of(project))
+    return tuple(name for name in accounts.qos if rules.qos is None or name in rules.qos)
+
+
+def forbidden(
+    accounts: Accounts, project: ProjectId, qos: QoS, shape: Shape, walltime_ms: int
+) -> QoSNotAllowed | TooLongForProject | TooManyPerCell | None:
+    """Refused if the rules of the project, or its class of service, never let such a cell run."""
+    rules, on_cpu = cell_rules(accounts.of(project)), shape.lane == "cpu"
+    if rules.qos is not None and qos.name not in rules.qos:
+        return QoSNotAllowed(project, qos.name, known_qos(accounts, project))
+    if rules.walltime_ms is not None and walltime_ms > rules.walltime_ms:
+        return TooLongForProject(project, walltime_ms, rules.walltime_ms)
+    if shape.cost and rules.gpus is not None and shape.need > rules.gpus:
+        return TooManyPerCell(shape.need, rules.gpus, project, "", on_cpu)
+    if shape.cost and qos.gpus_per_cell is not None and shape.need > qos.gpus_per_cell:
+        return TooManyPerCell(shape.need, qos.gpus_per_cell, None, qos.name, on_cpu)
+    return None

@@ -1,0 +1,137 @@
+"""Why a request may not wait, or could never run: by its QoS, its project, or any node that was ever there."""
+
+from collections.abc import Collection
+
+from bulletin.ids import ProjectId
+from bulletin.units import show_size
+from gpu_worker.scheduler.actions import (
+    NeverInQuota,
+    NoSuchGpu,
+    OverBudget,
+    OverLimit,
+    QueueFull,
+    Reason,
+    TooLarge,
+    TooManyGpus,
+    UnknownQoS,
+    WalltimeTooLong,
+)
+from gpu_worker.scheduler.admission.cell_rules import forbidden, known_qos, longest_walltime_ms, walltime_of
+from gpu_worker.scheduler.events import RequestSubmitted
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.resources import Offer, SlotKind
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
+from gpu_worker.scheduler.state import State
+
+
+def refusal(state: State, event: RequestSubmitted) -> Reason | None:
+    """Why the request can never run, or may not wait; None if it may."""
+    qos = state.qos.get(event.qos)
+    if qos is None:
+        return UnknownQoS(event.qos, known_qos(state.accounts, event.project))
+    if event.walltime_ms is not None and event.walltime_ms > qos.walltime_ms:
+        return WalltimeTooLong(event.qos, event.walltime_ms, qos.walltime_ms)
+    walltime_ms = walltime_of(state.accounts, event)
+    shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
+    never = (
+        forbidden(state.accounts, event.project, qos, shape, walltime_ms)
+        or never_held(state, event.gpus, event.gpu_type, shape)
+        or never_allowed(state, event.project, shape, walltime_ms)
+    )
+    if never is not None:
+        return never
+    queued = state.queued.get((event.user, event.qos), 0)
+    if event.session in state.asking:  # it will be replaced
+        earlier = state.pending[state.asking[event.session]]
+        queued -= (earlier.user, earlier.qos) == (event.user, event.qos)
+    # Cells that were reclaimed together ask again together: that their user has so many is none of their doing.
+    if queued >= qos.queued_per_user and not state.reclaimed_ages.is_expected(event.session, state.accounts.now_ms):
+        return QueueFull(event.qos, qos.queued_per_user)
+    return None
+
+
+def outdated(state: State, request: Request) -> Reason | None:
+    """Why a request that waits can never run with new settings; None if it can. Its QoS is known."""
+    qos, accounts, asked_ms = state.qos[request.qos], state.accounts, request.walltime_ms
+    if request.is_walltime_asked and asked_ms > qos.walltime_ms:
+        return WalltimeTooLong(request.qos, asked_ms, qos.walltime_ms)
+    walltime_ms = asked_ms if request.is_walltime_asked else longest_walltime_ms(accounts, request.project, qos)
+    shape = request.entry.shape
+    never = forbidden(accounts, request.project, qos, shape, walltime_ms)
+    return never or never_allowed(state, request.project, shape, walltime_ms)
+
+
+def never_held(state: State, gpus: int, gpu_type: str, shape: Shape) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+    """Refused if no node that was ever there could hold it. While none was ever seen, nobody can say."""
+    if not any(state.slot_catalog.largest.values()):
+        return None
+    return _never_there(gpus, gpu_type, shape, state.slot_catalog.offers[shape.lane])
+
+
+def never_allowed(
+    state: State, project: ProjectId, shape: Shape, walltime_ms: int
+) -> OverLimit | OverBudget | NeverInQuota | None:
+    """Refused if limits and guarantees never let so many run, whatever else runs."""
+    cost, qos, on_cpu = shape.cost, shape.qos, state.slot_catalog.is_on_cpu(shape.lane)
+    if not cost:
+        return None
+    account = state.accounts.of(project)
+    limit = account.project.user_limit_milli
+    if limit is not None and cost > limit:
+        return OverLimit(account.project.id, cost, limit, True, on_cpu)
+    for at in account.path:
+        if at.highest_limit is not None and cost > at.highest_limit:
+            return OverLimit(at.project.id, cost, at.highest_limit, False, on_cpu)
+        budget = at.project.budget
+        if budget is not None and not budget.gpu_ms:
+            return OverLimit(at.project.id, cost, 0, False, on_cpu)
+        if budget is not None and cost * walltime_ms > budget.gpu_ms * GPU_MILLI:
+            return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu)
+        if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
+            return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
+    return None
+
+
+def _never_there(
+    gpus: int, gpu_type: str, shape: Shape, offers: Collection[Offer]
+) -> TooManyGpus | NoSuchGpu | TooLarge | None:
+    """Why none of these nodes could hold such a request; None if one could.
+
+    `gpus` and `gpu_type` are as the person asked; `offers` are of the lane of the shape.
+    """
+    wants, on_cpu = shape.wants, shape.lane == "cpu"
+    kind = wants.kind
+    slots = [slot for offer in offers for slot, _ in offer.slots]
+    of_type = [slot for slot in slots if SlotKind(kind.words, 0, kind.is_slice).serves(slot)]
+    if slots and not of_type:
+        return NoSuchGpu(gpu_type, tuple(sorted({slot.name for slot in slots})), on_cpu)
+    most = max((slot.memory_bytes for slot in of_type), default=0)
+    if slots and kind.memory_bytes > most:
+        if on_cpu:
+            return NoSuchGpu(gpu_type, (), on_cpu)
+        return TooLarge("--gpu-memory", show_size(kind.memory_bytes), show_size(most), "GPU")
+    largest = max((offer.count(kind) for offer in offers), default=0)
+    if shape.need > largest:
+        with_what = f" of type {gpu_type!r}" if gpu_type else ""
+        with_what += f" with {show_size(kind.memory_bytes)}" if kind.memory_bytes else ""
+        return TooManyGpus(gpus, largest, on_cpu, with_what)
+    cpus = max((offer.cpus for offer in offers), default=0)
+    if wants.cpus > cpus:
+        return TooLarge("--cpus", _cpus(wants.cpus), _cpus(cpus))
+    memory_bytes = max((offer.memory_bytes for offer in offers), default=0)
+    if wants.memory_bytes > memory_bytes:
+        return TooLarge("--memory", show_size(wants.memory_bytes), show_size(memory_bytes))
+    if any(_holds(offer, shape) for offer in offers):
+        return None
+    return TooLarge("", "", "")
+
+
+def _cpus(number: int) -> str:
+    return "1 CPU" if number == 1 else f"{number} CPUs"
+
+
+def _holds(offer: Offer, shape: Shape) -> bool:
+    wants = shape.wants
+    enough = wants.cpus <= offer.cpus and wants.memory_bytes <= offer.memory_bytes
+    return enough and offer.count(wants.kind) >= shape.need

@@ -1,0 +1,338 @@
+"""Why a request waits, and for how long at most: from the same questions that decide."""
+
+from collections.abc import Mapping
+from contextlib import closing
+from itertools import islice
+
+import msgspec
+
+from bulletin.ids import RequestId
+from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
+from gpu_worker.scheduler.accounts.coverage import Coverage
+from gpu_worker.scheduler.accounts.lending import kept_from
+from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.estimate_cache import Room, Start
+from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.life import RequestStatus
+from gpu_worker.scheduler.leases.resources import PLAIN, Lane
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
+from gpu_worker.scheduler.placement.order import decisions
+from gpu_worker.scheduler.placement.queue_walk import QueueWalk
+from gpu_worker.scheduler.policy.class_hours import ClassHours, next_beginning, show_clock
+from gpu_worker.scheduler.policy.credits import STEP, Trader
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
+from gpu_worker.scheduler.state import State
+
+#: So many events are foreseen for an estimate.
+_MOST_STEPS = 1_000
+#: So many places in line are told one by one.
+_MOST_PLACES = 200
+#: Who may borrow is told of class hours that begin within a day; who may not, of all.
+_SOON_MS = 24 * HOUR_MS
+
+
+class WaitExplanation(msgspec.Struct, frozen=True):
+    """What a person who waits is told: the place in line, why it waits, and for how long at most."""
+
+    position: int  #: 1 is next; behind the first 200, the same for all
+    reason: str  #: words without a full stop, to stand after a colon
+    wait_ms: int | None  #: the longest wait if every cell uses its whole walltime; None where nobody can say
+    in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
+    is_room_made: bool = False  #: nobody's cell is in its way any more: what stands there leaves
+
+
+def waiting(
+    state: State, request_id: RequestId, now_ms: int, starts: Mapping[RequestId, Start] | None = None
+) -> WaitExplanation | None:
+    """Why the request waits; None if it does not: it is granted, refused, withdrawn or was never submitted.
+
+    `starts` is what a `StartEstimator` has found; without it one is made here, which takes its time in a large pool.
+    """
+    request = state.pending.get(request_id)
+    if request is None:
+        return None
+    places = standings(state, request.lane)
+    ahead = places.get(request_id, len(places))
+    in_quota = Coverage.would_cover(state.accounts, request.project, request.entry.shape.cost)
+    start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
+    wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
+    reason = _reason(state, request, ahead, turn_ms)
+    is_room_made = request.standing is RequestStatus.HELD or _is_room_being_made(state, request)
+    return WaitExplanation(ahead + 1, reason, wait_ms, in_quota=in_quota, is_room_made=is_room_made)
+
+
+def standings(state: State, lane: Lane) -> dict[RequestId, int]:
+    """How many stand before each request of a lane; none of those that a limit keeps from running now."""
+    if lane not in state.estimate_cache.standings:
+        with closing(iter(QueueWalk(state, lane, is_forecast=True))) as line:
+            state.estimate_cache.standings[lane] = {
+                request.id: place for place, request in enumerate(islice(line, _MOST_PLACES))
+            }
+    return state.estimate_cache.standings[lane]
+
+
+def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
+    if request.standing is RequestStatus.HELD:
+        return "the process of this notebook's last cell is still ending"
+    limit = _limit(state, request, turn_ms)
+    if limit is not None:
+        return limit
+    is_there, reason, drained = _room(state, request.entry.shape)
+    if is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
+        word = _slots(request.entry.shape)
+        if request.need == 1:
+            return f"a {word.removesuffix('s')} is being freed for you"
+        return f"{request.need} {word} are being freed for you"
+    before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
+    whose = (_quota(state, request), _back_off(state, request), _credits(state, request), _kept_hot(state, request))
+    parts = [part for part in (*whose, reason, drained, before) if part]
+    soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
+    if soon and parts:
+        parts[0] = f"until then {parts[0]}"
+    return "; ".join(part for part in (soon, *parts) if part) or "it is being looked at"
+
+
+def _slots(shape: Shape) -> str:
+    """Name the slots that it would use, in the plural."""
+    return count(2, on_cpu=shape.lane == "cpu").removeprefix("2 ")
+
+
+def _room(state: State, shape: Shape) -> Room:
+    """Find why there is no room for such a request, once for all of a shape: there are as many requests as nodes."""
+    if shape not in state.estimate_cache.rooms:
+        able = [node for node in state.nodes.values() if node.holds(shape)]
+        capable = [node for node in able if not node.is_drained]
+        drained = _drained([node.name for node in able if node.is_drained])
+        if not capable:
+            what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
+            reason = drained or f"no connected node has {what}"
+            state.estimate_cache.rooms[shape] = False, reason if state.nodes else "no node is connected to the pool", ""
+        else:
+            state.estimate_cache.rooms[shape] = True, _why_no_room(shape, capable), drained
+    return state.estimate_cache.rooms[shape]
+
+
+def _why_no_room(shape: Shape, capable: list[Node]) -> str:
+    """Say why none of the nodes that could hold such a request does; empty where one is free, kept for one ahead."""
+    word = _slots(shape)
+    if not any(node.free(shape).slots for node in capable):
+        total = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
+        of_kind = "" if shape.wants.kind == PLAIN.kind else " of this kind"
+        only = f"the only {word.removesuffix('s')}{of_kind} is busy"
+        return only if total == 1 else f"all {total} {word}{of_kind} are busy"
+    if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
+        return "the CPUs or the memory that it asks for are in use"
+    return f"no node has {shape.need} {word} free at once" if shape.need > 1 else ""
+
+
+def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
+    """Find hours in which its project, or one that it is in, would be guaranteed what it needs; none if one is."""
+    accounts, cost = state.accounts, request.entry.shape.cost
+    account = accounts.of(request.project)
+    timed = [at for at in account.path if at.project.class_hours]
+    if not cost or not timed or is_covered(account, cost):
+        return ""
+    for at in timed:
+        enough = [one for one in at.project.class_hours if at.used + cost <= one.guaranteed_milli]
+        found = next_beginning(enough, accounts.now_ms)
+        if found is not None and (within_ms is None or found[0] - accounts.now_ms < within_ms):
+            when = show_turn(*found, accounts.now_ms)
+            return f"the class hours of project {at.project.id!r} begin {when}"
+    return ""
+
+
+def _ends(state: State, turn_ms: int | None) -> str:
+    """Find the class hours that end when the request will have its turn, those that are guaranteed most."""
+    if turn_ms is None:
+        return ""
+    ended = [
+        (-one.guaranteed_milli, number, account.project.id, one)
+        for number, account in enumerate(state.accounts.timed)
+        for one in account.project.class_hours
+        if one.is_on(turn_ms - 1) and not one.is_on(turn_ms)
+    ]
+    if not ended:
+        return ""
+    *_, project, hours = min(ended, key=lambda one: one[:2])
+    return f"the class hours of project {project!r} end {show_turn(turn_ms, hours, state.accounts.now_ms)}"
+
+
+def show_class_hours(account: Account, now_ms: int) -> str:
+    """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; or empty."""
+    on = [one for one in account.project.class_hours if one.is_on(now_ms)]
+    if on:
+        most = max(on, key=lambda one: one.guaranteed_milli)
+        left_ms = (most.next_edge_ms(now_ms) or now_ms) - now_ms
+        return f"class hours until {show_clock(most.until_minute)}, for another {show_duration(left_ms)}"
+    found = next_beginning(account.project.class_hours, now_ms)
+    return f"class hours begin {show_turn(*found, now_ms)}" if found is not None else ""
+
+
+def show_turn(at_ms: int, hours: ClassHours, now_ms: int) -> str:
+    """When class hours begin or end: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
+    left_ms = at_ms - now_ms
+    if left_ms < _SOON_MS:
+        return f"at {hours.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
+    days = round(left_ms / _SOON_MS)
+    return f"{hours.show_moment(at_ms)}, in {days} day{'' if days == 1 else 's'}"
+
+
+def _drained(names: list[str]) -> str:
+    """Nodes that could hold the request and are given nothing more."""
+    if len(names) < 2:
+        return f"node {names[0]} is being drained" if names else ""
+    which = f"nodes {' and '.join(names)}" if len(names) == 2 else f"{len(names)} nodes"
+    return f"{which} are being drained"
+
+
+def _has_rest(node: Node, shape: Shape) -> bool:
+    """Whether a node with a free slot has the CPUs and the memory too."""
+    free, wants = node.free(shape), shape.wants
+    return free.slots > 0 and wants.cpus <= free.cpus and wants.memory_bytes <= free.memory_bytes
+
+
+def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
+    """Find the limit that keeps it from running while others of its project or user run."""
+    cost, accounts = request.entry.shape.cost, state.accounts
+    on_cpu = state.slot_catalog.is_on_cpu(request.lane)
+    account = accounts.of(request.project)
+    user, own = accounts.user_of(request.project, request.user), account.project.user_limit_milli
+    if own is not None and user.used + cost > own:
+        return f"you use {_of(user.used, own, on_cpu=on_cpu)} that one user of project {account.project.id!r} may use"
+    for at in account.path:
+        if at.limit is not None and at.used + cost > at.limit:
+            uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
+            return uses if at.project.can_borrow else _and(uses, _hours(state, request))
+        spent = _budget(state, request, at)
+        if spent is not None:
+            return spent
+    qos = state.qos[request.qos]
+    runs = accounts.runs.get((request.user, request.qos))
+    if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
+        cells = "a cell of yours runs" if runs.used == 1 else f"{runs.used} cells of yours run"
+        return f"{cells} in QoS {qos.name!r}, which is all that it allows"
+    kept = kept_from(accounts, account, cost) if cost else 0
+    if kept:
+        is_one = kept == GPU_MILLI
+        amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"
+        return _and(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
+    if not accounts.is_allowed(account, request.entry):
+        never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
+        return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
+    return None
+
+
+def _budget(state: State, request: Request, at: Account) -> str | None:
+    """Say what is missing in a project's budget for all of the cell's walltime; None where nothing is."""
+    cost, now_ms = request.entry.shape.cost, state.accounts.now_ms
+    spendable = at.spendable(now_ms, without_hot=True)
+    if not cost or at.project.budget is None or spendable is None or spendable >= cost * request.walltime_ms:
+        return None
+    budget = at.project.budget
+    whole = show_gpu_time(budget.gpu_ms, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
+    begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
+    if not at.left(now_ms):
+        return f"project {at.project.id!r} has used the {whole} of this {budget.period}; {begins}"
+    left_ms = max(0, spendable) // cost
+    if left_ms < MINUTE_MS:
+        whose = f"the {whole} of this {budget.period} in project {at.project.id!r}"
+        return f"what runs may use all that is left of {whose}; {begins}"
+    left, asks = show_duration(left_ms), show_duration(request.walltime_ms)
+    verb = "are" if whole.endswith("s") else "is"
+    return (
+        f"the {whole} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell "
+        f"beside what runs, and yours may take {asks}: ask for less with --time; {begins}"
+    )
+
+
+def _back_off(state: State, request: Request) -> str:
+    """Say that its project stands behind other borrowers, where that is so."""
+    account, now_ms = state.accounts.of(request.project), state.accounts.now_ms
+    if now_ms >= account.back_off_until_ms or is_covered(account, request.entry.shape.cost):
+        return ""
+    wait = show_duration(account.back_off_until_ms - now_ms)
+    return f"project {account.project.id!r} had to give back what it borrowed, and stands behind others for {wait}"
+
+
+def _kept_hot(state: State, request: Request) -> str:
+    """Say how many GPUs projects keep between their cells from those who borrow, as this request does; or empty."""
+    shape, account = request.entry.shape, state.accounts.of(request.project)
+    if not state.accounts.keeps_hot:
+        return ""
+    able = [node for node in state.nodes.values() if node.holds(shape)]
+    hot = [state.leases[name] for node in able for name in node.lanes[shape.lane].hot_leases]
+    ends = [(until_ms, lease) for lease in hot if (until_ms := kept_from_until_ms(state, lease, account, shape.cost))]
+    if not ends:
+        return ""
+    amount = count(sum(len(lease.slots) for _, lease in ends), on_cpu=shape.lane == "cpu")
+    left = show_duration(min(until_ms for until_ms, _ in ends) - state.accounts.now_ms)
+    are = "is" if amount.startswith("1 ") else "are"
+    return f"{amount} {are} kept for people between two cells, {'' if are == 'is' else 'the first '}for another {left}"
+
+
+def _and(reason: str, other: str) -> str:
+    return f"{reason}; {other}" if other else reason
+
+
+def _quota(state: State, request: Request) -> str:
+    """How the project stands, where it is guaranteed something."""
+    account = state.accounts.of(request.project)
+    if not account.guaranteed or account.covers(request.entry.shape.cost):
+        return ""
+    on_cpu = state.slot_catalog.is_on_cpu(request.lane)
+    amount = _of(account.used, account.promised, on_cpu=on_cpu, word="guaranteed ")
+    if account.guaranteed < account.promised:
+        kept = show_gpus(account.guaranteed, on_cpu=on_cpu)
+        amount += f", of which the pool can keep {kept} for now"
+    return f"project {account.project.id!r} uses {amount}"
+
+
+def _credits(state: State, request: Request) -> str:
+    """Say that whoever is next comes first by credits, where both borrow and are alike in all that counts more."""
+    accounts = state.accounts
+    first = next((state.pending[one] for one in standings(state, request.lane)), request)
+    mine, others = parting(accounts.of(request.project), accounts.of(first.project))
+    if not mine or not others:
+        return ""
+    trader, priority = _trader(state, mine[0])
+    other, its_priority = _trader(state, others[0])
+    is_borrowed = trader.surplus + request.entry.shape.cost > 0 and other.surplus + first.entry.shape.cost > 0
+    is_alike = (request.entry.key[:3], priority) == (first.entry.key[:3], its_priority)
+    if not is_borrowed or not is_alike or trader.standing >= other.standing:
+        return ""
+    hours = f"{trader.balance // (STEP // 10) / 100:.1f}".removesuffix(".0")
+    word = f"{slot_word(on_cpu=request.lane == 'cpu')}-hour{'' if hours in ('1', '-1') else 's'}"
+    return f"project {mine[0].account.project.id!r} has {hours} {word} of credits, and who has more comes first"
+
+
+def _trader(state: State, branch: Branch) -> tuple[Trader, int]:
+    """Who trades on that side, with the priority of the project."""
+    if branch.is_members:
+        return branch.account.members.at(state.accounts.now_ms), 0
+    return branch.account.trader.at(state.accounts.now_ms), branch.account.project.priority
+
+
+def _of(used: int, total: int, *, on_cpu: bool | None, word: str = "") -> str:
+    amount, name = show_gpus(total, on_cpu=on_cpu).split(" ", 1)
+    return f"{used / GPU_MILLI:g} of {amount} {word}{name}"
+
+
+def _is_room_being_made(state: State, request: Request) -> bool:
+    lane = request.lane
+    if lane not in state.estimate_cache.expecting:
+        with closing(decisions(state, lane)) as decided:
+            state.estimate_cache.expecting[lane] = frozenset(one.id for one, found in decided if found is not None)
+    return request.id in state.estimate_cache.expecting[lane]
+
+
+def _starts(state: State, now_ms: int) -> Mapping[RequestId, Start]:
+    if state.estimate_cache.starts is None:
+        estimator = StartEstimator(state, now_ms)
+        estimator.run(_MOST_STEPS)
+        state.estimate_cache.starts = estimator.starts
+    return state.estimate_cache.starts

@@ -1,0 +1,108 @@
+"""A request, and the lease that it becomes: the right of a session to use slots of a node."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
+from gpu_worker.scheduler.actions import Right
+from gpu_worker.scheduler.leases.life import Phase, RequestStatus
+from gpu_worker.scheduler.leases.reclaimed_ages import Age
+from gpu_worker.scheduler.leases.resources import Lane, SlotKind
+from gpu_worker.scheduler.leases.shapes import QueueEntry
+
+Value = TypeVar("Value")
+
+#: What counts as use; and what is on its way out.
+USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
+LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
+
+
+class Request(msgspec.Struct):
+    """A wish for a lease, from its submission until it is granted, refused or withdrawn."""
+
+    id: RequestId
+    lease: LeaseId
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    gpus: int
+    gpu_type: str
+    walltime_ms: int
+    is_walltime_asked: bool  #: else it is what the QoS gives
+    lane: Lane
+    entry: QueueEntry
+    since_ms: int = 0  #: when it was submitted
+    took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
+    standing: RequestStatus = RequestStatus.QUEUED
+
+    @property
+    def need(self) -> int:
+        """Slots that it takes, all on one node."""
+        return max(1, self.gpus)
+
+
+class Lease(msgspec.Struct):
+    """The right of a session to use named slots of a node."""
+
+    id: LeaseId
+    request: RequestId | None  #: None for a lease learned from an agent
+    session: SessionId
+    user: UserName
+    project: ProjectId
+    qos: str
+    agent: AgentId
+    slots: tuple[SlotId, ...]
+    lane: Lane
+    walltime_ms: int
+    phase: Phase
+    since_ms: int  #: when the phase began; for a busy lease, when its cell did
+    cost: int  #: thousandths of a GPU
+    counted_ms: int = 0  #: until when what it used is in the history of its project
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+    kind: SlotKind = SlotKind()  #: of slots that was asked for, as far as it is known
+    cell: CellId | None = None
+    age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
+    took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
+    reclaimed_by: Right = Right.GUARANTEE  #: by what right, where it was reclaimed
+    is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
+    used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
+
+
+def lease_of(
+    request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int
+) -> Lease:
+    """Make the lease that a request becomes on these slots."""
+    shape = request.entry.shape
+    return Lease(
+        id=request.lease,
+        request=request.id,
+        session=request.session,
+        user=request.user,
+        project=request.project,
+        qos=request.qos,
+        agent=agent,
+        slots=slots,
+        lane=request.lane,
+        walltime_ms=request.walltime_ms,
+        phase=phase,
+        since_ms=since_ms,
+        cost=cost,
+        cpus=shape.wants.cpus,
+        memory_bytes=shape.wants.memory_bytes,
+        kind=shape.wants.kind,
+        age=Age(request.entry.key.due, request.entry.key.seq),
+        took=request.took,
+    )
+
+
+def insert_hot(leases: Mapping[LeaseId, Lease], hot: dict[LeaseId, Value], lease: Lease, value: Value) -> None:
+    """Put a hot lease where it belongs in `hot`. That is last, unless it was hot before and is counted again."""
+    newest = next(reversed(hot), None)
+    hot[lease.id] = value
+    if newest is not None and leases[newest].used > lease.used:
+        for one in sorted(hot, key=lambda one: leases[one].used):
+            hot[one] = hot.pop(one)

@@ -1,0 +1,59 @@
+"""What of a request its place in line depends on: its key, and its shape, which many share."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from bulletin.ids import RequestId, UserName
+from gpu_worker.scheduler.leases.resources import PLAIN, Lane, Wants
+
+
+class QueueKey(NamedTuple):
+    """Place in a user's own line: the smaller one is next. Sequence numbers never tie."""
+
+    is_early: bool  #: False for one that has waited for its patience, and stands first
+    since_ms: int  #: of such a one, since when it waits; else 0
+    priority: int  #: of its class of service, negated
+    due: int  #: in tens of seconds
+    walltime_ms: int
+    seq: int
+
+
+class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
+    """What a request needs, and for how long: whatever holds one of a shape holds another."""
+
+    lane: Lane
+    need: int  #: slots, all on one node
+    cost: int  #: thousandths of a GPU; the most, where what may serve it costs more or less
+    qos: str
+    walltime_ms: int  #: in steps, rounded up
+    wants: Wants = PLAIN
+
+    def takes_in(self, other: "Shape") -> bool:
+        """Whether each node that holds the other holds this one, on the same slots, for however long."""
+        if self.lane != other.lane or self.need > other.need:
+            return False
+        mine, its = self.wants, other.wants
+        if mine is its:
+            return True
+        return mine.cpus <= its.cpus and mine.memory_bytes <= its.memory_bytes and mine.kind.takes_in(its.kind)
+
+    def is_easier(self, other: "Shape") -> bool:
+        """Whether the other finds no place where this one finds none, at the same cost and by the same right."""
+        mine, its = self.wants, other.wants
+        return (
+            (self.cost, self.qos) == (other.cost, other.qos)
+            and self.walltime_ms <= other.walltime_ms
+            and bool(mine.cpus) == bool(its.cpus)
+            and bool(mine.memory_bytes) == bool(its.memory_bytes)
+            and self.takes_in(other)
+        )
+
+
+class QueueEntry(msgspec.Struct, frozen=True):
+    """A request, as its place in line depends on it."""
+
+    id: RequestId
+    user: UserName
+    key: QueueKey
+    shape: Shape

@@ -1,0 +1,162 @@
+"""A node: what a connected agent offers, and what of it is free, leaving or hot."""
+
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import AgentId, LeaseId, SlotId
+from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.resources import Amount, Lane, SlotKind, lane_of
+from gpu_worker.scheduler.leases.shapes import Shape
+
+
+class Counts(msgspec.Struct):
+    """One lane of one node, in slots. Index over the node's tenants."""
+
+    capacity: int = 0
+    free: int = 0
+    leaving: int = 0  #: of leases that are reclaiming, evicting or ending
+    reclaiming: int = 0  #: of those, in use by cells that have their grace
+    hot: int = 0
+    hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
+    ends_ms: list[int] | None = None  #: what `State.ends_ms` says, once it was asked for
+
+
+class NodeKind(msgspec.Struct, frozen=True, eq=False):
+    """What nodes with alike slots, CPUs and memory could hold if nothing ran there. There is one for all of them.
+
+    What follows from that never changes, and is remembered once it was asked for.
+    """
+
+    offered: dict[Lane, tuple[Slot, ...]]  #: by lane, without their names on the node
+    cpus: int
+    memory_bytes: int
+    _serving_cache: dict[tuple[Lane, SlotKind], frozenset[int]] = msgspec.field(default_factory=dict)
+    _holds_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
+    _is_all_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
+    _shares_cache: dict[tuple[Lane, SlotKind, SlotKind], bool] = msgspec.field(default_factory=dict)
+
+    def _of_kind(self, lane: Lane, kind: SlotKind) -> frozenset[int]:
+        """Select the slots of a lane that are of a kind, by their places."""
+        if (lane, kind) not in self._serving_cache:
+            slots = enumerate(self.offered[lane])
+            self._serving_cache[lane, kind] = frozenset(place for place, slot in slots if kind.serves(slot))
+        return self._serving_cache[lane, kind]
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether such a node could hold such a request if nothing ran there."""
+        if shape not in self._holds_cache:
+            wants = shape.wants
+            enough = len(self._of_kind(shape.lane, wants.kind)) >= shape.need
+            self._holds_cache[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
+        return self._holds_cache[shape]
+
+    def is_all(self, shape: Shape) -> bool:
+        """Whether all slots of the lane serve such a request, and slots are all that it needs."""
+        if shape not in self._is_all_cache:
+            serving = self._of_kind(shape.lane, shape.wants.kind)
+            self._is_all_cache[shape] = not shape.wants.is_more and len(serving) == len(self.offered[shape.lane])
+        return self._is_all_cache[shape]
+
+    def are_rivals(self, one: Shape, other: Shape) -> bool:
+        """Whether two requests could use the same slot, CPU or memory of such a node."""
+        mine, its = one.wants, other.wants
+        if one.lane == other.lane:
+            if mine.kind == its.kind:
+                return True
+            asked = one.lane, mine.kind, its.kind
+            if asked not in self._shares_cache:
+                slots = self._of_kind(one.lane, mine.kind)
+                self._shares_cache[asked] = not slots.isdisjoint(self._of_kind(other.lane, its.kind))
+            if self._shares_cache[asked]:
+                return True
+        return bool((mine.cpus and its.cpus) or (mine.memory_bytes and its.memory_bytes))
+
+    def stands_for(self, one: Shape, other: Shape) -> bool:
+        """Whether whoever is a rival of the other is one of this one too."""
+        mine, its = one.wants, other.wants
+        if one.lane != other.lane or (its.cpus and not mine.cpus) or (its.memory_bytes and not mine.memory_bytes):
+            return False
+        return mine.kind == its.kind or self._of_kind(one.lane, mine.kind) >= self._of_kind(one.lane, its.kind)
+
+
+class Node(msgspec.Struct):
+    """A connected agent and what it offers."""
+
+    agent: AgentId
+    name: str
+    seq: int
+    kind: NodeKind
+    slots: dict[SlotId, Slot]
+    tenants: dict[SlotId, LeaseId | None]
+    leases: dict[LeaseId, None]
+    lanes: dict[Lane, Counts]
+    is_drained: bool = False  #: it is given nothing more
+    cpus: int = 0
+    memory_bytes: int = 0  #: of the host
+    free_cpus: int = 0
+    free_memory_bytes: int = 0
+    used: int = 0  #: by cells that run or are about to, thousandths of a GPU
+    #: CPUs, memory, and slots by lane and kind that are free or of leases that leave or are hot, once asked for.
+    soon: tuple[int, int, dict[tuple[Lane, SlotKind], int]] | None = None
+    #: What follows from the slots, which never change, once it was asked for.
+    _serving_cache: dict[tuple[Lane, SlotKind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
+
+    def serving(self, lane: Lane, kind: SlotKind) -> tuple[SlotId, ...]:
+        """List slots of a lane that are of a kind: those that cost and have least first, then as the node has them."""
+        if (lane, kind) not in self._serving_cache:
+            of_kind = [slot for slot in self.slots.values() if lane_of(slot) == lane and kind.serves(slot)]
+            of_kind.sort(key=lambda slot: (slot.milli, slot.memory_bytes))
+            self._serving_cache[lane, kind] = tuple(slot.id for slot in of_kind)
+        return self._serving_cache[lane, kind]
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether it could hold such a request if nothing ran there."""
+        return self.kind.holds(shape)
+
+    def is_all(self, shape: Shape) -> bool:
+        """Whether all slots of the lane serve such a request, and slots are all that it needs."""
+        return self.kind.is_all(shape)
+
+    def free(self, shape: Shape) -> Amount:
+        """Sum up what is free of what such a request may use."""
+        if self.is_all(shape):
+            return Amount(self.lanes[shape.lane].free)
+        free = sum(self.tenants[slot] is None for slot in self.serving(shape.lane, shape.wants.kind))
+        return Amount(free, self.free_cpus, self.free_memory_bytes)
+
+    def part_of(self, lease: Lease, shape: Shape) -> Amount:
+        """Sum up what a lease has of what such a request may use."""
+        serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
+        return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
+
+    def least(self, shape: Shape) -> tuple[int, int]:
+        """Find the cost and the memory of the least slot that serves such a request."""
+        slot = self.slots[self.serving(shape.lane, shape.wants.kind)[0]]
+        return slot.milli, slot.memory_bytes
+
+    def free_slots(self, shape: Shape) -> tuple[SlotId, ...]:
+        """Choose the free slots that such a request is given: those that cost and have least."""
+        free = [slot for slot in self.serving(shape.lane, shape.wants.kind) if self.tenants[slot] is None]
+        return tuple(free[: shape.need])
+
+    def seat(self, lease: Lease) -> None:
+        """Give a lease its slots, which are free, and what else it asked for."""
+        for slot in lease.slots:
+            assert self.tenants[slot] is None, f"slot {slot} would have two tenants"
+            self.tenants[slot] = lease.id
+        self.leases[lease.id] = None
+        self._free(lease, -1)
+
+    def unseat(self, lease: Lease) -> None:
+        """Take from a lease all that it has here."""
+        for slot in lease.slots:
+            self.tenants[slot] = None
+        del self.leases[lease.id]
+        self._free(lease, +1)
+
+    def _free(self, lease: Lease, sign: Literal[1, -1]) -> None:
+        self.lanes[lease.lane].free += sign * len(lease.slots)
+        self.free_cpus += sign * lease.cpus
+        self.free_memory_bytes += sign * lease.memory_bytes

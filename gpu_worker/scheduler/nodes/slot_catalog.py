@@ -1,0 +1,83 @@
+"""What the pool has shown since it started, also where it is gone by now, and so what a request means there."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from bulletin.ids import SlotId
+from gpu_worker.scheduler.events import RequestSubmitted, Slot
+from gpu_worker.scheduler.leases.resources import LANES, PLAIN, Lane, Offer, SlotKind, Wants, kind_of, lane_of
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.walltimes import stepped
+from gpu_worker.scheduler.nodes.node import Node, NodeKind
+from gpu_worker.scheduler.policy.projects import GPU_MILLI, QoS
+
+
+class SlotCatalog:
+    """Slots without names and nodes, each kind once: an index of all that ever joined."""
+
+    def __init__(self) -> None:
+        self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)  #: the most slots of a lane on one node
+        self.slots: dict[Slot, None] = {}
+        self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
+        self._kinds: dict[tuple[tuple[Slot, ...], int, int], NodeKind] = {}
+        self._shapes: dict[Shape, Shape] = {}  #: of equal ones one object, which is faster to look up
+
+    def kind_of_node(self, slots: Iterable[Slot], cpus: int, memory_bytes: int) -> NodeKind:
+        """Return the kind of a node that offers this: the same for all that offer as much."""
+        alike = tuple(
+            sorted((msgspec.structs.replace(slot, id=SlotId("")) for slot in slots), key=msgspec.structs.astuple)
+        )
+        key = alike, cpus, memory_bytes
+        if key not in self._kinds:
+            offered = {lane: tuple(slot for slot in alike if lane_of(slot) == lane) for lane in LANES}
+            self._kinds[key] = NodeKind(offered, cpus, memory_bytes)
+        return self._kinds[key]
+
+    def show(self, node: Node) -> bool:
+        """Note what a node offers; whether one of its kinds of slots was not there before."""
+        before = len(self.slots)
+        for lane in LANES:
+            self.largest[lane] = max(self.largest[lane], node.lanes[lane].capacity)
+            slots = Counter(
+                msgspec.structs.replace(slot, id=SlotId("")) for slot in node.slots.values() if lane_of(slot) == lane
+            )
+            self.slots.update(dict.fromkeys(slots))
+            if slots:
+                self.offers[lane][Offer(tuple(slots.items()), node.cpus, node.memory_bytes)] = None
+        return len(self.slots) > before
+
+    def cost_of(self, lane: Lane, milli: int) -> int:
+        """Compute what slots of so many thousandths of a GPU count: nothing on CPU slots, once there is a GPU."""
+        return milli if lane == "gpu" or not self.largest["gpu"] else 0
+
+    def cost_on(self, node: Node, lane: Lane, slots: tuple[SlotId, ...]) -> int:
+        """Compute what these slots of a node count, in thousandths of a GPU."""
+        return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
+
+    def lane_for(self, gpus: int) -> Lane:
+        """Find the lane that a request for so many GPUs would use."""
+        return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
+
+    def is_on_cpu(self, lane: Lane) -> bool | None:
+        """Tell whether slots of a lane are CPU slots, for people; None while no slot was shown: it may be a GPU."""
+        return lane == "cpu" if any(self.largest.values()) else None
+
+    def shape_of(self, gpus: int, gpu_type: str, wants: Wants, qos: QoS, walltime_ms: int) -> Shape:
+        """Work out the shape of a request in the pool as it is known now; `wants` may be of a former one."""
+        lane, need = self.lane_for(gpus), max(1, gpus)
+        kind = SlotKind((), wants.kind.memory_bytes)
+        if lane == "gpu" or gpu_type:
+            kind = kind_of(gpu_type, wants.kind.memory_bytes, self.slots if lane == "gpu" else {})
+        wants = Wants(kind, wants.cpus, wants.memory_bytes)
+        each = [slot.milli for slot in self.slots if lane_of(slot) == lane and kind.serves(slot)]
+        cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
+        walltime_ms = stepped(walltime_ms, qos.walltime_ms)
+        shape = Shape(lane, need, cost, qos.name, walltime_ms, PLAIN if wants == PLAIN else wants)
+        return self._shapes.setdefault(shape, shape)
+
+    def shape_asked(self, event: RequestSubmitted, qos: QoS, walltime_ms: int) -> Shape:
+        """Work out the shape of a request that is submitted now, with the walltime that it is to have."""
+        wants = Wants(SlotKind((), event.gpu_memory_bytes), event.cpus, event.memory_bytes)
+        return self.shape_of(event.gpus, event.gpu_type, wants, qos, walltime_ms)

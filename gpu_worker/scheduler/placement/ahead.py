@@ -1,0 +1,136 @@
+"""Who waits already while those behind them are looked at, and what may pass them on which node."""
+
+from collections.abc import Iterable
+
+from bulletin.ids import AgentId
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node, NodeKind
+from gpu_worker.scheduler.placement.backfill import Head
+
+
+class Waiting:
+    """Requests that wait, by shape: the nodes that could hold one are closed to whom it would be passed by."""
+
+    def __init__(self) -> None:
+        self._shapes: list[Shape] = []  #: none that another one of them stands for
+
+    def __bool__(self) -> bool:
+        return bool(self._shapes)
+
+    def add(self, shape: Shape) -> None:
+        """Count one more that waits."""
+        if not any(_stands_for(one, shape) for one in self._shapes):
+            self._shapes = [one for one in self._shapes if not _stands_for(shape, one)]
+            self._shapes.append(shape)
+
+    def to(self, node: Node, shape: Shape) -> bool:
+        """Whether the node is closed to such a request."""
+        kind = node.kind
+        return any(kind.holds(one) and kind.are_rivals(one, shape) for one in self._shapes)
+
+    def everywhere(self, shape: Shape) -> bool:
+        """Whether each node that could hold such a request is closed to it."""
+        return any(one.takes_in(shape) for one in self._shapes)
+
+
+def _stands_for(one: Shape, other: Shape) -> bool:
+    """Whether all that one closes is closed by the other too."""
+    mine, its = one.wants, other.wants
+    return (
+        one.takes_in(other) and bool(mine.cpus) >= bool(its.cpus) and bool(mine.memory_bytes) >= bool(its.memory_bytes)
+    )
+
+
+class Ahead:
+    """Who waits already, of all lanes walked so far. GPUs are walked before CPU slots: they have a node's CPUs first.
+
+    For those in `placed` room is being made, for those in `blocked` none can be: neither are passed. The heads of the
+    line that is walked are in none of the two: where one could run, it alone counts of those for whom there is no room.
+    The first that waits for running cells is a head; whoever comes later is one on nodes that no other head wants.
+    """
+
+    def __init__(self) -> None:
+        self.placed, self.blocked = Waiting(), Waiting()
+        self.heads: list[Head] = []
+        self._elsewhere: dict[tuple[Shape, AgentId], None] = {}  #: those in `placed`, and where their room is made
+        self._no_room: list[Shape] = []
+
+    def place(self, shape: Shape, agent: AgentId) -> None:
+        """Note that room is being made on a node."""
+        self.placed.add(shape)
+        self._elsewhere[shape, agent] = None
+
+    def note_no_room(self, shape: Shape) -> None:
+        """Note that a covered request finds no room free, leaving or hot. Whoever waits after it leaves no more."""
+        self._no_room.append(shape)
+
+    def has_no_room(self, shape: Shape) -> bool:
+        """Whether a covered request that needs no more found none."""
+        return any(one.walltime_ms <= shape.walltime_ms and one.takes_in(shape) for one in self._no_room)
+
+    def forget_no_room(self) -> None:
+        """Look anew: what leaves for somebody may leave room beside it."""
+        self._no_room.clear()
+
+    def for_covered(self) -> "Ahead":
+        """Select who is ahead of a covered request that finds no other place: heads that are late and covered."""
+        ahead = Ahead()
+        ahead.placed, ahead._elsewhere = self.placed, self._elsewhere
+        ahead.heads = [head for head in self.heads if head.is_before_covered]
+        return ahead
+
+    def next_lane(self) -> None:
+        """Hold the heads of a lane: nobody of the next one passes them."""
+        self.forget_no_room()
+        for head in self.heads:
+            self.blocked.add(head.shape)
+        self.heads = []
+
+    def unheaded(self, kinds: Iterable[NodeKind], shape: Shape) -> frozenset[NodeKind]:
+        """Select the kinds of nodes that could hold such a request, of which no head could have what it would use."""
+        return frozenset(kind for kind in kinds if kind.holds(shape) and not self._heads_of(kind, shape))
+
+    def _heads_of(self, kind: NodeKind, shape: Shape) -> list[Head]:
+        """List the heads that could have of such a node what such a request would use."""
+        return [head for head in self.heads if kind in head.kinds and kind.are_rivals(head.shape, shape)]
+
+    def lets_in(self, node: Node, shape: Shape) -> bool:
+        """Whether such a request passes nobody there, or a head without harm."""
+        if self.placed.to(node, shape):
+            return False
+        heads = self._heads_of(node.kind, shape)
+        if heads:
+            return all(head.is_left_free(node, shape) for head in heads)
+        return not self.blocked.to(node, shape)
+
+    def lets_fill(self, node: Node, shape: Shape) -> bool:
+        """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
+        return self._is_harmless(node, shape) and not any(
+            node.kind.are_rivals(one, shape) and (agent == node.agent or self._is_harmless(node, one))
+            for one, agent in self._elsewhere
+            if node.holds(one)
+        )
+
+    def _is_harmless(self, node: Node, shape: Shape) -> bool:
+        """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
+        heads = self._heads_of(node.kind, shape)
+        return any(head.holds(node) for head in heads) and all(
+            head.is_over_before(node, shape) or head.is_left_free(node, shape) for head in heads
+        )
+
+    def lets_make_room(self, node: Node, shape: Shape) -> bool:
+        """Whether hot sessions may leave for such a request.
+
+        On a node that is held for a head only for one that is over before the head can start.
+        """
+        heads = self._heads_of(node.kind, shape)
+        if heads:
+            return all(not head.holds(node) or head.is_over_before(node, shape) for head in heads)
+        return not self.blocked.to(node, shape)
+
+    def lets_reclaim(self, node: Node, shape: Shape) -> bool:
+        """Whether running cells may be given back for such a request: where that passes nobody, or does no harm."""
+        heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
+        if heads:
+            return all(head.is_over_before(node, shape) for head in heads)
+        return not self.blocked.to(node, shape)

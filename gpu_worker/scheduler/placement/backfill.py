@@ -1,0 +1,127 @@
+"""A head of the line: the first that waits for running cells of some kind. It holds the node where it can start first.
+
+Others may pass it on other nodes. On its own they may if they have ended, by their walltime, before it can start there,
+or if what they take is more than it needs. So no GPU idles for it while others fit, and it starts no later for that.
+What is hot there leaves before a cell that it begins could end too late. (After EASY, Lifka, JSSPP 1995.)
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from bulletin.ids import AgentId, LeaseId
+from gpu_worker.scheduler.accounts.branches import is_covered
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.leases.resources import Amount
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node, NodeKind
+from gpu_worker.scheduler.placement.keep_time import kept_on
+from gpu_worker.scheduler.placement.node_timeline import NodeTimeline
+from gpu_worker.scheduler.state import State
+
+
+class Head:
+    """The first request of a walk that waits for running cells of some nodes, and the one that is held for it."""
+
+    def __init__(
+        self, state: State, request: Request, claims: dict[AgentId, list[Shape]], kinds: frozenset[NodeKind]
+    ) -> None:
+        self._state, self.shape = state, request.entry.shape
+        self.kinds = kinds  #: of nodes whose cells it waits for
+        self.account = state.accounts.of(request.project)
+        covered = is_covered(self.account, request.entry.shape.cost)
+        #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
+        self.is_before_covered = covered and not request.entry.key.is_early
+        self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
+        self._held_cache: tuple[int, Node] | None = None
+
+    @property
+    def held(self) -> tuple[int, Node] | None:
+        """When it can start, by the walltimes of what runs, and where that is first; None where no node will do.
+
+        Found when it is first asked for: while all is busy nobody needs to know.
+        """
+        if self._held_cache is None:
+            best: tuple[int, int, Node] | None = None
+            for earliest_ms, seq, agent in sorted(self._earliest()):
+                if best is not None and (earliest_ms, seq) >= best[:2]:
+                    break
+                node = self._state.nodes[agent]
+                at_ms = self._start_ms(node)
+                if at_ms is not None and (best is None or (at_ms, seq) < best[:2]):
+                    best = at_ms, seq, node
+            if best is not None:
+                at_ms, _, node = best
+                alone_ms = self._timeline(node).start_ms(self.shape) if node.agent in self._ahead else None
+                self._held_cache = at_ms if alone_ms is None else alone_ms, node
+        return self._held_cache
+
+    def _earliest(self) -> Iterator[tuple[int, int, AgentId]]:
+        """Bound when it can start on each node, from when so many slots of the lane have ended, of whatever kind."""
+        state, shape = self._state, self.shape
+        for node in state.nodes.values():
+            if not node.is_drained and self.is_of(node):
+                ends_ms = state.ends_ms(node, shape.lane)
+                yield max(state.accounts.now_ms, ends_ms[shape.need - 1]), node.seq, node.agent
+
+    def _start_ms(self, node: Node) -> int | None:
+        """When it can start there, once those ahead have what they claim."""
+        shape = self.shape
+        if node.is_drained or not self.is_of(node):
+            return None
+        ahead = self._ahead.get(node.agent, ())
+        if not ahead and node.is_all(shape) and not self._kept_ms(node):
+            return max(self._state.accounts.now_ms, self._state.ends_ms(node, shape.lane)[shape.need - 1])
+        timeline = self._timeline(node)
+        for other in ahead:
+            at_ms = timeline.start_ms(other)
+            if at_ms is not None:
+                timeline.seat(other, at_ms + self._state.settings.start_ms + other.walltime_ms)
+        return timeline.start_ms(shape)
+
+    def _timeline(self, node: Node) -> NodeTimeline:
+        return NodeTimeline(self._state, node, self._state.accounts.now_ms, self._kept_ms(node))
+
+    def _kept_ms(self, node: Node) -> dict[LeaseId, int]:
+        """Until when hot leases of the node are kept from it."""
+        return kept_on(self._state, node, self.account, self.shape.cost)
+
+    def is_of(self, node: Node) -> bool:
+        """Whether it waits for cells of the node."""
+        return node.kind in self.kinds
+
+    def holds(self, node: Node) -> bool:
+        """Whether the node is the one that is held."""
+        held = self.held
+        return held is not None and held[1] is node
+
+    def is_left_free(self, node: Node, shape: Shape) -> bool:
+        """Whether it starts no later although such a request takes what is free there, for as long as it likes."""
+        held = self.held
+        if held is None or held[1] is not node:
+            return True
+        if node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane and not self._kept_ms(node):
+            free = bisect_right(self._state.ends_ms(node, shape.lane), held[0])
+            return free - shape.need >= self.shape.need
+        timeline = self._timeline(node)
+        timeline.take(node.free_slots(shape), shape)
+        at_ms = timeline.start_ms(self.shape)
+        return at_ms is not None and at_ms <= held[0]
+
+    def is_over_before(self, node: Node, shape: Shape) -> bool:
+        """Whether the node is the one that is held, and such a request would have ended before the head can start."""
+        held = self.held
+        end_ms = self._state.accounts.now_ms + self._state.settings.start_ms + shape.walltime_ms
+        return held is not None and held[1] is node and end_ms <= held[0]
+
+    def needs_of_hot(self) -> Amount:
+        """Select what it needs of hot leases on the node that is held, unless those ahead are to have some of it."""
+        held, shape, state = self.held, self.shape, self._state
+        if held is None or held[1].agent in self._ahead:
+            return Amount(0)
+        at_ms, node = held
+        lacks = Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes).less(node.free(shape))
+        for lease in map(state.leases.__getitem__, node.leases):
+            if lease.phase is not Phase.HOT and state.end_ms(lease) <= at_ms:
+                lacks = lacks.less(node.part_of(lease, shape))
+        return lacks

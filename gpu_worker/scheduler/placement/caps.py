@@ -1,0 +1,122 @@
+"""Who leaves where a limit, a budget or a guarantee that a request needs is full, and not a node."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from bulletin.ids import AgentId, LeaseId
+from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.actions import Right
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, reclaimable
+from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
+from gpu_worker.scheduler.state import State
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Where a request fits once the victims, hot leases, have gone; none where those that leave already suffice.
+
+    Without an agent the victims are not in its way on a node, but in the way of its project's limit.
+    """
+
+    agent: AgentId | None
+    victims: tuple[Lease, ...] = ()
+    reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
+    waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
+
+
+def make_room_in_limits(state: State, request: Request, claims: Claims) -> Placement | None:
+    """Choose whom a limit, a budget or a guarantee makes leave first; None where none of them is in the way.
+
+    Hot leases of its own project or user go, least recently used first; then, if that is enough, cells inside the
+    project with the limit to which the request has more right. `claims` are what those ahead are to have.
+    """
+    accounts, shape = state.accounts, request.entry.shape
+    account, qos = accounts.of(request.project), state.qos[request.qos]
+    victims: dict[LeaseId, None] = {}
+    is_capped, missing = False, dict[str, tuple[Account, int]]()
+    for holder, amount, limit in accounts.holders(request.project, request.user, request.qos, shape.cost):
+        if limit is not None and amount and holder.held + amount > limit:
+            is_capped = True
+            lacks = holder.held - holder.leaving + amount - limit
+            if sum(holder.hot.values()) >= lacks + holder.going:
+                lacks += holder.going  # what is hot is gone before a cell that has its grace
+            victims.update(dict.fromkeys(_room_in(holder, lacks, victims)))
+            if isinstance(holder, Account):
+                missing[holder.project.id] = holder, lacks - sum(holder.hot.values())
+    for at in account.path if shape.cost else ():
+        spendable = at.spendable(accounts.now_ms)
+        lacks = 0 if spendable is None else shape.cost * request.walltime_ms - spendable
+        if lacks > 0:
+            is_capped = True
+            victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))
+        if qos.must_be_in_quota and at is account.payer and not at.covers(shape.cost):
+            is_capped = True
+            victims.update(dict.fromkeys(hot for hot in at.hot if state.is_committed(state.leases[hot])))
+            lacks = max(at.used - at.going + shape.cost - at.guaranteed, missing.get(at.project.id, (at, 0))[1])
+            missing[at.project.id] = at, lacks
+    if not is_capped:
+        return None
+    reclaimed: dict[LeaseId, tuple[Lease, Right]] = {}
+    for at, lacks in missing.values():
+        chosen = _choose_running(state, request, at, lacks)
+        if chosen is None:
+            return Placement(None, tuple(state.leases[lease] for lease in victims))
+        reclaimed |= {one.lease.id: (one.lease, one.right) for one in chosen}
+    if reclaimed and not _could_start(state, request, claims, [lease for lease, _ in reclaimed.values()]):
+        return Placement(None, waits_for_node=True)
+    return Placement(None, tuple(state.leases[lease] for lease in victims), tuple(reclaimed.values()))
+
+
+def _choose_running(state: State, request: Request, at: Account, missing: int) -> list[Victim] | None:
+    """Choose running cells in a project that make so much room there; None where all of them would not."""
+    if missing <= 0:
+        return []
+    plan, now_ms = VictimSelection(state, state.accounts, request), state.accounts.now_ms
+    running = reclaimable(state, request.lane)
+    inside = [state.leases[name] for name in state.coverage.uses_in(at) if name in running]
+    able = [one for lease in inside if (one := plan.victim(lease, now_ms)) is not None]
+    chosen: list[Victim] = []
+    for victim in sorted(able):
+        if missing > 0 and plan.right_to(victim.lease) is not None:
+            plan.take(victim.lease)
+            chosen.append(victim)
+            missing -= victim.lease.cost
+    return chosen if missing <= 0 else None
+
+
+def _could_start(state: State, request: Request, claims: Claims, gone: list[Lease]) -> bool:
+    """Whether a node has room for the request once what leaves, what is hot and these leases are gone."""
+    shape, account = request.entry.shape, state.accounts.of(request.project)
+    for node in state.nodes.values():
+        if node.is_drained or not node.holds(shape):
+            continue
+        lacks = missing(state, node, shape, claims)
+        for lease in (*hot_leases(state, node, shape, account), *(one for one in gone if one.agent == node.agent)):
+            lacks = lacks.less(node.part_of(lease, shape))
+        if lacks.is_nothing:
+            return True
+    return False
+
+
+def _room_in_budget(account: Account, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:
+    """List hot leases whose next cells stand in the way of a budget, least recently used first."""
+    for lease in account.hot:
+        if missing <= 0:
+            return
+        commitment = account.commitments.get(lease)
+        if commitment is not None:
+            missing -= commitment.left(0)
+            if lease not in chosen:
+                yield lease
+
+
+def _room_in(holder: UsageTotals, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:
+    """List hot leases that a limit of theirs needs gone, beside those chosen already, least recently used first."""
+    missing -= sum(amount for lease, amount in holder.hot.items() if lease in chosen)
+    for lease, amount in holder.hot.items():
+        if missing <= 0:
+            return
+        if lease not in chosen:
+            missing -= amount
+            yield lease

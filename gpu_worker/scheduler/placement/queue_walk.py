@@ -1,0 +1,124 @@
+"""A lane's requests in the order in which they are looked at, and which of them are not looked at at all."""
+
+from collections.abc import Generator, Iterable
+from typing import Literal
+
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.resources import Lane
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import NodeKind
+from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.feasible import FeasibleShapes
+from gpu_worker.scheduler.placement.reclaim import ReclaimProspects
+from gpu_worker.scheduler.queue.closed import Closed
+from gpu_worker.scheduler.state import State
+
+
+class QueueWalk:
+    """A lane's requests in order, while those that are reached may be granted and leave the line.
+
+    One for which room is made is taken for granted while others are looked at, so that who comes next is decided as it
+    will be then. One that waits for running cells takes nothing of its project's guarantee or limit from others; but
+    who only wants to know the order (`is_forecast`) takes all for granted that a connected node can hold.
+
+    `narrow` leaves out, from then on, all that could only pass a request that waits, on nodes that could hold it.
+    Shapes are few: the walk ends soon after nothing fits.
+    """
+
+    def __init__(self, state: State, lane: Lane, *, is_forecast: bool = False) -> None:
+        self._state, self._is_forecast = state, is_forecast
+        self._closed = Closed(lane, state.queue.shapes, None if is_forecast else ReclaimProspects(state, lane))
+        self._waiters: list[tuple[Shape, frozenset[NodeKind]]] = []  #: who waits, and on which kinds of nodes
+        #: One of those that find no room and need the same of a node, with kinds of nodes where nobody stands for it.
+        self._exposed: dict[Shape, list[NodeKind]] = {}
+        self._feasible_changes = -1  #: as of when
+        self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
+
+    def take_for_granted(self, *, lends: bool = True) -> None:
+        """Count the request that was looked at last as one that runs; without `lends` only in its own project."""
+        self._is_placed, self._lends = True, lends
+
+    def close_in_project(self, request: Request) -> None:
+        """Skip, from now on, requests of its project that need what this one does, or more."""
+        shape = request.entry.shape
+        for other in self._state.accounts.of(request.project).waiting:
+            if shape.is_easier(other):
+                self._closed.close_in(request.project, other)
+
+    def narrow(self, waits: Shape, ahead: Ahead, feasible: FeasibleShapes) -> None:
+        """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
+        for shapes in self._state.queue.alike.values():
+            one = next(iter(shapes))
+            if waits.takes_in(one):
+                is_feasible = feasible.has(one)
+                for shape in shapes:
+                    if shape not in self._closed.shapes and not (is_feasible and _fits_in(shape, ahead)):
+                        self._closed.close(shape)
+
+    def skip_hopeless(self, waits: Shape, its_kinds: Iterable[NodeKind], feasible: FeasibleShapes) -> None:
+        """Skip, from now on, whoever finds no room now, for whom nobody would leave, and who is stood for.
+
+        That is: on all kinds of nodes that could hold it somebody waits who keeps as much from those behind. One more
+        is one that `waits`, on its kinds of nodes.
+        """
+        self._waiters.append((waits, frozenset(its_kinds)))
+        if feasible.changes != self._feasible_changes:
+            self._feasible_changes, news = feasible.changes, self._waiters
+            self._closed.reopen_hopeless()
+            ones = (next(iter(shapes)) for shapes in self._state.queue.alike.values())
+            self._exposed = {
+                one: [kind for kind in feasible.kinds if kind.holds(one)]
+                for one in ones
+                if one.lane == self._closed.lane and not feasible.has(one)
+            }
+        else:
+            news = self._waiters[-1:]
+        for one, kinds in list(self._exposed.items()):
+            left = kinds
+            for waiter, where in news:
+                left = [kind for kind in left if kind not in where or not kind.stands_for(waiter, one)]
+            if left:
+                self._exposed[one] = left
+            else:
+                del self._exposed[one]
+                self._closed.close_but_to_takers(self._state.queue.alike.get((one.lane, one.need, one.wants), ()))
+
+    def __iter__(self) -> Generator[Request]:
+        state, queue = self._state, self._state.queue
+        aside: list[Request] = []
+        served: list[tuple[Request, bool]] = []
+        try:
+            while (found := queue.next(self._closed)) is not None:
+                request = state.pending[found[1].id]
+                self._is_placed, self._lends = self._is_forecast, True
+                yield request
+                if request.id in state.pending and not self._closed.has_all(queue.shapes):
+                    queue.leave(request.project, request.entry)
+                    if self._is_placed and has_node(state, request.entry.shape):
+                        self._use(request, +1, lends=self._lends)
+                        served.append((request, self._lends))
+                    aside.append(request)
+        finally:
+            for request, lends in reversed(served):
+                self._use(request, -1, lends=lends)
+            for request in reversed(aside):
+                queue.enter(request.project, request.entry)
+
+    def _use(self, request: Request, sign: Literal[1, -1], *, lends: bool) -> None:
+        cost = request.entry.shape.cost
+        self._state.queue.use(request.project, request.user, request.qos, cost, sign, lends=lends)
+
+
+def _fits_in(shape: Shape, ahead: Ahead) -> bool:
+    """Whether such a request finds room, hot or free, on a node held for a head, and is over before that starts."""
+    for node in (head.held[1] for head in ahead.heads if head.held is not None):
+        lanes = node.lanes[shape.lane]
+        is_likely = node.holds(shape) and lanes.free + lanes.hot + lanes.leaving >= shape.need
+        if is_likely and ahead.lets_fill(node, shape):
+            return True
+    return False
+
+
+def has_node(state: State, shape: Shape) -> bool:
+    """Whether a connected node that is not drained could hold such a request."""
+    return any(node.holds(shape) and not node.is_drained for node in state.nodes.values())

@@ -1,0 +1,252 @@
+"""Who must give back a GPU that somebody else has more right to: questions only, answered on counts.
+
+A request that a guarantee covers may take running cells that are borrowed, seen from where the two paths in the tree of
+projects part. Whoever has taken so is covered, and whoever has lost was not: neither can take it back.
+
+A request may take cells of its own project of a lower class of service. Classes have an order, so that goes one way.
+
+A request that borrows, and has waited for a while, may take borrowed cells from who has more of the surplus for its
+weight, as long as it has no more than the other afterwards; and in the same way cells of its own project and class from
+a user who uses more. Each such step makes the division more even, so taking ends where everybody has a share by weight.
+One share is compared with another, so nobody need know who wants how much. What was taken for a share is not taken back
+for one, whatever happens next. So no two requests ever preempt each other.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bulletin.ids import AgentId, LeaseId, ProjectId
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
+from gpu_worker.scheduler.actions import Right
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.leases.resources import Lane
+from gpu_worker.scheduler.leases.shapes import QueueEntry
+from gpu_worker.scheduler.nodes.node import NodeKind
+from gpu_worker.scheduler.policy.projects import Preemption
+from gpu_worker.scheduler.state import State
+
+
+class Victim(NamedTuple):
+    """A running cell that a request may take. The smaller one is taken first."""
+
+    is_own: bool  #: of the request's own project
+    overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
+    priority: int  #: of its class of service
+    lost_ms: int  #: what it has run, on all of its slots
+    name: str
+    lease: Lease
+    right: Right
+
+
+def has_waited(state: State, request: Request) -> bool:
+    """Whether the request may take for its share in this step. If it cannot yet, the state notes when to look again."""
+    qos, now_ms = state.qos[request.qos], state.accounts.now_ms
+    from_ms = request.since_ms + qos.share_after_ms
+    if from_ms <= now_ms:
+        if state.wakeups.ask_for_shares():
+            return True
+        from_ms = now_ms + state.settings.share_every_ms
+    state.wakeups.note(from_ms)
+    return False
+
+
+def may_reclaim(state: State, request: Request) -> bool:
+    """Whether a request may take any running cell at all now, as far as that is seen without looking at nodes."""
+    shape = request.entry.shape
+    account = state.accounts.of(request.project)
+    if not shape.cost:
+        return False
+    if is_covered(account, shape.cost) or account.used_below(state.qos, state.qos[request.qos].priority):
+        return True
+    return has_waited(state, request)
+
+
+class VictimSelection:
+    """Which running cells a request may take, one after the other; what was chosen counts for those that follow."""
+
+    def __init__(self, state: State, accounts: Accounts, request: Request) -> None:
+        self._state, self._accounts, self._request = state, accounts, request
+        self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
+        self._priority = state.qos[request.qos].priority
+        self._shares = not is_covered(self._account, self._cost) and has_waited(state, request)
+        self._taken: dict[tuple[str, bool], int] = {}
+        self._taken_of_users: dict[str, int] = {}
+        self._has_cache: dict[tuple[str, bool], int] = {}
+        self._candidates: dict[AgentId, list[Lease]] | None = None
+        state.coverage.follow(accounts, state.leases, state.touched)
+
+    def candidates(self, lane: Lane) -> dict[AgentId, list[Lease]]:
+        """List running cells that it might take, by node: those that are borrowed, and those of its own project.
+
+        Of those that are too young the state notes when to look again.
+        """
+        if self._candidates is None:
+            state, account = self._state, self._account
+            names = [name for borrowed in _borrowed_beside(state, account) for name in borrowed]
+            if self._shares or account.used_below(state.qos, self._priority):
+                names += state.coverage.uses_of(account)
+            self._candidates = {}
+            for name in reclaimable(state, lane).intersection(names):
+                lease = state.leases[name]
+                self._candidates.setdefault(lease.agent, []).append(lease)
+        return self._candidates
+
+    def begin(self) -> None:
+        """Forget what was chosen: another node is tried."""
+        self._taken.clear()
+        self._taken_of_users.clear()
+
+    def right_to(self, lease: Lease) -> Right | None:
+        """Say by which right it may take this one too; None where it may not."""
+        if not self._cost or not lease.cost:
+            return None
+        mine, others = parting(self._account, self._accounts.of(lease.project))
+        if not mine or not others:
+            return self._right_inside(lease)
+        side = others[0]
+        if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
+            return None
+        if any(branch.covers(self._cost) for branch in mine):
+            return Right.GUARANTEE
+        return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
+
+    def _right_inside(self, lease: Lease) -> Right | None:
+        """Say by which right it may take a cell of its own project."""
+        qos = self._state.qos[lease.qos]
+        if qos.priority < self._priority:
+            return Right.CLASS
+        is_alike = qos.priority == self._priority and lease.user != self._request.user
+        if not is_alike or not self._shares or self._request.session in lease.took:
+            return None
+        users = self._account.users
+        its = users[lease.user].used - users[lease.user].going - self._taken_of_users.get(lease.user, 0) - lease.cost
+        return Right.SHARE if users[self._request.user].used + self._cost <= its else None
+
+    def take(self, lease: Lease) -> None:
+        """Count a cell as chosen."""
+        _, others = parting(self._account, self._accounts.of(lease.project))
+        for branch in others:
+            self._taken[branch.name] = self._taken.get(branch.name, 0) + lease.cost
+        if not others:
+            self._taken_of_users[lease.user] = self._taken_of_users.get(lease.user, 0) + lease.cost
+
+    def victim(self, lease: Lease, now_ms: int) -> Victim | None:
+        """Describe a running cell as what it would be to take it; None where that is not its right."""
+        right = self.right_to(lease)
+        if right is None:
+            return None
+        account = self._accounts.of(lease.project)
+        overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
+        priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
+        return Victim(account is self._account, overshoot, priority, lost_ms, lease.id, lease, right)
+
+    def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:
+        """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.
+
+        Of the other side only what it has is counted, and not what its requests ahead are to have.
+        """
+        now_ms = self._state.accounts.now_ms
+        if self._request.session in lease.took or self._priority < self._state.qos[lease.qos].priority:
+            return False
+        if other.name not in self._has_cache:
+            self._has_cache[other.name] = other.has
+        its = self._has_cache[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
+        if its < 0 or mine.priority != other.priority:
+            return its >= 0 and mine.priority > other.priority
+        if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
+            return False
+        return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
+
+
+class ReclaimProspects:
+    """Who might find a running cell to take, as far as that is known without a look at nodes. For one walk of a lane.
+
+    What a request may take runs on nodes of some kinds, of which one must be able to hold it.
+    """
+
+    def __init__(self, state: State, lane: Lane) -> None:
+        self._state, self._lane = state, lane
+        self._of: dict[frozenset[LeaseId], frozenset[NodeKind]] = {}
+        self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
+        self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
+        self.are_for_shares = state.wakeups.is_for_shares
+        state.coverage.follow(state.accounts, state.leases, state.touched)
+
+    def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
+        """Whether there may be a cell for a request of this project."""
+        shape, qos = entry.shape, self._state.qos[entry.shape.qos]
+        shares = self.are_for_shares and not is_covered and self._has_waited(entry)
+        if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
+            return True
+        if not shares and not account.used_below(self._state.qos, qos.priority):
+            return False
+        return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
+
+    def _has_waited(self, entry: QueueEntry) -> bool:
+        state = self._state
+        return state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms <= state.accounts.now_ms
+
+    def _kinds_beside(self, account: Account) -> frozenset[NodeKind]:
+        """Kinds of nodes where others run what is borrowed, seen from a project."""
+        name = account.project.id
+        if name not in self._beside:
+            sides = _borrowed_beside(self._state, account)
+            self._beside[name] = frozenset(kind for borrowed in sides for kind in self._kinds(borrowed))
+        return self._beside[name]
+
+    def _kinds_own(self, account: Account, below: int) -> frozenset[NodeKind]:
+        """Kinds of nodes where the project's users run cells of a class of lower priority than this."""
+        key, state = (account.project.id, below), self._state
+        if key not in self._own:
+            own = [state.leases[name] for name in state.coverage.uses_of(account)]
+            lower = frozenset(one.id for one in own if one.qos in state.qos and state.qos[one.qos].priority < below)
+            self._own[key] = self._kinds(lower)
+        return self._own[key]
+
+    def _kinds(self, leases: frozenset[LeaseId]) -> frozenset[NodeKind]:
+        """Kinds of nodes where one of these leases is, of those that may be reclaimed now."""
+        if not leases:
+            return frozenset()
+        if leases not in self._of:
+            state = self._state
+            found = reclaimable(state, self._lane) & leases
+            self._of[leases] = frozenset(state.nodes[state.leases[name].agent].kind for name in found)
+        return self._of[leases]
+
+
+def _borrowed_beside(state: State, account: Account) -> Iterator[frozenset[LeaseId]]:
+    """List what is borrowed, seen from where the path of others parts from a project's: side by side."""
+    coverage, siblings = state.coverage, list(account.children.values())
+    for at in account.path:
+        for side in siblings:
+            yield coverage.borrowed_in(side)
+        above = at.parent
+        beside = state.accounts.top if above is None else above.children
+        siblings = [one for one in beside.values() if one is not at]
+        if above is not None:
+            yield coverage.borrowed_in(above, by_users=True)
+    for side in siblings:
+        yield coverage.borrowed_in(side)
+
+
+def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
+    """Select the running cells that their class lets be reclaimed now.
+
+    Of younger ones the state notes when that will be. It is worked out once in a step, and anew when a cell began.
+    """
+    if lane not in state.reclaimable:
+        running = [lease for lease in state.leases.values() if lease.lane == lane and lease.phase is Phase.BUSY]
+        from_ms = {
+            lease.id: lease.since_ms + qos.min_runtime_ms
+            for lease in running
+            if (qos := state.qos.get(lease.qos)) is not None and qos.preemption is not Preemption.NEVER
+        }
+        now_ms = state.accounts.now_ms
+        young = [at_ms for at_ms in from_ms.values() if at_ms > now_ms]
+        if young:
+            state.wakeups.note(min(young))
+        state.reclaimable[lane] = {lease for lease, at_ms in from_ms.items() if at_ms <= now_ms}
+    return state.reclaimable[lane]

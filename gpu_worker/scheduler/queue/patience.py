@@ -1,0 +1,106 @@
+"""When those who wait have waited for their patience: of each user of a project, one request at a time is late then.
+
+A late request stands before all others that are in quota, or borrow, as it does. So nobody is passed for ever, and many
+requests of one user are no way to the front.
+"""
+
+from collections.abc import Mapping
+from heapq import heappop, heappush
+
+from bulletin.ids import ProjectId, RequestId, UserName
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.life import RequestStatus
+from gpu_worker.scheduler.leases.shapes import QueueEntry
+
+Owner = tuple[ProjectId, UserName]
+
+
+class Patience:
+    """A timer for each user of a project who has requests in line and none that is late."""
+
+    def __init__(self) -> None:
+        self._timers: dict[Owner, int] = {}
+        self._heap: list[tuple[int, Owner]] = []  #: with timers that hold no longer
+
+    @property
+    def next_ms(self) -> int | None:
+        """When the next request becomes late, or earlier; None is never."""
+        return self._heap[0][0] if self._heap else None
+
+    def set(self, owner: Owner, at_ms: int | None) -> None:
+        """Look at a user at this time and no other; None is never."""
+        if at_ms is None:
+            self._timers.pop(owner, None)
+            while self._heap and self._timers.get(self._heap[0][1]) != self._heap[0][0]:
+                heappop(self._heap)
+        elif self._timers.get(owner) != at_ms:
+            self._timers[owner] = at_ms
+            heappush(self._heap, (at_ms, owner))
+
+    def expect(self, owner: Owner, at_ms: int) -> None:
+        """Look at a user at this time, or earlier where that was expected already."""
+        if at_ms < self._timers.get(owner, at_ms + 1):
+            self.set(owner, at_ms)
+
+    def pop_due(self, now_ms: int) -> list[Owner]:
+        """Take out the users whose time has come, in its order."""
+        due = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            at_ms, owner = heappop(self._heap)
+            if self._timers.get(owner) == at_ms:
+                del self._timers[owner]
+                due.append(owner)
+        return due
+
+    def expect_request(self, accounts: Accounts, request: Request) -> None:
+        """Look at the user of a request that is in line, at the latest, when it has waited for its patience."""
+        user = accounts.user_of(request.project, request.user)
+        if user.late is None and request.standing is RequestStatus.QUEUED:
+            at_ms = max(request.since_ms, user.late_grant_ms) + accounts.qos[request.qos].patience_ms
+            self.expect((request.project, request.user), at_ms)
+
+    def watch(self, accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> None:
+        """Note anew when a request of a user is late next."""
+        found = next_late(accounts, pending, owner)
+        self.set(owner, None if found is None else found[0])
+
+    @staticmethod
+    def note_late(accounts: Accounts, request: Request) -> None:
+        """Note that a request is late: its user has no other one then, and limits are kept for it."""
+        accounts.user_of(request.project, request.user).late = request.id
+        for at in accounts.of(request.project).path:
+            at.late[request.id] = request.entry.shape.cost if at.limit is not None else 0
+        accounts.of(request.project).note_change()
+
+    @staticmethod
+    def forget_late(accounts: Accounts, request: Request, *, is_granted: bool) -> None:
+        """Note that a late request waits no longer: who was let pass others so is not let do so again for a while."""
+        user, now_ms = accounts.user_of(request.project, request.user), accounts.now_ms
+        user.late = None
+        if is_granted:
+            user.late_grant_ms = now_ms
+        patience_ms = accounts.qos[request.qos].patience_ms if request.qos in accounts.qos else 0
+        for at in accounts.of(request.project).path:
+            at.late.pop(request.id, None)
+            if is_granted and now_ms >= at.late_grant_ms + patience_ms:
+                at.late_grant_ms = now_ms
+        accounts.of(request.project).note_change()
+
+
+def next_late(accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> tuple[int, QueueEntry] | None:
+    """Find which request of a user is late next, and when; None where one is late already, or none is in line."""
+    user = accounts.user_of(*owner)
+    if user.late is not None:
+        return None
+    times = (
+        (
+            max(pending[entry.id].since_ms, user.late_grant_ms) + accounts.qos[entry.shape.qos].patience_ms,
+            entry.key,
+            entry,
+        )
+        for line in user.lines.values()
+        for _, entry in line
+    )
+    first = min(times, default=None, key=lambda one: one[:2])
+    return None if first is None else (first[0], first[2])
