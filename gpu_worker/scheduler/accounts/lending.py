@@ -3,14 +3,20 @@
 What a project keeps is at least what the projects inside it keep: it is of the same guarantee.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from gpu_worker.scheduler.accounts.account import Account
-    from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.account import Account
 
 
-def note_use(accounts: "Accounts", account: "Account") -> None:
+class PoolTotals(Protocol):
+    """All accounts together, in thousandths of a GPU."""
+
+    capacity: int  #: what may be used
+    in_use: int
+    kept_inside: int  #: what all at the top keep
+
+
+def note_use(accounts: PoolTotals, account: Account) -> None:
     """Bring up to date what a project keeps whose use has changed, and what is kept inside all that it is in."""
     for at in account.path:
         limit, before = at.project.lending_limit_milli, at.kept
@@ -20,14 +26,14 @@ def note_use(accounts: "Accounts", account: "Account") -> None:
         above.kept_inside += at.kept - before
 
 
-def kept_from(accounts: "Accounts", account: "Account", cost: int) -> int:
+def kept_from(accounts: PoolTotals, account: Account, cost: int) -> int:
     """Compute what others keep, where so much more for a project's users would not leave it free; 0 where it would.
 
     A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
     guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows.
     """
     room, kept = accounts.capacity - accounts.in_use, 0
-    above: Account | Accounts = accounts
+    above: Account | PoolTotals = accounts
     for at in reversed(list(account.path)):
         if at.covers(cost):
             room, kept = at.guaranteed - at.used, 0
