@@ -118,7 +118,7 @@ class Pool(Configurable):
         "notebook sends it again. After three times as long a cell is ended that shall not outlive its notebook; after "
         "six times as long one that prints waits for nobody. Example: 30",
     ).tag(config=True)
-    journal_limit = Float(
+    output_limit = Float(
         64.0,
         min=1,
         help="What is kept of the outputs of one cell, in MB, on the agent's disk. Where no notebook reads for six "
@@ -194,7 +194,7 @@ class Pool(Configurable):
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),
-            output_buffer_bytes=round(self.journal_limit * 10**6),
+            output_buffer_bytes=round(self.output_limit * 10**6),
             advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),

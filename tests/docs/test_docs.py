@@ -33,10 +33,15 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_option_setting_and_error_is_documented() -> None:
-    from bulletin_magic.commands.options import RESOURCE_OPTIONS
+    from bulletin import errors
+    from bulletin_magic.commands.options import BACKGROUND, FLAGS, RESOURCE_OPTIONS, RUN_OPTIONS
     from gpu_worker.config import Pool
 
     reference = (HERE / "docs/reference/gpu-magic.md").read_text()
-    assert [name for name in RESOURCE_OPTIONS if name not in reference] == []
+    assert [name for name in (*RESOURCE_OPTIONS, *RUN_OPTIONS, *FLAGS, BACKGROUND) if name not in reference] == []
+    reference = (HERE / "docs/reference/errors.md").read_text()
+    bugs_of_ours = {"IllegalMove", "InvariantBroken"}
+    for_people = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
+    assert [name for name in for_people if name not in reference and name not in bugs_of_ours] == []
     for name, trait in Pool.class_own_traits(config=True).items():
         assert len(trait.help) > 20, f"Pool.{name} has no help"
