@@ -10,6 +10,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
 from gpu_worker.console.base_command import Command, when_stdin_ends
+from gpu_worker.console.hand_commands import HoldCommand, ReleaseCommand, RequeueCommand, TopCommand
 from gpu_worker.console.query_commands import (
     CancelCommand,
     DrainCommand,
@@ -105,6 +106,10 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "queue": QueueCommand,
     "explain": ExplainCommand,
     "cancel": CancelCommand,
+    "hold": HoldCommand,
+    "release": ReleaseCommand,
+    "top": TopCommand,
+    "requeue": RequeueCommand,
     "drain": DrainCommand,
     "quota": QuotaCommand,
     "usage": UsageCommand,

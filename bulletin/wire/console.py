@@ -1,6 +1,6 @@
 """What people ask a broker at a command line, and what it answers. They come to the kernels' door, with a Hello.
 
-    person ── FromConsole / ToConsole ── broker        who waits and why, who runs where, stop this, empty that node
+    person ── FromConsole / ToConsole ── broker        who waits and why, who runs where; stop it, hold it, empty a node
 
 Each question has one answer: the report that is named beside it, or Refusal with a sentence. Only admins see other
 people's names and cells. A request, the lease it becomes and the row of the ledger have one name, the lease's; wherever
@@ -223,8 +223,54 @@ class Drained(Message, frozen=True, kw_only=True, tag="drained"):
     slot_word: str
 
 
-FromConsole = AskQueue | AskProjects | AskAbout | Cancel | Drain
-Report = QueueReport | ProjectReport | AboutWaiting | AboutRunning | AboutEnded | Cancelled | Drained
+# --- one request or cell, by hand: Hold, Release, PutFirst, Requeue, and ChangedByHand
+
+
+class Hold(Message, frozen=True, kw_only=True, tag="hold"):
+    """Have a request not start before it is released; what an admin holds only an admin releases."""
+
+    id: Name
+    why: Name = ""
+
+
+class Release(Message, frozen=True, kw_only=True, tag="release"):
+    """Let a request that is held wait as others do, since it came."""
+
+    id: Name
+    why: Name = ""
+
+
+class PutFirst(Message, frozen=True, kw_only=True, tag="put-first"):
+    """Let a request be the first of its project."""
+
+    id: Name
+    why: Name = ""
+
+
+class Requeue(Message, frozen=True, kw_only=True, tag="requeue"):
+    """Have a running cell leave its slots within its grace, and run again."""
+
+    id: Name
+    why: Name = ""
+
+
+Change = Literal["held", "released", "put-first", "requeued"]
+
+
+class ChangedByHand(Message, frozen=True, kw_only=True, tag="changed"):
+    """The answer to each of them: it is done."""
+
+    lease: LeaseId
+    user: UserName
+    project: ProjectId
+    what: Change
+    why: str = ""
+    #: How long the cell of a lease that is requeued has to end.
+    grace_ms: int = 0
+
+
+FromConsole = AskQueue | AskProjects | AskAbout | Cancel | Drain | Hold | Release | PutFirst | Requeue
+Report = QueueReport | ProjectReport | AboutWaiting | AboutRunning | AboutEnded | Cancelled | Drained | ChangedByHand
 ToConsole = Report | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
 FromClient = FromKernel | FromConsole

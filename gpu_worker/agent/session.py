@@ -305,7 +305,9 @@ class Session:
             return
         self._stopper.start_reclaim(cell, message.grace_ms)
         if message.grace_ms:
-            if message.is_for_class:
+            if message.is_by_admin:
+                why = "An admin wants your cell to leave its place."
+            elif message.is_for_class:
                 why = "A cell of your project in a class of service that comes first needs the place of your cell."
             elif message.is_for_share:
                 why = "Somebody who has less than their share needs the place of your cell."

@@ -19,6 +19,7 @@ class PendingRequest(msgspec.Struct):
     since_ms: int
     told: wire.Queued | None = None
     kind: WaitKind | None = None  #: what it was like when it was first told where it stands
+    was_on_hold: bool = False  #: its wait says nothing of others'
 
     @property
     def project(self) -> ProjectId:

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -12,9 +11,11 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
-from gpu_worker.broker import reports
+from gpu_worker.broker import known_ids, reports
+from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
+from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
@@ -23,10 +24,6 @@ from gpu_worker.scheduler.leases.life import Phase
 
 #: So much of the line is told at once: each place is explained, and kernels wait meanwhile.
 _MOST_WAITING, _MOST_RUNNING, _MOST_ENDED = 500, 2_000, 50
-#: So much of an id must be written, or all of it: nobody's cell is stopped by one letter.
-_LEAST = 6
-#: How many ids are named where the beginning of one fits several.
-_MOST_NAMED = 5
 DRAINED = "node-drained"  # as the ledger calls it
 
 
@@ -39,14 +36,6 @@ class NodeNote(msgspec.Struct, frozen=True):
     by: UserName
 
 
-class CannotTell(Exception):
-    """There is no answer to the question, for this person. Code and sentence travel as Refusal."""
-
-    def __init__(self, code: RefusalCode, sentence: str) -> None:
-        super().__init__(code, sentence)
-        self.code, self.sentence = code, sentence
-
-
 class ConsoleRequests:
     """Answers the command line. Admins see all and change all; others see and cancel what is their own."""
 
@@ -54,6 +43,7 @@ class ConsoleRequests:
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
+        self._by_hand = AdminRequests(shell, ledger)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -76,6 +66,8 @@ class ConsoleRequests:
                     return await self._cancel(person, question.id)
                 case console.Drain():
                     return await self._drain(person, question)
+                case console.Hold() | console.Release() | console.PutFirst() | console.Requeue():
+                    return await self._by_hand.answer(person, question)
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:
@@ -98,7 +90,7 @@ class ConsoleRequests:
         leases = [one for one in self._state.leases.values() if is_asked_for(one)]
         waiting = [self._waiting(one) for one in line[:_MOST_WAITING]]
         return console.QueueReport(
-            waiting=tuple(row if _may_see(person, row.user) else _blank_waiting(row) for row in waiting),
+            waiting=tuple(row if known_ids.may_see(person, row.user) else _blank_waiting(row) for row in waiting),
             waiting_count=len(line),
             running=self._running(person, leases),
             slot_word=self._agents.slot_word,
@@ -121,7 +113,7 @@ class ConsoleRequests:
         now_ms, is_in_quota = self._now_ms(), self._shell.is_in_quota
         oldest = sorted(leases, key=lambda one: (one.since_ms, one.id))[:_MOST_RUNNING]
         rows = [reports.running(self._state, lease, now_ms, is_in_quota=is_in_quota(lease)) for lease in oldest]
-        return tuple(row if _may_see(person, row.user) else _blank_running(row) for row in rows)
+        return tuple(row if known_ids.may_see(person, row.user) else _blank_running(row) for row in rows)
 
     def _path(self, one: Request | Lease) -> list[ProjectId]:
         account = self._state.accounts.by_id.get(one.project)
@@ -149,7 +141,7 @@ class ConsoleRequests:
         self, person: Person, name: str
     ) -> console.AboutWaiting | console.AboutRunning | console.AboutEnded:
         word = self._agents.slot_word
-        match self._find(person, name):
+        match known_ids.find(self._state, person, name):
             case Request() as request:
                 return console.AboutWaiting(
                     request=self._waiting(request),
@@ -164,50 +156,30 @@ class ConsoleRequests:
             case None:
                 cells = await self._ended(person, name)
                 if not cells:
-                    raise _unknown(person, name)
+                    raise known_ids.unknown(person, name)
                 return console.AboutEnded(cells=cells, slot_word=word)
 
     async def _ended(self, person: Person, name: str) -> tuple[console.EndedRow, ...]:
         user = None if person.is_admin else person.user
-        if len(name) < _LEAST:
+        if len(name) < known_ids.LEAST:
             return ()
         return tuple(map(reports.ended, await asyncio.to_thread(self._ledger.about, name, user, _MOST_ENDED)))
-
-    def _find(self, person: Person, name: str) -> Request | Lease | None:
-        """Find what has the id, or whose id begins so and no other's. None: nothing that waits or holds slots now."""
-        found: dict[LeaseId, Request | Lease] = {}
-        everything: Iterator[Request | Lease] = chain(self._state.pending.values(), self._state.leases.values())
-        for one in everything:
-            if _may_see(person, one.user):
-                names = list(_names(one))
-                if name in names:
-                    return one
-                if len(name) >= _LEAST and any(known.startswith(name) for known in names):
-                    found[_lease_id(one)] = one
-        if len(found) > 1:
-            several = ", ".join(list(found)[:_MOST_NAMED]) + (", …" if len(found) > _MOST_NAMED else "")
-            raise CannotTell(
-                RefusalCode.AMBIGUOUS_ID, f"{len(found)} ids begin with {name!r}: {several}. Write more of it."
-            )
-        return next(iter(found.values()), None)
 
     # --- what changes something
 
     async def _cancel(self, person: Person, name: str) -> console.Cancelled:
-        found = self._find(person, name)
-        if found is None:
-            raise _unknown(person, name, "waits or runs")
+        found = known_ids.find_live(self._state, person, name)
         sentence = (
             "You cancelled this cell at the command line."
             if found.user == person.user
             else f"An admin ({person.user}) cancelled this cell."
         )
-        self._log.info("cancelled", lease=_lease_id(found), user=found.user, by=person.user)
+        self._log.info("cancelled", lease=known_ids.lease_id(found), user=found.user, by=person.user)
         if isinstance(found, Request):
             if await self._shell.cancel_request(found.id, sentence):
                 return console.Cancelled(lease=found.lease, user=found.user, what="withdrawn")
             if found.lease not in self._state.leases:
-                raise _unknown(person, name, "waits or runs")
+                raise known_ids.unknown(person, name, "waits or runs")
             found = self._state.leases[found.lease]
         if found.phase not in (Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING):
             raise CannotTell(RefusalCode.NO_CELL, f"No cell runs in {found.id}: there is nothing to cancel.")
@@ -265,10 +237,6 @@ def _own_projects(person: Person) -> tuple[ProjectId, ...]:
     return (*map(ProjectId, person.groups), person.project)
 
 
-def _may_see(person: Person, user: UserName) -> bool:
-    return person.is_admin or user == person.user
-
-
 def _blank_waiting(row: console.WaitingRow) -> console.WaitingRow:
     """Leave of somebody else's request that it is there, and no more than its place shows."""
     return msgspec.structs.replace(
@@ -280,26 +248,3 @@ def _blank_running(row: console.RunningRow) -> console.RunningRow:
     return msgspec.structs.replace(
         row, lease=LeaseId(""), cell=None, user=SOMEONE, project=ProjectId(""), in_quota=None
     )
-
-
-def _lease_id(one: Request | Lease) -> LeaseId:
-    """Return the one name of a request and of the lease that it becomes."""
-    return one.lease if isinstance(one, Request) else one.id
-
-
-def _names(one: Request | Lease) -> Iterator[str]:
-    yield _lease_id(one)
-    request = one.id if isinstance(one, Request) else one.request if one.phase is Phase.GRANTED else None
-    if request is not None:
-        yield request.rpartition("/")[2]  # as its kernel calls it, which calls its first cell so, too
-    if isinstance(one, Lease) and one.cell is not None:
-        yield one.cell
-
-
-def _unknown(person: Person, name: str, what: str = "is known") -> CannotTell:
-    whose = "" if person.is_admin else " of yours"
-    if len(name) < _LEAST:
-        return CannotTell(
-            RefusalCode.UNKNOWN_ID, f"{name!r} is too short for an id: write its first {_LEAST} letters at least."
-        )
-    return CannotTell(RefusalCode.UNKNOWN_ID, f"No request, lease or cell{whose} with the id {name!r} {what}.")

@@ -41,18 +41,25 @@ class QueueTeller:
 
     def note_granted(self, pending: PendingRequest) -> None:
         """Count how long a request waited that is granted, and was told where it stood."""
-        if pending.kind is not None:
+        if pending.kind is not None and not pending.was_on_hold:
             self.history.note(pending.kind, self._now_ms() - pending.since_ms)
 
     def usual_ms(self, pending: PendingRequest, now_ms: int) -> int | None:
-        """Find how long a request that waits usually waits from now on; None where too few are known, or it is new."""
-        if pending.kind is None:
+        """Find how long a request usually waits from now on; None where too few are known, it is new, or was held."""
+        if pending.kind is None or pending.was_on_hold:
             return None
         return self.history.usual_ms(pending.kind, now_ms - pending.since_ms)
 
     def note_news(self) -> None:
         """Note that places in line may have changed."""
         self._news.set()
+
+    def tell_anew(self, request: RequestId) -> None:
+        """Have a request told soon where it stands, wherever that is: a person changed it."""
+        pending = self._pending.get(request)
+        if pending is not None:
+            pending.told = None
+        self.note_news()
 
     async def run(self) -> None:
         """Say where requests stand as soon as that changes; with a long line not each time, for it is much work."""
@@ -95,6 +102,7 @@ class QueueTeller:
                 pending = self._pending.get(request)
                 waiting = explain.waiting(state, request, now_ms, starts) if pending is not None else None
                 if pending is not None and waiting is not None:
+                    pending.was_on_hold |= waiting.is_on_hold
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)
                     news = translate.queued(pending.message.request, waiting, self.usual_ms(pending, now_ms))

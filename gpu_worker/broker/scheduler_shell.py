@@ -222,6 +222,7 @@ class SchedulerShell:
                         grace_ms=action.grace_ms,
                         is_for_share=action.right is actions.Right.SHARE,
                         is_for_class=action.right is actions.Right.CLASS,
+                        is_by_admin=action.right is actions.Right.ADMIN,
                     ),
                 )
             case actions.Pause():

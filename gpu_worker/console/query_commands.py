@@ -104,7 +104,7 @@ class ExplainCommand(QueryCommand):
 
     def question(self, name: str = "") -> console.AskAbout:
         """Ask about it."""
-        return console.AskAbout(id=_checked(name))
+        return console.AskAbout(id=checked(name))
 
 
 class CancelCommand(QueryCommand):
@@ -120,7 +120,7 @@ class CancelCommand(QueryCommand):
 
     def question(self, name: str = "") -> console.Cancel:
         """Have it cancelled."""
-        return console.Cancel(id=_checked(name))
+        return console.Cancel(id=checked(name))
 
 
 class DrainCommand(QueryCommand):
@@ -138,7 +138,7 @@ class DrainCommand(QueryCommand):
 
     def question(self, name: str = "") -> console.Drain:
         """Have it drained."""
-        return console.Drain(node=_checked(name), is_undone=self.undo)
+        return console.Drain(node=checked(name), is_undone=self.undo)
 
 
 class QuotaCommand(QueryCommand):
@@ -190,7 +190,7 @@ class QuotaCommand(QueryCommand):
         sys.stdout.write(f"ok: {projects}, {len(quotas.qos)} classes of service\n")
 
 
-def _checked(name: str) -> str:
+def checked(name: str) -> str:
     """Return a word that may go into a message. Raises BadConfig."""
     if not 0 < len(name) <= wire.TEXT_LIMIT:
         raise BadConfig(f"{name[:20]!r} is no id and no name: those have 1 to {wire.TEXT_LIMIT} letters.")

@@ -39,6 +39,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return [line(_cancelled(report))]
         case console.Drained():
             return _drained(report)
+        case console.ChangedByHand():
+            return [line(_changed(report))]
 
 
 def _picture(picture: wire.Picture) -> Blocks:
@@ -189,6 +191,21 @@ def _cancelled(answer: console.Cancelled) -> str:
             )
         case "ended":
             return f"The process of {which} is ended, and its notebook is told."
+
+
+def _changed(answer: console.ChangedByHand) -> str:
+    """Say what is so now, and how it is undone."""
+    which = f"{short_id(answer.lease)} of {answer.user}"
+    match answer.what:
+        case "held":
+            return f"{which} is held: it does not start before bulletin release {short_id(answer.lease)}"
+        case "released":
+            return f"{which} is released, and has waited since it came."
+        case "put-first":
+            return f"{which} is the first of project {answer.project} now; other projects stand where they stood."
+        case "requeued":
+            time = f"has {show_duration(answer.grace_ms)} to end" if answer.grace_ms else "ends now"
+            return f"The cell of {which} {time}; if it has not by then, it runs again from its beginning."
 
 
 def _drained(answer: console.Drained) -> Blocks:

@@ -262,6 +262,7 @@ class Right(Enum):
     GUARANTEE = "guarantee"  #: the project is guaranteed what it asks for, and the cell borrows
     CLASS = "class"  #: of the same project, whose higher classes of service come first
     SHARE = "share"  #: of somebody who has less of the surplus, or of the project
+    ADMIN = "admin"  #: nobody asks for it: an admin has the cell run again
 
 
 class Evict(msgspec.Struct, frozen=True, tag=True):

@@ -156,9 +156,38 @@ class UseRefunded(msgspec.Struct, frozen=True, tag=True):
     spent: dict[ProjectId, int] = {}
 
 
+class RequestHeld(msgspec.Struct, frozen=True, tag=True):
+    """A person wants a request not to start before it is released. Said again, the last words hold."""
+
+    request: RequestId
+    why: str = ""
+    is_by_admin: bool = True
+
+
+class RequestReleased(msgspec.Struct, frozen=True, tag=True):
+    """A person lets a request that was held wait as others do."""
+
+    request: RequestId
+
+
+class RequestPutFirst(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants a request to be the first of its project."""
+
+    request: RequestId
+
+
+class CellRequeued(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants the running cell of a lease taken off its slots, and run again."""
+
+    lease: LeaseId
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
+
+#: What a person changes by hand.
+Intervention = RequestHeld | RequestReleased | RequestPutFirst | CellRequeued
 
 Event = (
     AgentJoined
@@ -174,4 +203,5 @@ Event = (
     | UseRecalled
     | UseRefunded
     | Tick
+    | Intervention
 )

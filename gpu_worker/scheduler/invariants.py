@@ -123,14 +123,22 @@ def _check_requests(state: State) -> None:
             request.gpus, request.gpu_type, wants, state.qos[request.qos], request.walltime_ms
         )
         _same(f"shape of {request.id}", request.entry.shape, shape)
-        is_held = request.session in state.leases_of
-        _same(f"standing of {request.id}", request.standing, RequestStatus.HELD if is_held else RequestStatus.QUEUED)
+        standing = RequestStatus.QUEUED if request.hold is None else RequestStatus.ON_HOLD
+        standing = RequestStatus.HELD if request.session in state.leases_of else standing
+        _same(f"standing of {request.id}", request.standing, standing)
+        if request.hold is not None and not request.entry.key.is_early:
+            raise InvariantBroken(f"{request.id} is on hold, and is late")
         if request.walltime_ms > state.qos[request.qos].walltime_ms:
             raise InvariantBroken(f"{request.id} may run longer than its QoS gives")
     _same("requests of sessions", state.asking, {request.session: request.id for request in pending})
     _same("one request a session", len(state.asking), len(pending))
     held = {request.session: request.id for request in pending if request.standing is RequestStatus.HELD}
     _same("held requests", state.held, held)
+    _same(
+        "requests on hold",
+        set(state.on_hold),
+        {request.id for request in pending if request.standing is RequestStatus.ON_HOLD},
+    )
     _same("queued by user", state.queued, dict(Counter((request.user, request.qos) for request in pending)))
 
 

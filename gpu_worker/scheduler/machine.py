@@ -2,17 +2,13 @@
 
 from typing import assert_never
 
-import msgspec
-
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
+from bulletin.ids import CellId, LeaseId, RequestId
+from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
-    Evict,
     Grant,
-    Pause,
     Reason,
-    Reclaim,
     Refuse,
     Replaced,
     Right,
@@ -38,16 +34,17 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
+from gpu_worker.scheduler.interventions import intervene
 from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
-from gpu_worker.scheduler.leases.reclaimed_ages import Age, Wanted
-from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants
+from gpu_worker.scheduler.leases.reclaimed_ages import Age
+from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.caps import Placement
 from gpu_worker.scheduler.placement.order import decisions
-from gpu_worker.scheduler.policy.projects import Preemption, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.state import State
 
@@ -75,10 +72,8 @@ class Scheduler:
         self.state.begin_step(self._now_ms)
         actions = self._turn_hours()
         actions += self._note(event)
-        actions += self._overdue()
-        actions += self._own_leases()
-        actions += self._over_budget()
-        actions += self._from_drained()
+        actions += departures.overdue(self.state)
+        actions += departures.unwanted(self.state)
         self._promote()
         actions += self._advance()
         self.state.coverage.follow(self.state.accounts, self.state.leases, self.state.touched)
@@ -129,7 +124,7 @@ class Scheduler:
                 if event.lease in self.state.leases:
                     self.state.end(self.state.leases[event.lease])
             case PauseDeclined():
-                return self._pause_declined(event.lease)
+                return departures.decline_pause(self.state, event.lease)
             case SettingsChanged():
                 return self._change_settings(event.settings)
             case UseRecalled():
@@ -147,7 +142,7 @@ class Scheduler:
             case Tick():
                 pass
             case _:
-                assert_never(event)
+                return intervene(self.state, event)
         return []
 
     def _submit(self, event: RequestSubmitted) -> list[Action]:
@@ -167,13 +162,13 @@ class Scheduler:
         qos = state.qos[event.qos]
         walltime_ms = walltime_of(state.accounts, event)
         shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
-        age = state.reclaimed_ages.take(
-            event.session, _wanted(event.user, event.project, shape.qos, shape.need, shape.wants), self._now_ms
-        )
+        wanted = departures.as_asked_again(event.user, event.project, shape.qos, shape.need, shape.wants)
+        age = state.reclaimed_ages.take(event.session, wanted, self._now_ms)
         if age is None:
-            due_ms = state.queue.due_ms(event.project, event.user, self.settings.apart_ms)
+            aside = sum(1 for one in state.on_hold if state.pending[one].is_of(event.project, event.user))
+            due_ms = state.queue.due_ms(event.project, event.user, self.settings.apart_ms, aside)
             age = Age(due_ms // _DUE_TO_MS, state.next_seq())
-        key = QueueKey(True, 0, -qos.priority, age.due, walltime_ms, age.seq)
+        key = QueueKey(0, True, 0, -qos.priority, age.due, walltime_ms, age.seq)
         request = Request(
             id=event.request,
             lease=event.lease,
@@ -221,7 +216,7 @@ class Scheduler:
         if event.request in state.pending:
             state.drop(state.pending[event.request], RequestStatus.WITHDRAWN)
         elif event.request in state.granted:  # they crossed; nobody will start a cell there
-            return [self._evict(state.leases[state.granted[event.request]])]
+            return [departures.evict(state, state.leases[state.granted[event.request]])]
         return []
 
     def _cell_started(self, event: CellStarted) -> None:
@@ -248,18 +243,9 @@ class Scheduler:
         if lease.phase is Phase.BUSY and lease.cell == cell:
             self.state.move(lease, Phase.HOT, self._now_ms)
         elif lease.phase is Phase.RECLAIMING and lease.cell == cell:  # it was done in time
-            evict = self._evict(lease)
+            evict = departures.evict(self.state, lease)
             return [evict] if lease.is_pausing else []  # only who was asked to give back frees the slots by itself
         return []
-
-    def _pause_declined(self, lease_id: LeaseId) -> list[Action]:
-        """Note that the cell cannot be paused: it has its grace from now on, and is run again."""
-        lease = self.state.leases.get(lease_id)
-        if lease is None or lease.phase is not Phase.RECLAIMING or not lease.is_pausing:
-            return []
-        grace_ms, lease.is_pausing = self.state.grace_ms(lease), False
-        self.state.set_alarm(lease, self._now_ms + grace_ms + self.settings.ask_again_ms)
-        return [Reclaim(lease.id, grace_ms, lease.reclaimed_by)]
 
     def _join(self, event: AgentJoined) -> list[Action]:
         """Believe an agent's report; where it shows something new, refuse what waits and could run nowhere."""
@@ -276,31 +262,6 @@ class Scheduler:
 
     # What follows from the facts
 
-    def _overdue(self) -> list[Action]:
-        """Take back what was granted and not used; ask again where no answer came."""
-        actions: list[Action] = []
-        for lease_id in [lease for lease, alarm_ms in self.state.alarms.items() if alarm_ms <= self._now_ms]:
-            lease = self.state.leases[lease_id]
-            if lease.phase is Phase.ENDING:
-                self.state.set_alarm(lease, self._now_ms + self.settings.ask_again_ms)
-                actions.append(EndLease(lease_id, Why.SUPERSEDED))
-            elif lease.phase is Phase.RECLAIMING:
-                actions.append(self._reclaim(lease))
-            else:
-                actions.append(self._evict(lease))
-        return actions
-
-    def _own_leases(self) -> list[Action]:
-        """Evict leases of sessions that ask for another: they lost the link to their agent, and use them no longer."""
-        own = [self.state.leases[lease] for session in self.state.held for lease in self.state.leases_of[session]]
-        return [self._evict(lease) for lease in own if lease.phase in (Phase.GRANTED, Phase.HOT)]
-
-    def _over_budget(self) -> list[Action]:
-        """Evict what is hot where the budget does not reach for the cells that it could begin."""
-        accounts = self.state.accounts.budgeted
-        hot = dict.fromkeys(lease for one in accounts for lease in one.over_budget(self._now_ms))
-        return [self._evict(self.state.leases[lease]) for lease in hot]
-
     def _promote(self) -> None:
         """Let those stand first who have waited for their patience."""
         state = self.state
@@ -310,12 +271,6 @@ class Scheduler:
                 state.promote(state.pending[found[1].id])
             else:
                 state.patience.watch(state.accounts, state.pending, owner)
-
-    def _from_drained(self) -> list[Action]:
-        """Evict what is hot on nodes that are drained."""
-        nodes = [self.state.nodes[agent] for agent in self.state.drained if agent in self.state.nodes]
-        hot = [lease for node in nodes for counts in node.lanes.values() for lease in counts.hot_leases]
-        return [self._evict(self.state.leases[lease]) for lease in hot]
 
     def _advance(self) -> list[Action]:
         """Grant what fits, and make room for what is next, until nobody is granted past one who waits.
@@ -340,12 +295,12 @@ class Scheduler:
                     actions.append(self._give(request, decision))
                     is_settled &= not has_waiting
                 case Placement():
-                    actions += [self._evict(victim) for victim in decision.victims]
+                    actions += [departures.evict(self.state, victim) for victim in decision.victims]
                     for victim, right in decision.reclaimed:
                         if right is Right.SHARE:
                             request.took |= {victim.session}
                         victim.reclaimed_by = right
-                        actions.append(self._reclaim(victim))
+                        actions.append(departures.reclaim(self.state, victim))
                     has_waiting = True
                 case None:
                     has_waiting = True
@@ -361,37 +316,6 @@ class Scheduler:
         lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost)
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
-
-    def _reclaim(self, lease: Lease) -> Reclaim | Pause:
-        """Ask for a running cell's slots, or ask again."""
-        grace_ms = self.state.grace_ms(lease)
-        alarm_ms = self._now_ms + grace_ms + self.settings.ask_again_ms
-        if lease.phase is Phase.RECLAIMING:
-            lease.is_pausing = False
-            self.state.set_alarm(lease, alarm_ms)
-            return Reclaim(lease.id, 0, lease.reclaimed_by)
-        self.state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
-        wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
-        wanted = _wanted(lease.user, lease.project, lease.qos, len(lease.slots), wants)
-        self.state.reclaimed_ages.keep(lease.session, wanted, lease.age, self._now_ms)
-        if lease.reclaimed_by is not Right.CLASS:
-            first_ms, longest_ms = self.settings.back_off_ms, self.settings.longest_back_off_ms
-            self.state.accounts.of(lease.project).back_off(self._now_ms, grace_ms, first_ms, longest_ms)
-        lease.is_pausing = self.state.qos[lease.qos].preemption is Preemption.PAUSE
-        return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.reclaimed_by)
-
-    def _evict(self, lease: Lease) -> Evict:
-        alarm_ms = self._now_ms + self.settings.ask_again_ms
-        if lease.phase is Phase.EVICTING:
-            self.state.set_alarm(lease, alarm_ms)
-        else:
-            self.state.move(lease, Phase.EVICTING, self._now_ms, alarm_ms=alarm_ms)
-        return Evict(lease.id)
-
-
-def _wanted(user: UserName, project: ProjectId, qos: str, need: int, wants: Wants) -> Wanted:
-    kind = msgspec.structs.replace(wants.kind, is_slice=False)  # slices may stand in for GPUs now, and not later
-    return Wanted(user, project, qos, need, msgspec.structs.replace(wants, kind=kind))
 
 
 def _grant(request_id: RequestId, lease: Lease) -> Grant:

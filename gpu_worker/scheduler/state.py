@@ -15,10 +15,12 @@ from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.estimate_cache import EstimateCache
 from gpu_worker.scheduler.events import Slot
-from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease, Request, insert_hot
+from gpu_worker.scheduler.leases.leases import USING, Lease, Request, RequestHold
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
-from gpu_worker.scheduler.leases.resources import LANES, Lane, lane_of
+from gpu_worker.scheduler.leases.resources import LANES, Lane
+from gpu_worker.scheduler.leases.shapes import QueueKey
+from gpu_worker.scheduler.nodes.capacity import available, capacity
 from gpu_worker.scheduler.nodes.node import Counts, Node
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
@@ -42,6 +44,7 @@ class State:
         self.queue = RequestQueue(self.accounts)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
+        self.on_hold: dict[RequestId, None] = {}  #: those that wait until a person releases them
         self.queued: dict[tuple[UserName, str], int] = {}  #: pending requests by user and QoS
         self.leases_of: dict[SessionId, dict[LeaseId, None]] = {}
         self.granted: dict[RequestId, LeaseId] = {}  #: leases with no cell yet, by their request
@@ -191,16 +194,12 @@ class State:
     @property
     def capacity(self) -> int:
         """What the connected nodes offer, in thousandths of a GPU."""
-        slots = [slot for node in self.nodes.values() for slot in node.slots.values()]
-        return sum(self.slot_catalog.cost_of(lane_of(slot), slot.milli) for slot in slots)
+        return capacity(self.nodes.values(), self.slot_catalog)
 
     @property
     def available(self) -> int:
-        """What of it is in use or may be given to somebody: of a drained node, what cells use that run to their end."""
-        drained = [node for node in self.nodes.values() if node.is_drained]
-        slots = [slot for node in drained for slot in node.slots.values()]
-        closed = sum(self.slot_catalog.cost_of(lane_of(slot), slot.milli) for slot in slots)
-        return self.capacity - closed + sum(node.used for node in drained)
+        """What of it is in use or may be given to somebody, as `nodes.capacity.available` says."""
+        return available(self.nodes.values(), self.slot_catalog)
 
     def _note_capacity(self) -> None:
         self.accounts.set_capacity(self.available)
@@ -214,23 +213,41 @@ class State:
         owner = (request.user, request.qos)
         self.queued[owner] = self.queued.get(owner, 0) + 1
         self.queue.enter(request.project, request.entry)
-        self._hold_or_queue(request.session)
+        self._place(request.session)
         self.patience.expect_request(self.accounts, request)
 
     def promote(self, request: Request) -> None:
         """Let a request that is in line stand first among its like: it has waited for its patience."""
-        self.queue.leave(request.project, request.entry)
-        key = request.entry.key._replace(is_early=False, since_ms=request.since_ms)
-        request.entry = msgspec.structs.replace(request.entry, key=key)
-        self.queue.enter(request.project, request.entry)
+        self._set_key(request, request.entry.key._replace(is_early=False, since_ms=request.since_ms))
         self.patience.note_late(self.accounts, request)
+
+    def put_first(self, request: Request) -> None:
+        """Let a request stand first of its project, before others that were put first."""
+        self._set_key(request, request.entry.key._replace(turn=-self.next_seq()))
+
+    def hold(self, request: Request, hold: RequestHold | None) -> None:
+        """Put a request aside, and let it keep nothing from others; None: it waits again, as long as it has."""
+        request.hold = hold
+        self._place(request.session)
+        if hold is not None and not request.entry.key.is_early:
+            self.patience.forget_late(self.accounts, request, is_granted=False)
+            self._set_key(request, request.entry.key._replace(is_early=True, since_ms=0))
+        self.patience.watch(self.accounts, self.pending, (request.project, request.user))
+
+    def _set_key(self, request: Request, key: QueueKey) -> None:
+        """Let a request stand elsewhere among its like, now or once it is in line."""
+        if request.standing is RequestStatus.QUEUED:
+            self.queue.leave(request.project, request.entry)
+        request.entry = msgspec.structs.replace(request.entry, key=key)
+        if request.standing is RequestStatus.QUEUED:
+            self.queue.enter(request.project, request.entry)
 
     def drop(self, request: Request, to: RequestStatus) -> None:
         """End a request: it is granted, refused or withdrawn."""
         if request.standing is RequestStatus.QUEUED:
             self.queue.leave(request.project, request.entry)
-        else:
-            del self.held[request.session]
+        self.held.pop(request.session, None)
+        self.on_hold.pop(request.id, None)
         request.standing = stood(request.standing, to)
         if not request.entry.key.is_early:
             self.patience.forget_late(self.accounts, request, is_granted=to is RequestStatus.GRANTED)
@@ -243,19 +260,24 @@ class State:
         if not request.entry.key.is_early or not self.accounts.user_of(request.project, request.user).lines:
             self.patience.watch(self.accounts, self.pending, (request.project, request.user))
 
-    def _hold_or_queue(self, session: SessionId) -> None:
-        """Put a session's request where it waits: aside while the session has a lease, else in the line."""
+    def _place(self, session: SessionId) -> None:
+        """Put a session's request where it waits: aside while that has a lease or a person holds it, else in line."""
         if session not in self.asking:
             return
         request = self.pending[self.asking[session]]
-        to = RequestStatus.HELD if session in self.leases_of else RequestStatus.QUEUED
+        is_free = RequestStatus.QUEUED if request.hold is None else RequestStatus.ON_HOLD
+        to = RequestStatus.HELD if session in self.leases_of else is_free
         if to is request.standing:
             return
-        if to is RequestStatus.HELD:
+        if request.standing is RequestStatus.QUEUED:
             self.queue.leave(request.project, request.entry)
+        self.held.pop(session, None)
+        self.on_hold.pop(request.id, None)
+        if to is RequestStatus.HELD:
             self.held[session] = request.id
+        elif to is RequestStatus.ON_HOLD:
+            self.on_hold[request.id] = None
         else:
-            del self.held[session]
             self.queue.enter(request.project, request.entry)
         request.standing = stood(request.standing, to)
         self.patience.expect_request(self.accounts, request)
@@ -269,7 +291,7 @@ class State:
         self.leases[lease.id] = lease
         lease.counted_ms = self.accounts.now_ms
         self.leases_of.setdefault(lease.session, {})[lease.id] = None
-        self._hold_or_queue(lease.session)
+        self._place(lease.session)
         self._count(lease, +1)
         self.set_alarm(lease, alarm_ms)
 
@@ -299,7 +321,7 @@ class State:
         del self.leases_of[lease.session][lease.id]
         if not self.leases_of[lease.session]:
             del self.leases_of[lease.session]
-        self._hold_or_queue(lease.session)
+        self._place(lease.session)
         self.set_alarm(lease, None)
 
     def set_alarm(self, lease: Lease, alarm_ms: int | None) -> None:
@@ -324,44 +346,20 @@ class State:
         self.reclaimable.get(lease.lane, set()).discard(lease.id)
         self.accounts.of(lease.project).note_change()
         for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
-            holder.held += sign * amount
-            if lease.phase is Phase.HOT:
-                if sign > 0:
-                    insert_hot(self.leases, holder.hot, lease, amount)
-                else:
-                    del holder.hot[lease.id]
-                if self.is_committed(lease):
-                    holder.committed += sign * amount
-            if lease.phase in LEAVING:
-                holder.leaving += sign * amount
-            if lease.phase is Phase.RECLAIMING:
-                holder.going += sign * amount
+            holder.count_lease(lease, amount, sign, self.leases, is_committed=self.is_committed(lease))
         if self.accounts.budgeted:
             self._commit(lease, sign)
         if lease.phase in USING:
             self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
-        if lease.phase in USING:
-            node.used += sign * lease.cost
-            if node.is_drained:
-                self._note_capacity()
-        counts = node.lanes[lease.lane]
-        slots = sign * len(lease.slots)
-        match lease.phase:
-            case Phase.GRANTED if lease.request is not None:
-                if sign > 0:
-                    self.granted[lease.request] = lease.id
-                else:
-                    del self.granted[lease.request]
-            case Phase.HOT:
-                counts.hot += slots
-                if sign > 0:
-                    insert_hot(self.leases, counts.hot_leases, lease, None)
-                else:
-                    del counts.hot_leases[lease.id]
-            case phase if phase in LEAVING:
-                counts.leaving += slots
-                counts.reclaiming += slots if phase is Phase.RECLAIMING else 0
+        node.count(lease, sign, self.leases)
+        if lease.phase in USING and node.is_drained:
+            self._note_capacity()
+        if lease.phase is Phase.GRANTED and lease.request is not None:
+            if sign > 0:
+                self.granted[lease.request] = lease.id
+            else:
+                del self.granted[lease.request]
         self._note_room(node, lease.lane)
 
     def grace_ms(self, lease: Lease) -> int:

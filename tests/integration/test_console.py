@@ -174,3 +174,46 @@ def test_a_folder_without_a_pool_is_said(tmp_path: Path, capsys: pytest.CaptureF
         cli.main(["queue", "--folder", str(tmp_path)])
     assert ended.value.code == 1
     assert capsys.readouterr().err.startswith(f"bulletin queue: No pool runs in {tmp_path}.")
+
+
+RUNS_TWICE = """%%gpu
+import os, time
+print('run')
+is_again = os.path.exists('ran_before')
+open('ran_before', 'w').close()
+while not is_again:
+    time.sleep(0.01)"""
+
+
+def test_what_is_held_starts_when_it_is_released_and_a_cell_runs_again(
+    start_pool: Callable[..., PoolProcess],
+    open_notebook: Callable[..., Notebook],
+    type_at: Callable[[PoolProcess], Bulletin],
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text('[qos.interactive]\ngrace = "1 s"\n')
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    bulletin = type_at(pool)
+    first, second = open_notebook(pool), open_notebook(pool)
+    busy = first.start_until("%%gpu\nprint('started')\ninput()", shows="started")
+    waits = second.start_until(RUNS_TWICE, shows="1st in line")
+    (row,) = queue(bulletin)["waiting"]
+    assert "is held" in bulletin("hold", row["lease"], "--why=not yet")
+    first.answer("go")
+    assert first.collect(busy).error is None
+    (row,) = queue(bulletin)["waiting"]
+    assert row["reason"] == "you hold it: not yet"
+    assert "is released" in bulletin("release", row["lease"])
+    said: list[str] = []
+
+    def have_it_run_again(message: dict[str, Any]) -> None:
+        if "run" in str(message["content"].get("text", "")) and not said:
+            said.append(bulletin("requeue", of_busy(bulletin)["lease"], "--why=the node must go"))
+
+    output = second.collect(waits, have_it_run_again)
+    assert output.error is None
+    assert "to end; if it has not by then, it runs again" in said[0]
+    assert "An admin wants your cell to leave its place." in output.shown
+    outcomes = [cell.outcome for cell in pool.picture().recent]
+    assert "reclaimed" in outcomes

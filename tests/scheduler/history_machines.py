@@ -248,6 +248,20 @@ class Pool(RuleBasedStateMachine):
 
     # Admins
 
+    @rule(data=st.data(), is_held=st.booleans(), is_by_admin=st.booleans())
+    def a_request_is_held_or_released(self, data: st.DataObject, is_held: bool, is_by_admin: bool) -> None:
+        request = RequestId(data.draw(st.sampled_from([*self.waiting, *self.grants, "nothing"])))
+        self.say(ev.RequestHeld(request, "an exam", is_by_admin) if is_held else ev.RequestReleased(request))
+
+    @rule(data=st.data())
+    def a_request_is_put_first(self, data: st.DataObject) -> None:
+        self.say(ev.RequestPutFirst(RequestId(data.draw(st.sampled_from([*self.waiting, *self.grants, "nothing"])))))
+
+    @rule(data=st.data())
+    def a_cell_is_to_run_again(self, data: st.DataObject) -> None:
+        found = self.pick(data, busy=data.draw(st.booleans()))
+        self.say(ev.CellRequeued(found[1].lease if found else LeaseId("nobody")))
+
     @rule(
         gone=st.sets(st.sampled_from([project.id for project in PROJECTS if project.parent is None])),
         guaranteed=st.sampled_from((0, 1000, 1500, 4000)),
@@ -317,6 +331,8 @@ class Pool(RuleBasedStateMachine):
                 self.up.add(agent)
                 self.tenants[agent] = {}
                 self.say(ev.AgentJoined(AgentId(agent), agent, offered, (), *self.hosts.get(agent, (0, 0))))
+        for request in list(self.waiting):
+            self.say(ev.RequestReleased(RequestId(request)))
         for _ in range(200):
             if not self.waiting:
                 break

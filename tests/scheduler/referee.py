@@ -90,6 +90,7 @@ class Referee:
     credits: CreditBook = field(default_factory=CreditBook)
     ages: AgeBook = field(default_factory=AgeBook)
     drained: set[str] = field(default_factory=set)  # agents
+    on_hold: set[str] = field(default_factory=set)  # requests
     now_ms: int = 0
     hopes: bool = False  # whether all class hours that are still to come count
 
@@ -407,6 +408,14 @@ class Referee:
                 for name, amount in event.spent.items():
                     if self.project(name).budget is not None:
                         self.spent[name] = max(0, self.spent.get(name, 0) - amount)
+            case ev.RequestHeld():
+                self.on_hold.add(event.request)
+            case ev.RequestReleased():
+                self.on_hold.discard(event.request)
+            case ev.CellRequeued():
+                lease = self.leases.get(event.lease)
+                if lease and lease.state == "busy" and self.qos(lease.qos):
+                    due.add(("requeue", event.lease))
             case ev.RequestWithdrawn():
                 if self.wishes.pop(event.request, None):
                     self.ended.add(event.request)
@@ -473,6 +482,7 @@ class Referee:
         due, number = self.ages.asked(event, self.now_ms) or (due, self.count)
         walltime_ms = self.walltime_ms(event)
         self.wishes[event.request] = Wish(event, (-qos.priority, number), walltime_ms, due, self.now_ms)
+        self.on_hold.discard(event.request)  # said before it came, it was of nothing
         return {("refuse", earlier)} if earlier else set()
 
     def never_fits(self, asked: ev.RequestSubmitted) -> bool:
@@ -493,6 +503,7 @@ class Referee:
         assert qos is not None
         assert grant.walltime_ms == self.walltime_ms(asked) <= qos.walltime_ms
         assert (grant.lease, grant.session) == (asked.lease, asked.session)
+        assert grant.request not in self.on_hold, f"{grant} of a request that is held"
         assert grant.agent in self.nodes, f"{grant} on a node that is not there"
         assert grant.agent not in self.drained, f"{grant} on a node that is being drained"
         assert len(set(grant.slots)) == len(grant.slots) == need, f"{grant} is not what was asked for"
@@ -563,6 +574,14 @@ class Referee:
             return
         assert lease.state == "busy", f"{reclaim} of a lease that is {lease.state}"
         assert qos is not None
+        if ("requeue", reclaim.lease) in due:  # an admin wants it, and nobody else
+            due.discard(("requeue", reclaim.lease))
+            assert reclaim.grace_ms == qos.grace_ms
+            lease.is_pausing = isinstance(reclaim, act.Pause)
+            assert lease.is_pausing == (qos.preemption.value == "pause"), f"{reclaim} in QoS {qos.name}"
+            lease.state, lease.asked_ms = "reclaiming", now_ms + qos.grace_ms
+            self.ages.reclaimed(lease, now_ms)
+            return
         assert qos.preemption.value != "never", f"{reclaim} of a QoS that is never preempted"
         assert now_ms >= lease.begun_ms + qos.min_runtime_ms, f"{reclaim} of a cell that has just begun"
         assert reclaim.grace_ms == qos.grace_ms

@@ -114,6 +114,8 @@ class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
     is_for_share: bool = False
     #: Of the same project, in a class of service that comes before this one.
     is_for_class: bool = False
+    #: An admin wants the cell to run again; nobody else asks for the slots.
+    is_by_admin: bool = False
 
 
 class Pause(Message, frozen=True, kw_only=True, tag="pause"):

@@ -6,11 +6,13 @@ begin a cell at any time: it counts for limits. A CPU slot costs nothing, unless
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.scheduler.leases.leases import LEAVING, Lease, insert_hot
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey, Shape
 from gpu_worker.scheduler.policy.credits import Trader
 from gpu_worker.scheduler.policy.decayed_use import DecayedUse
@@ -36,6 +38,24 @@ class UsageTotals(msgspec.Struct, kw_only=True):
     hot: dict[LeaseId, int] = msgspec.field(default_factory=dict)  #: what each one holds, least recently used first
     committed: int = 0  #: held by hot leases that never borrow: of the guarantee, as if it were used
     by_qos: dict[str, int] = msgspec.field(default_factory=dict)  #: what is used, by class of service
+
+    def count_lease(
+        self, lease: Lease, each: int, sign: Literal[1, -1], leases: Mapping[LeaseId, Lease], *, is_committed: bool
+    ) -> None:
+        """Add or take what a lease holds in its present phase; what is used is counted by whoever ranks by it."""
+        amount = sign * each
+        self.held += amount
+        if lease.phase in LEAVING:
+            self.leaving += amount
+        if lease.phase is Phase.RECLAIMING:
+            self.going += amount
+        if lease.phase is Phase.HOT:
+            if sign > 0:
+                insert_hot(leases, self.hot, lease, amount)
+            else:
+                del self.hot[lease.id]
+            if is_committed:
+                self.committed += amount
 
 
 class Commitment(NamedTuple):

@@ -44,6 +44,7 @@ class WaitExplanation(msgspec.Struct, frozen=True):
     wait_ms: int | None  #: the longest wait if every cell uses its whole walltime; None where nobody can say
     in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
     is_room_made: bool = False  #: nobody's cell is in its way any more: what stands there leaves
+    is_on_hold: bool = False  #: a person wants it not to start yet
 
 
 def waiting(
@@ -62,8 +63,12 @@ def waiting(
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
     reason = _reason(state, request, ahead, turn_ms)
+    is_on_hold = request.hold is not None
     is_room_made = request.standing is RequestStatus.HELD or _is_room_being_made(state, request)
-    return WaitExplanation(ahead + 1, reason, wait_ms, in_quota=in_quota, is_room_made=is_room_made)
+    is_room_made = is_room_made and not is_on_hold
+    return WaitExplanation(
+        ahead + 1, reason, wait_ms, in_quota=in_quota, is_room_made=is_room_made, is_on_hold=is_on_hold
+    )
 
 
 def standings(state: State, lane: Lane) -> dict[RequestId, int]:
@@ -79,6 +84,8 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
 def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
     if request.standing is RequestStatus.HELD:
         return "the process of this notebook's last cell is still ending"
+    if request.hold is not None:
+        return request.hold.reason
     limit = _limit(state, request, turn_ms)
     if limit is not None:
         return limit
@@ -302,7 +309,7 @@ def _credits(state: State, request: Request) -> str:
     trader, priority = _trader(state, mine[0])
     other, its_priority = _trader(state, others[0])
     is_borrowed = trader.surplus + request.entry.shape.cost > 0 and other.surplus + first.entry.shape.cost > 0
-    is_alike = (request.entry.key[:3], priority) == (first.entry.key[:3], its_priority)
+    is_alike = (request.entry.key[1:4], priority) == (first.entry.key[1:4], its_priority)
     if not is_borrowed or not is_alike or trader.standing >= other.standing:
         return ""
     hours = f"{trader.balance // (STEP // 10) / 100:.1f}".removesuffix(".0")

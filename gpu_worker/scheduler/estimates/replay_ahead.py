@@ -58,7 +58,8 @@ class ReplayAhead:
         self._until_ms = now_ms + _HORIZON_MS
         self._scheduler = Scheduler()
         self._scheduler.settings, self._scheduler.state = state.settings, copy_state(state)
-        self._waiting = dict.fromkeys(state.pending)  #: those that nothing is known of yet
+        #: Those that nothing is known of yet; of those on hold nobody knows anything.
+        self._waiting = dict.fromkeys(one.id for one in state.pending.values() if one.hold is None)
         self._heap: list[tuple[int, int, int, Foreseen]] = []
         self._seq = 0
         self._named = 0

@@ -19,6 +19,20 @@ USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
 LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
 
 
+class RequestHold(msgspec.Struct, frozen=True):
+    """Why a request is not to start before it is released."""
+
+    why: str  #: in the words of whoever held it; may be empty
+    is_by_admin: bool  #: else by its owner
+
+    @property
+    def reason(self) -> str:
+        """Say it to whoever waits, without a full stop."""
+        if self.is_by_admin:
+            return f"held by an admin: {self.why}" if self.why else "held by an admin"
+        return f"you hold it: {self.why}" if self.why else "you hold it until you release it"
+
+
 class Request(msgspec.Struct):
     """A wish for a lease, from its submission until it is granted, refused or withdrawn."""
 
@@ -37,6 +51,11 @@ class Request(msgspec.Struct):
     since_ms: int = 0  #: when it was submitted
     took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
     standing: RequestStatus = RequestStatus.QUEUED
+    hold: RequestHold | None = None  #: a person does not want it to start
+
+    def is_of(self, project: ProjectId, user: UserName) -> bool:
+        """Whether this user of this project asks."""
+        return (self.project, self.user) == (project, user)
 
     @property
     def need(self) -> int:

@@ -20,6 +20,7 @@ class RequestStatus(Enum):
 
     QUEUED = "queued"  #: in the line
     HELD = "held"  #: waits for the end of a lease that its own session still has; nobody waits behind it
+    ON_HOLD = "on-hold"  #: a person wants it not to start yet
     GRANTED = "granted"
     REFUSED = "refused"
     WITHDRAWN = "withdrawn"
@@ -39,9 +40,20 @@ class Phase(Enum):
 
 REQUEST_MOVES: dict[RequestStatus, frozenset[RequestStatus]] = {
     RequestStatus.QUEUED: frozenset(
-        {RequestStatus.HELD, RequestStatus.GRANTED, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}
+        {
+            RequestStatus.HELD,
+            RequestStatus.ON_HOLD,
+            RequestStatus.GRANTED,
+            RequestStatus.REFUSED,
+            RequestStatus.WITHDRAWN,
+        }
     ),
-    RequestStatus.HELD: frozenset({RequestStatus.QUEUED, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}),
+    RequestStatus.HELD: frozenset(
+        {RequestStatus.QUEUED, RequestStatus.ON_HOLD, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}
+    ),
+    RequestStatus.ON_HOLD: frozenset(
+        {RequestStatus.QUEUED, RequestStatus.HELD, RequestStatus.REFUSED, RequestStatus.WITHDRAWN}
+    ),
     RequestStatus.GRANTED: frozenset(),
     RequestStatus.REFUSED: frozenset(),
     RequestStatus.WITHDRAWN: frozenset(),

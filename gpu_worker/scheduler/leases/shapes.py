@@ -11,6 +11,7 @@ from gpu_worker.scheduler.leases.resources import PLAIN, Lane, Wants
 class QueueKey(NamedTuple):
     """Place in a user's own line: the smaller one is next. Sequence numbers never tie."""
 
+    turn: int  #: below 0 for one that an admin put first: the later that was, the lower
     is_early: bool  #: False for one that has waited for its patience, and stands first
     since_ms: int  #: of such a one, since when it waits; else 0
     priority: int  #: of its class of service, negated

@@ -1,12 +1,14 @@
 """A node: what a connected agent offers, and what of it is free, leaving or hot."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId, SlotId
 from gpu_worker.scheduler.events import Slot
-from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease, insert_hot
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Amount, Lane, SlotKind, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 
@@ -140,6 +142,21 @@ class Node(msgspec.Struct):
         """Choose the free slots that such a request is given: those that cost and have least."""
         free = [slot for slot in self.serving(shape.lane, shape.wants.kind) if self.tenants[slot] is None]
         return tuple(free[: shape.need])
+
+    def count(self, lease: Lease, sign: Literal[1, -1], leases: Mapping[LeaseId, Lease]) -> None:
+        """Add or take a lease in its present phase to or from what is in use, hot and leaving."""
+        counts, slots = self.lanes[lease.lane], sign * len(lease.slots)
+        if lease.phase in USING:
+            self.used += sign * lease.cost
+        if lease.phase in LEAVING:
+            counts.leaving += slots
+            counts.reclaiming += slots if lease.phase is Phase.RECLAIMING else 0
+        if lease.phase is Phase.HOT:
+            counts.hot += slots
+            if sign > 0:
+                insert_hot(leases, counts.hot_leases, lease, None)
+            else:
+                del counts.hot_leases[lease.id]
 
     def seat(self, lease: Lease) -> None:
         """Give a lease its slots, which are free, and what else it asked for."""

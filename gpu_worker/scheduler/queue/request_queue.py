@@ -68,15 +68,15 @@ class RequestQueue:
             if not self.alike[need]:
                 del self.alike[need]
 
-    def due_ms(self, project: ProjectId, name: UserName, apart_ms: int) -> int:
+    def due_ms(self, project: ProjectId, name: UserName, apart_ms: int, aside: int = 0) -> int:
         """When a request of now is due: the later the more its user used before, but not much later.
 
         So who used less comes first, and nobody is passed for ever. Whatever of the user waits or runs puts it back by
-        `apart_ms`: many requests are no way to the front.
+        `apart_ms`: many requests are no way to the front, nor if so many wait `aside` of the line.
         """
         age_ms, user = self._accounts.now_ms - (self._accounts.began_ms or 0), self._accounts.user_of(project, name)
         used_ms = user.history.at(age_ms) // GPU_MILLI
-        number = sum(map(len, user.lines.values())) + user.used // GPU_MILLI
+        number = sum(map(len, user.lines.values())) + aside + user.used // GPU_MILLI
         return self._accounts.now_ms + min(_LATEST_MS, used_ms // _USE_A_DELAY) + number * apart_ms
 
     def _rank_user(self, project: ProjectId, name: UserName, qos: str = "") -> None:
@@ -120,7 +120,7 @@ class RequestQueue:
         at_once, runs = self._accounts.qos[shape.qos].running_per_user, self._accounts.runs.get((user.name, shape.qos))
         if at_once is not None and runs is not None and runs.used >= at_once:
             return None
-        return (*key[:3], user.used, *key[3:])
+        return (*key[:4], user.used, *key[4:])
 
     def next(self, closed: Closed) -> tuple[Account, QueueEntry] | None:
         """Whoever is next and is not closed; None where nobody may have more."""
@@ -292,7 +292,7 @@ class RequestQueue:
         history = account.history.amount
         if branch.is_members:
             history -= sum(child.history.amount for child in account.children.values())
-        rest = (history // branch.weight, *key[3:])
+        rest = (history // branch.weight, *key[4:])
         if found.is_covered or branch.covers(cost):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from tests.mutants.catalogue.accounts import ACCOUNTS
 from tests.mutants.catalogue.budgets import BUDGETS
+from tests.mutants.catalogue.by_hand import BY_HAND
 from tests.mutants.catalogue.cell_rules import CELL_RULES
 from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
@@ -29,5 +30,18 @@ class Mutant(NamedTuple):
     promise: str  #: what no longer holds
 
 
-_ALL = (*ACCOUNTS, *BUDGETS, *CELL_RULES, *GUARANTEES, *HOURS, *KEEP_TIMES, *OTHERS, *PATIENCE, *ROOM, *SHARING, *TRADE)
+_ALL = (
+    *ACCOUNTS,
+    *BUDGETS,
+    *BY_HAND,
+    *CELL_RULES,
+    *GUARANTEES,
+    *HOURS,
+    *KEEP_TIMES,
+    *OTHERS,
+    *PATIENCE,
+    *ROOM,
+    *SHARING,
+    *TRADE,
+)
 MUTANTS = tuple(Mutant(*one) for one in _ALL)

@@ -37,8 +37,8 @@ PATIENCE = (
         "late-after-other-users",
         "queue/request_queue.py",
         "RequestQueue.rank_in_line",
-        "(*key[:3], user.used, *key[3:])",
-        "(key[2], user.used, *key[3:])",
+        "(*key[:4], user.used, *key[4:])",
+        "(key[0], key[3], user.used, *key[4:])",
         "who is late stands before other users of the project too",
     ),
     (
@@ -103,9 +103,9 @@ PATIENCE = (
     ),
     (
         "back-off-for-an-own-class",
-        "machine.py",
-        "Scheduler._reclaim",
-        "lease.reclaimed_by is not Right.CLASS",
+        "departures.py",
+        "reclaim",
+        "lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE)",
         "True",
         "who gave way to its own project stands behind nobody for that",
     ),

@@ -51,10 +51,10 @@ TRADE = (
     ),
     (
         "drained-cells-take-from-others",
-        "state.py",
-        "State.available",
-        "self.capacity - closed + sum((node.used for node in drained))",
-        "self.capacity - closed",
+        "nodes/capacity.py",
+        "available",
+        "capacity(there, catalog) - capacity(drained, catalog) + sum((node.used for node in drained))",
+        "capacity(there, catalog) - capacity(drained, catalog)",
         "what still runs on a drained node is in nobody's way elsewhere",
     ),
     (

@@ -33,6 +33,7 @@ class Tenancy:
     is_asked: bool = False  #: to leave, by whatever action
     asked_ms: int = 0
     is_reclaimed: bool = False
+    is_requeued: bool = False  #: an admin wants its cell to run again
     is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
 
     @property
@@ -83,6 +84,7 @@ class Books:
         self.now_ms = 0
         self.machines: dict[AgentId, Machine] = {}
         self.drained: set[AgentId] = set()
+        self.on_hold: set[RequestId] = set()
         self.leases: dict[LeaseId, Tenancy] = {}
         self.waiting: dict[RequestId, Waiting] = {}
         self.submitted: dict[RequestId, ev.RequestSubmitted] = {}
@@ -109,6 +111,14 @@ class Books:
                 (self.drained.add if event.is_drained else self.drained.discard)(event.agent)
             case ev.RequestSubmitted():
                 self._submit(event)
+            case ev.RequestHeld():
+                self.on_hold |= {event.request} & self.waiting.keys()
+            case ev.RequestReleased():
+                self.on_hold.discard(event.request)
+            case ev.CellRequeued():
+                known = self.leases.get(event.lease)
+                if known is not None and known.cell is not None and known.qos in self.tree.qos:
+                    known.is_requeued = True
             case ev.RequestWithdrawn():
                 if self.waiting.pop(event.request, None):
                     self.ended[event.request] = "withdrawn"
@@ -149,7 +159,7 @@ class Books:
             return
         self._order += 1
         known.cell, known.began_ms, known.order = event.cell, self.now_ms - event.running_ms, self._order
-        known.has_begun = True
+        known.has_begun, known.is_requeued = True, False
 
     def _join(self, event: ev.AgentJoined) -> None:
         self._matching.clear()

@@ -335,9 +335,30 @@ class Driver:
                 known = self.kernels.get(what.session)
                 if known is not None:
                     self._give_up(known, known.request)
+            case hi.ByHand():
+                self._change_by_hand(what)
             case hi.TicksEarly():
                 self.judge.is_told_early = self.now_ms > self._last_ms
                 self.tell(ev.Tick())
+
+    def _change_by_hand(self, what: hi.ByHand) -> None:
+        kernel = self.kernels.get(what.session)
+        if kernel is None:
+            return
+        if what.what == "requeue":
+            if kernel.lease is not None:
+                self.tell(ev.CellRequeued(kernel.lease[1]))
+            return
+        if kernel.request is None:
+            return
+        request = kernel.request.request
+        match what.what:
+            case "hold":
+                self.tell(ev.RequestHeld(request, "an exam"))
+            case "release":
+                self.tell(ev.RequestReleased(request))
+            case "put-first":
+                self.tell(ev.RequestPutFirst(request))
 
     def _return(self, name: AgentId) -> None:
         agent = self.agents.get(name)

@@ -1,6 +1,7 @@
 """A history as data: what there is, what people want and what goes wrong. All else follows from that."""
 
 import zlib
+from typing import Literal
 
 import msgspec
 
@@ -88,11 +89,20 @@ class GivesUp(msgspec.Struct, frozen=True, tag=True):
     session: SessionId
 
 
+class ByHand(msgspec.Struct, frozen=True, tag=True):
+    """A person changes the request that a session has, or its cell."""
+
+    session: SessionId
+    what: Literal["hold", "release", "put-first", "requeue"]
+
+
 class TicksEarly(msgspec.Struct, frozen=True, tag=True):
     """The timer rings before its time."""
 
 
-Happening = Opens | Joins | GoesSilent | Returns | Drains | Changes | ClockJumps | AsksAgain | GivesUp | TicksEarly
+Happening = (
+    Opens | Joins | GoesSilent | Returns | Drains | Changes | ClockJumps | AsksAgain | GivesUp | ByHand | TicksEarly
+)
 
 
 class At(msgspec.Struct, frozen=True):

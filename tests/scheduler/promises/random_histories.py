@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from typing import Literal
 
 from bulletin.ids import AgentId, ProjectId, SessionId, UserName
 from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
@@ -12,6 +13,10 @@ from tests.scheduler.promises import history as hi
 
 #: Monday, 6 October 2025, 9:00 UTC.
 _MONDAY_9_MS = 1_759_741_200_000
+
+
+#: Histories from this seed on have changes by hand, too.
+BY_HAND = 100_000
 
 
 def random_history(seed: int) -> hi.History:
@@ -42,6 +47,8 @@ class _Author:
             hi.At(self._moment(), hi.AsksAgain(SessionId(f"s{draw.randrange(20)}"))) for _ in range(draw.randrange(6))
         ]
         happenings += [hi.At(self._moment(), hi.TicksEarly()) for _ in range(draw.randrange(20))]
+        if self.seed >= BY_HAND:
+            happenings += self._by_hand()
         happenings.sort(key=lambda at: at.ms)
         return hi.History(
             seed=self.seed,
@@ -54,6 +61,18 @@ class _Author:
 
     def _moment(self) -> int:
         return self.random.randrange(self.until_ms)
+
+    def _by_hand(self) -> list[hi.At]:
+        """Draw what people change about requests and cells."""
+        draw = self.random
+        found: list[hi.At] = []
+        for _ in range(draw.choice((1, 2, 8))):
+            at_ms, session = draw.randrange(self.until_ms), SessionId(f"s{draw.randrange(30)}")
+            what: Literal["hold", "put-first", "requeue"] = draw.choice(("hold", "put-first", "requeue"))
+            found.append(hi.At(at_ms, hi.ByHand(session, what)))
+            if what == "hold":
+                found.append(hi.At(at_ms + draw.choice((5000, 60_000, 900_000)), hi.ByHand(session, "release")))
+        return found
 
     def _delays(self) -> hi.Delays:
         draw = self.random

@@ -40,6 +40,8 @@ class TakingRule(Rule):
         victim = view.books.leases.get(action.lease)
         if victim is None or victim.is_reclaimed or victim.is_over:
             return
+        if victim.is_requeued:
+            return
         qos = view.tree.qos.get(victim.qos)
         if qos is not None and qos.preemption is Preemption.NEVER:
             self.report(2, "a cell that is never taken back is", f"{victim}")

@@ -1,4 +1,4 @@
-"""Promises 15 and 16: one tenant, one end of each request, the grace and the shortest run of whoever is taken back."""
+"""Promises 15, 16 and 18: one tenant, one end of each request, its holds; the grace and the shortest run of a cell."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -44,6 +44,8 @@ class TenantRule(Rule):
             self.report(15, "a request ended twice", f"{action.request} is granted, and was {known}")
             return
         at = request.event
+        if at.request in books.on_hold:
+            self.report(18, "a request that is held starts", f"{request}")
         machine = books.machines.get(action.agent)
         if machine is None or not machine.is_connected or action.agent in books.drained:
             self.report(16, "a grant on a node that is away or drained", f"{request} gets {action.agent}")
@@ -121,7 +123,7 @@ class TenantRule(Rule):
         if qos is None:
             return
         ran = view.now_ms - victim.began_ms if victim.cell is not None else 0
-        if ran < qos.min_runtime_ms:
+        if ran < qos.min_runtime_ms and not victim.is_requeued:
             self.report(15, "a cell is taken back before its min_runtime", f"{victim} ran for {ran} ms")
         if action.grace_ms != qos.grace_ms:
             self.report(15, "another grace than its class has", f"{victim} has {action.grace_ms} ms")

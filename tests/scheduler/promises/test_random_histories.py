@@ -1,9 +1,11 @@
 """Random histories by seed keep every promise: a share of those that `make.py soak` plays."""
 
+import msgspec
 import pytest
 
+from tests.scheduler.promises.history import ByHand
 from tests.scheduler.promises.play import play
-from tests.scheduler.promises.random_histories import random_history
+from tests.scheduler.promises.random_histories import BY_HAND, random_history
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
@@ -12,7 +14,7 @@ OPEN = {
     468: 2, 485: 10, 498: 2,
 }  # fmt: skip
 #: In how many parts they are played, and how many histories a part has: a fifteenth of a second each.
-_PARTS, _SIZE = 20, 25
+_PARTS, _SIZE, _PARTS_BY_HAND = 20, 25, 8
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
@@ -26,6 +28,17 @@ def test_random_histories_keep_every_promise(part: int) -> None:
 def test_what_is_open_is_open_still(seed: int) -> None:
     judge, _ = play(random_history(seed))
     assert judge.violations, f"seed {seed} keeps its promises now: take it off the list"
+
+
+@pytest.mark.parametrize("part", range(_PARTS_BY_HAND))
+def test_what_people_change_by_hand_breaks_no_promise(part: int) -> None:
+    for seed in range(BY_HAND + part * _SIZE, BY_HAND + (part + 1) * _SIZE):
+        history = random_history(seed)
+        judge, _ = play(history)
+        if judge.violations:  # what breaks without them, too, is open for others
+            others = tuple(at for at in history.happenings if not isinstance(at.what, ByHand))
+            without, _ = play(msgspec.structs.replace(history, happenings=others))
+            assert without.violations, f"python -m tests.scheduler.promises.soak --show {seed}\n{judge.violations[0]}"
 
 
 def test_a_history_is_the_same_each_time_and_played_the_same() -> None:

@@ -84,6 +84,8 @@ class View:
         Where the page can be read in two ways, it may not run; if `surely`, it is held only where both ways say so.
         """
         at = request.event
+        if at.request in self.books.on_hold:
+            return "it is held"
         qos = self.tree.qos.get(at.qos)
         if qos is None:
             return f"there is no class {at.qos!r}"

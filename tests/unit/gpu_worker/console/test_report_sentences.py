@@ -225,3 +225,23 @@ def test_columns_stand_below_each_other_also_with_wide_letters() -> None:
     wide = msgspec.structs.replace(RUNNING, user=UserName("\u738b\u5c0f\u660e"))
     lines = said(console.QueueReport(waiting=(), waiting_count=0, running=(RUNNING, wide), slot_word="GPU"))
     assert lines[-2].index("lab") == lines[-1].index("lab") + 3
+
+
+@pytest.mark.parametrize(
+    ("what", "grace_ms", "words"),
+    [
+        ("held", 0, "l-75c88b1d of eve is held: it does not start before bulletin release l-75c88b1d"),
+        ("released", 0, "l-75c88b1d of eve is released, and has waited since it came."),
+        ("put-first", 0, "l-75c88b1d of eve is the first of project lab now; other projects stand where they stood."),
+        (
+            "requeued",
+            30_000,
+            "The cell of l-75c88b1d of eve has 30 s to end; if it has not by then, it runs again from its beginning.",
+        ),
+    ],
+)
+def test_what_was_changed_by_hand(what: console.Change, grace_ms: int, words: str) -> None:
+    report = console.ChangedByHand(
+        lease=WAITING.lease, user=UserName("eve"), project=ProjectId("lab"), what=what, grace_ms=grace_ms
+    )
+    assert said(report) == [words]

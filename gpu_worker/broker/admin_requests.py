@@ -1,0 +1,161 @@
+"""What people change by hand about a request or a cell: whether they may, and in the ledger who did it and why."""
+
+import asyncio
+import time
+
+import msgspec
+import structlog
+
+from bulletin.codes import RefusalCode
+from bulletin.errors import LedgerAway
+from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.wire import console
+from gpu_worker.broker import known_ids
+from gpu_worker.broker.identity import Person
+from gpu_worker.broker.known_ids import CannotTell
+from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler import events
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
+
+BY_HAND = "by-hand"  # as the ledger calls it
+
+#: What a person may ask for here.
+Asked = console.Hold | console.Release | console.PutFirst | console.Requeue
+
+
+class HandNote(msgspec.Struct, frozen=True):
+    """What the ledger keeps of a change: what was done to what, by whom and why."""
+
+    what: str
+    lease: LeaseId
+    user: UserName
+    project: ProjectId
+    by: UserName
+    why: str
+
+
+class AdminRequests:
+    """Changes requests and cells. Admins may all of it; others may hold and release their own requests."""
+
+    def __init__(self, shell: SchedulerShell, ledger: Ledger) -> None:
+        self._shell, self._ledger = shell, ledger
+        self._state = shell.scheduler.state
+        self._log = structlog.get_logger("broker")
+
+    async def answer(self, person: Person, asked: Asked) -> console.ChangedByHand:
+        """Do what is asked for. Raises CannotTell."""
+        match asked:
+            case console.Hold():
+                return await self._hold(person, asked)
+            case console.Release():
+                return await self._release(person, asked)
+            case console.PutFirst():
+                return await self._put_first(person, asked)
+            case console.Requeue():
+                return await self._requeue(person, asked)
+
+    async def _hold(self, person: Person, asked: console.Hold) -> console.ChangedByHand:
+        request = self._waiting(person, asked.id)
+        hold = request.hold
+        if hold is not None and hold.is_by_admin and not person.is_admin:
+            raise CannotTell(RefusalCode.NOT_ALLOWED, f"{request.lease} is {hold.reason}. Only an admin changes that.")
+        why = _printable(asked.why)
+        # An admin's own notebook waits as everybody's: who holds it there may release it without being one.
+        is_by_admin = person.is_admin and request.user != person.user
+        await self._shell.step(events.RequestHeld(request.id, why, is_by_admin))
+        return await self._changed(person, request, "held", why, is_noted=is_by_admin)
+
+    async def _release(self, person: Person, asked: console.Release) -> console.ChangedByHand:
+        request = self._waiting(person, asked.id)
+        hold = request.hold
+        if hold is None:
+            raise CannotTell(
+                RefusalCode.NOT_HELD_BACK,
+                f"{request.lease} is not held. Why it waits: bulletin explain {request.lease}",
+            )
+        if hold.is_by_admin and not person.is_admin:
+            raise CannotTell(
+                RefusalCode.NOT_ALLOWED,
+                f"{request.lease} is {hold.reason}. Only an admin releases it: ask one, or withdraw it with "
+                f"bulletin cancel {request.lease}",
+            )
+        await self._shell.step(events.RequestReleased(request.id))
+        return await self._changed(person, request, "released", _printable(asked.why), is_noted=hold.is_by_admin)
+
+    async def _put_first(self, person: Person, asked: console.PutFirst) -> console.ChangedByHand:
+        _only_admins(person, "put requests first")
+        request = self._waiting(person, asked.id)
+        await self._shell.step(events.RequestPutFirst(request.id))
+        return await self._changed(person, request, "put-first", _printable(asked.why))
+
+    async def _requeue(self, person: Person, asked: console.Requeue) -> console.ChangedByHand:
+        _only_admins(person, "have cells run again")
+        lease = self._running(person, asked.id)
+        await self._shell.step(events.CellRequeued(lease.id))
+        if lease.phase is not Phase.RECLAIMING:
+            raise CannotTell(
+                RefusalCode.NO_CELL,
+                f"The QoS {lease.qos!r} of {lease.id} is no longer there, and its cell could not run again. "
+                f"To stop it: bulletin cancel {lease.id}",
+            )
+        grace_ms = self._state.grace_ms(lease)
+        return await self._changed(person, lease, "requeued", _printable(asked.why), grace_ms=grace_ms)
+
+    def _waiting(self, person: Person, name: str) -> Request:
+        found = known_ids.find_live(self._state, person, name)
+        if isinstance(found, Request):
+            return found
+        others = f" Have it run again later: bulletin requeue {found.id}" if person.is_admin else ""
+        raise CannotTell(
+            RefusalCode.NOT_WAITING,
+            f"{found.id} waits no longer: it has its place. To stop its cell: bulletin cancel {found.id}.{others}",
+        )
+
+    def _running(self, person: Person, name: str) -> Lease:
+        found = known_ids.find_live(self._state, person, name)
+        if isinstance(found, Request):
+            raise CannotTell(RefusalCode.NO_CELL, f"{found.lease} still waits: no cell of it runs.")
+        if found.phase is Phase.RECLAIMING:
+            raise CannotTell(
+                RefusalCode.NO_CELL, f"The cell of {found.id} gives its place back already, and runs again after that."
+            )
+        if found.phase is not Phase.BUSY:
+            raise CannotTell(RefusalCode.NO_CELL, f"No cell runs in {found.id} now.")
+        return found
+
+    async def _changed(
+        self,
+        person: Person,
+        one: Request | Lease,
+        what: console.Change,
+        why: str,
+        *,
+        is_noted: bool = True,
+        grace_ms: int = 0,
+    ) -> console.ChangedByHand:
+        """Note a change and tell its notebook. What owners do with their own is logged, and not in the ledger."""
+        note = HandNote(what, known_ids.lease_id(one), one.user, one.project, person.user, why)
+        self._log.info("changed by hand", what=what, lease=note.lease, user=one.user, by=person.user, why=why)
+        if isinstance(one, Request):
+            self._shell.teller.tell_anew(one.id)
+        if is_noted:
+            try:
+                payload, at_ms = msgspec.to_builtins(note), time.time_ns() // 1_000_000
+                await asyncio.to_thread(self._ledger.append, BY_HAND, payload, at_ms)
+            except LedgerAway as error:
+                self._log.warning("the ledger lacks what was changed by hand", what=what, problem=str(error))
+        return console.ChangedByHand(
+            lease=note.lease, user=one.user, project=one.project, what=what, why=why, grace_ms=grace_ms
+        )
+
+
+def _only_admins(person: Person, what: str) -> None:
+    if not person.is_admin:
+        raise CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins {what}.")
+
+
+def _printable(why: str) -> str:
+    """Make one line of a person's words, with nothing in it that moves a cursor: notebooks and terminals show it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in why).split())

@@ -1,0 +1,86 @@
+"""Which request or lease a person means by an id, of those that the person may see."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from bulletin.codes import RefusalCode
+from bulletin.ids import LeaseId, UserName
+from gpu_worker.broker.identity import Person
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.state import State
+
+#: So much of an id must be written, or all of it: nobody's cell is stopped by one letter.
+LEAST = 6
+#: How many ids are named where the beginning of one fits several.
+_MOST_NAMED = 5
+
+
+class CannotTell(Exception):
+    """There is no answer to the question, for this person. Code and sentence travel as Refusal."""
+
+    def __init__(self, code: RefusalCode, sentence: str) -> None:
+        super().__init__(code, sentence)
+        self.code, self.sentence = code, sentence
+
+
+def find(state: State, person: Person, name: str) -> Request | Lease | None:
+    """Find what has the id, or whose id begins so and no other's. None: nothing that waits or holds slots now.
+
+    Raises
+    ------
+    CannotTell
+        If several ids begin so.
+    """
+    found: dict[LeaseId, Request | Lease] = {}
+    everything: Iterator[Request | Lease] = chain(state.pending.values(), state.leases.values())
+    for one in everything:
+        if may_see(person, one.user):
+            names = list(_names(one))
+            if name in names:
+                return one
+            if len(name) >= LEAST and any(known.startswith(name) for known in names):
+                found[lease_id(one)] = one
+    if len(found) > 1:
+        several = ", ".join(list(found)[:_MOST_NAMED]) + (", …" if len(found) > _MOST_NAMED else "")
+        raise CannotTell(
+            RefusalCode.AMBIGUOUS_ID, f"{len(found)} ids begin with {name!r}: {several}. Write more of it."
+        )
+    return next(iter(found.values()), None)
+
+
+def find_live(state: State, person: Person, name: str) -> Request | Lease:
+    """Find what waits or holds slots now. Raises CannotTell where nothing does, too."""
+    found = find(state, person, name)
+    if found is None:
+        raise unknown(person, name, "waits or runs")
+    return found
+
+
+def may_see(person: Person, user: UserName) -> bool:
+    """Whether a person may see what is this user's."""
+    return person.is_admin or user == person.user
+
+
+def lease_id(one: Request | Lease) -> LeaseId:
+    """Return the one name of a request and of the lease that it becomes."""
+    return one.lease if isinstance(one, Request) else one.id
+
+
+def _names(one: Request | Lease) -> Iterator[str]:
+    yield lease_id(one)
+    request = one.id if isinstance(one, Request) else one.request if one.phase is Phase.GRANTED else None
+    if request is not None:
+        yield request.rpartition("/")[2]  # as its kernel calls it, which calls its first cell so, too
+    if isinstance(one, Lease) and one.cell is not None:
+        yield one.cell
+
+
+def unknown(person: Person, name: str, what: str = "is known") -> CannotTell:
+    """Make the refusal of an id that nothing has, as far as the person may know."""
+    whose = "" if person.is_admin else " of yours"
+    if len(name) < LEAST:
+        return CannotTell(
+            RefusalCode.UNKNOWN_ID, f"{name!r} is too short for an id: write its first {LEAST} letters at least."
+        )
+    return CannotTell(RefusalCode.UNKNOWN_ID, f"No request, lease or cell{whose} with the id {name!r} {what}.")

@@ -1,0 +1,205 @@
+"""What people change by hand: hold, release, to the top of a project, run again. Step by step."""
+
+import pytest
+
+from bulletin.ids import LeaseId, RequestId
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.actions import Reclaim, Right
+from gpu_worker.scheduler.invariants import check
+from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, project, slots
+from tests.scheduler.quota_bench import Quotas
+
+
+def hold(bench: Bench, request: str, why: str = "", *, is_by_admin: bool = True) -> list[str]:
+    return granted(bench.say(ev.RequestHeld(RequestId(request), why, is_by_admin)))
+
+
+def release(bench: Bench, request: str) -> list[str]:
+    return granted(bench.say(ev.RequestReleased(RequestId(request))))
+
+
+def put_first(bench: Bench, request: str) -> list[str]:
+    return granted(bench.say(ev.RequestPutFirst(RequestId(request))))
+
+
+def full(bench: Bench, number: int = 1, **how: object) -> None:
+    """All GPUs are busy."""
+    bench.join("a", slots(number))
+    for one in range(number):
+        bench.ask(f"busy{one}", **how)  # type: ignore[arg-type]
+        bench.start(f"busy{one}:1")
+
+
+def test_what_is_held_is_passed_and_starts_when_it_is_released(bench: Bench) -> None:
+    full(bench)
+    bench.ask("ann")
+    bench.ask("bob")
+    hold(bench, "ann/1", "the exam comes first")
+    said = bench.why("ann/1")
+    assert (said.reason, said.wait_ms, said.is_on_hold) == ("held by an admin: the exam comes first", None, True)
+    assert bench.why("bob/1").position == 1
+    bench.end("busy0:1")
+    assert granted(bench.free("busy0:1")) == ["bob:1"]
+    bench.start("bob:1")
+    bench.end("bob:1")
+    assert bench.later(MINUTE) == []  # nobody leaves for it
+    assert evicted(bench.say(ev.RequestReleased(RequestId("ann/1")))) == ["bob:1"]
+    assert granted(bench.free("bob:1")) == ["ann:1"]
+
+
+def test_an_owner_is_told_that_it_is_their_own_doing(bench: Bench) -> None:
+    full(bench)
+    bench.ask("ann")
+    hold(bench, "ann/1", is_by_admin=False)
+    assert bench.why("ann/1").reason == "you hold it until you release it"
+    hold(bench, "ann/1", "not before the data is there", is_by_admin=False)
+    assert bench.why("ann/1").reason == "you hold it: not before the data is there"
+
+
+def test_a_free_gpu_idles_rather_than_run_what_is_held(bench: Bench) -> None:
+    bench.join("a", slots(2))
+    bench.ask("busy", gpus=2)
+    bench.start("busy:1")
+    bench.ask("ann", gpus=2)
+    bench.ask("bob")
+    hold(bench, "ann/1")
+    bench.end("busy:1")
+    assert granted(bench.free("busy:1")) == ["bob:1"]  # no head of the line holds the node
+    assert bench.later(MINUTE) != []  # a grant that is not used
+    assert release(bench, "ann/1") == []
+
+
+def test_it_keeps_its_age(bench: Bench) -> None:
+    full(bench)
+    bench.ask("ann")
+    hold(bench, "ann/1")
+    bench.later(20 * MINUTE)
+    bench.ask("bob")
+    release(bench, "ann/1")
+    assert [bench.why(name).position for name in ("ann/1", "bob/1")] == [1, 2]
+
+
+def test_who_holds_their_own_gains_no_place_by_it(bench: Bench) -> None:
+    """Each request of a user is put back by what else of theirs waits, on hold or not."""
+    full(bench)
+    for number in range(3):
+        bench.ask(f"s{number}", user="ann", walltime_ms=MINUTE)
+        hold(bench, f"s{number}/1", is_by_admin=False)
+    bench.ask("bob", walltime_ms=MINUTE)
+    for number in range(3):
+        release(bench, f"s{number}/1")
+    assert [bench.why(name).position for name in ("s0/1", "bob/1", "s1/1", "s2/1")] == [1, 2, 3, 4]
+
+
+def test_what_is_late_keeps_its_limit_from_nobody_while_it_is_held() -> None:
+    bench = Quotas(project("lab", limit_milli=2000))
+    bench.join("a", slots(4))
+    for one in ("one", "two"):
+        bench.ask(one, project="lab")
+        bench.start(f"{one}:1")
+    bench.ask("ann", gpus=2, project="lab")
+    patience_ms = next(one.patience_ms for one in SETTINGS.qos if one.name == "interactive")
+    bench.later(patience_ms)
+    state = bench.scheduler.state
+    assert state.accounts.of("lab").late == {"ann/1": 2000}
+    hold(bench, "ann/1")
+    assert state.accounts.of("lab").late == {}
+    bench.end("one:1")
+    bench.free("one:1")
+    assert granted(bench.ask("bob", project="lab")) == ["bob:1"]
+    release(bench, "ann/1")
+    assert state.accounts.of("lab").late == {"ann/1": 2000}  # it has waited for as long
+    check(state)
+
+
+def test_said_of_nothing_twice_or_of_what_runs_it_changes_nothing(bench: Bench) -> None:
+    full(bench)
+    for request in ("nothing", "busy0/1"):
+        assert hold(bench, request) == release(bench, request) == put_first(bench, request) == []
+    bench.ask("ann")
+    hold(bench, "ann/1")
+    hold(bench, "ann/1")
+    release(bench, "ann/1")
+    assert release(bench, "ann/1") == []
+    bench.end("busy0:1")
+    assert granted(bench.free("busy0:1")) == ["ann:1"]
+
+
+def test_what_is_held_is_withdrawn_replaced_and_said_twice_as_ever(bench: Bench) -> None:
+    full(bench)
+    bench.ask("ann")
+    hold(bench, "ann/1")
+    bench.ask("ann")
+    assert bench.why("ann/1").is_on_hold
+    bench.ask("ann", n=2)
+    assert not bench.why("ann/2").is_on_hold
+    hold(bench, "ann/2")
+    bench.withdraw("ann/2")
+    assert not bench.scheduler.state.on_hold
+
+
+def test_a_session_whose_last_lease_ends_while_its_request_is_held_waits_on(bench: Bench) -> None:
+    bench.join("a", slots(2))
+    bench.run("ann")
+    bench.ask("ann", n=2)  # it lost its agent: the old lease leaves
+    hold(bench, "ann/2")
+    assert bench.free("ann:1") == []
+    assert bench.why("ann/2").is_on_hold
+    assert release(bench, "ann/2") == ["ann:2"]
+
+
+def test_the_top_is_the_first_of_its_project_whatever_its_user_and_class() -> None:
+    bench = Quotas(project("lab"), project("guests"))
+    full(bench, project="guests")
+    bench.ask("eve", project="guests")
+    bench.ask("ann", project="lab")
+    bench.ask("ann2", user="ann", project="lab")
+    bench.ask("bob", qos="batch", project="lab")
+    places = ("eve/1", "ann/1", "ann2/1", "bob/1")
+    before = [bench.why(name).position for name in places]
+    put_first(bench, "bob/1")
+    mine = sorted(("ann/1", "ann2/1", "bob/1"), key=lambda name: bench.why(name).position)
+    assert mine == ["bob/1", "ann/1", "ann2/1"]
+    put_first(bench, "ann2/1")
+    mine = sorted(("ann/1", "ann2/1", "bob/1"), key=lambda name: bench.why(name).position)
+    assert mine == ["ann2/1", "bob/1", "ann/1"]
+    assert bench.why("eve/1").position == before[0] == 2
+
+
+def test_the_top_of_one_project_is_not_that_of_others() -> None:
+    bench = Quotas(project("lab", guaranteed_milli=1000), project("guests"))
+    full(bench, project="guests")
+    bench.ask("ann", project="lab")
+    bench.ask("eve", project="guests")
+    put_first(bench, "eve/1")
+    assert [bench.why(name).position for name in ("ann/1", "eve/1")] == [1, 2]
+
+
+@pytest.mark.parametrize("qos", ["interactive", "batch"])
+def test_a_cell_that_is_to_run_again_has_its_grace_and_stands_where_it_stood(bench: Bench, qos: str) -> None:
+    full(bench, qos=qos)
+    bench.later(MINUTE)
+    (said,) = bench.say(ev.CellRequeued(LeaseId("busy0:1")))
+    if qos == "batch":  # that is paused where a node can
+        (said,) = bench.say(ev.PauseDeclined(LeaseId("busy0:1")))
+    grace_ms = next(one.grace_ms for one in SETTINGS.qos if one.name == qos)
+    assert said == Reclaim(LeaseId("busy0:1"), grace_ms, Right.ADMIN)
+    account = bench.scheduler.state.accounts.of("p")
+    assert (account.back_off_until_ms, account.reclaims) == (0, 0)
+    bench.ask("ann", qos=qos)
+    bench.free("busy0:1")
+    bench.start("ann:1")
+    bench.ask("bob", qos=qos)
+    bench.ask("busy0", n=2, qos=qos)
+    assert [bench.why(name).position for name in ("busy0/2", "bob/1")] == [1, 2]
+
+
+def test_only_a_cell_that_runs_is_run_again(bench: Bench) -> None:
+    bench.join("a", slots(1))
+    bench.ask("ann")
+    again = ev.CellRequeued(LeaseId("ann:1"))
+    assert bench.say(again) == []
+    bench.start("ann:1")
+    assert len(bench.say(again)) == 1
+    assert bench.say(again) == []  # it gives back already
+    assert bench.say(ev.CellRequeued(LeaseId("nobody"))) == []
