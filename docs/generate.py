@@ -19,7 +19,7 @@ from gpu_worker.config import Pool
 from gpu_worker.console.query_commands import QueryCommand
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
-from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
+from gpu_worker.quotas.quota_settings import NEW_QOS, PRICE_SETTINGS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.leases.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
@@ -205,6 +205,16 @@ How the scheduler goes about it, for all projects and classes of service. What i
 """
 
 
+QUOTA_FILE_PRICES = """
+## [prices]
+
+Words of a GPU's name, and behind them what an hour of such a GPU counts for where use adds up: budgets, past use and
+the ledger. The first one whose words are all in the name counts, in the order of the file; what no price fits has 1.
+[The page on quotas](../explanation/quotas.md) says what prices do not count for.
+
+"""
+
+
 def quota_file() -> str:
     """What may be written in a quota file."""
     parts = ["# The quota file\n\n" + NOTE.rstrip("\n") + "\n" + QUOTA_FILE]
@@ -222,6 +232,10 @@ def quota_file() -> str:
         parts.append(f"| `{setting.name}` |{shown}\n")
     parts.append(QUOTA_FILE_SCHEDULER)
     parts += _settings_table(SCHEDULER_SETTINGS, SchedulerSettings())
+    [price], example = PRICE_SETTINGS, "H100 = 4.0"
+    parts.append(QUOTA_FILE_PRICES)
+    parts.append("| name | value | default | example | |\n| --- | --- | --- | --- | --- |\n| words of a GPU's name | ")
+    parts.append(f"{price.kind.form} | 1 | `{example}` | {price.help} |\n")
     return "".join(parts)
 
 

@@ -171,6 +171,8 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_sent: int
     bytes_returned: int
     label: str = ""
+    #: Slot time that was charged at the price of its GPUs, without what was refunded; None where they have no price.
+    charged_ms: int | None = None
 
 
 class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):

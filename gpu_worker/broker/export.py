@@ -57,14 +57,18 @@ def write_json(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], to: Tex
     to.write("[]\n" if before == "[\n" else "\n]\n")
 
 
-def table(rows: Iterable[Usage], by: str, period: str | None) -> Iterator[str]:
-    """Usage as lines for a terminal, in hours; time that was refunded is in the two before it."""
-    sums = ("in quota", "borrowed", "refunded", "hot")  # in hours
+def table(rows: Iterable[Usage], by: str, period: str | None, *, has_prices: bool = False) -> Iterator[str]:
+    """Usage as lines for a terminal, in hours; time that was refunded is in the two before it.
+
+    What was charged has a column where GPUs have prices.
+    """
+    sums = ("in quota", "borrowed", "refunded", "hot", *(["charged"] if has_prices else []))  # in hours
     first = f"{period:10}  " if period else ""
     yield f"{first}{by:24}  {'of':8}  {'cells':>8}" + "".join(f"  {name + ', h':>11}" for name in sums)
     for row in rows:
         day = f"{datetime.fromtimestamp(row.from_ms / 1000, UTC):%Y-%m-%d}  " if period else ""
-        times = (row.in_quota_ms, row.borrowed_ms, row.refunded_ms, row.hot_ms)
+        times = [row.in_quota_ms, row.borrowed_ms, row.refunded_ms, row.hot_ms]
+        times += [row.charged_ms] if has_prices else []
         hours = "".join(f"  {time_ms / HOUR_MS:>11.2f}" for time_ms in times)
         yield f"{day}{_printable(row.of):24}  {_SLOTS[row.kind]:8}  {row.cells:>8}{hours}"
 

@@ -170,12 +170,18 @@ class Ledger:
             return list(usage.by_hour(connection, since_ms))
 
     def charged(self, since_ms: int, until_ms: int) -> dict[tuple[ProjectId, str], int]:
-        """Sum what cells used between two times and were not refunded, by project and kind of slot.
+        """Sum what cells were charged between two times and not refunded, by project and kind of slot.
 
-        In thousandths of a slot times milliseconds.
+        In thousandths of a slot, at its price, times milliseconds.
         """
         with self._database.reading() as connection:
             return {(project, kind): amount for project, kind, amount in usage.charged(connection, since_ms, until_ms)}
+
+    def has_prices(self) -> bool:
+        """Return whether any cell was charged something else than what it held."""
+        query = select(cells.c.cell).where(cells.c.charged_milli != cells.c.milli).limit(1)
+        with self._database.reading() as connection:
+            return connection.scalar(query) is not None
 
     def slot_kinds(self) -> set[str]:
         """Return the kinds of slots that were ever leased: "gpu", "cpu"."""
@@ -210,11 +216,12 @@ class Ledger:
 
     def _running(
         self, lease: LeaseId, ended: Sequence[CellId], alive: LedgerEvent | None
-    ) -> tuple[CellId, int, int] | None:
+    ) -> tuple[CellId, int, int, int | None] | None:
         last = self.last_event(f"{run_notes.RUNS}{rows.clean(lease)}/")
         if last is None or last.payload["cell"] in ended:
             return None
-        return CellId(last.payload["cell"]), last.at_ms, max(last.at_ms, alive.at_ms if alive is not None else 0)
+        until_ms = max(last.at_ms, alive.at_ms if alive is not None else 0)
+        return CellId(last.payload["cell"]), last.at_ms, until_ms, last.payload.get("charged_milli")
 
     def given_up(self, since_ms: int) -> list[OpenLease]:
         """Leases that ended since then and whose agents never said so, oldest first, with cells that ended with them.

@@ -23,15 +23,16 @@ class Meter:
         self._until_ms = lease.granted_at_ms if accounted_until_ms is None else accounted_until_ms  #: all is told
         self._now_ms = self._until_ms
         self.began_ms = 0  #: when that one did
+        self.charged_milli: int | None = None  #: what was agreed for that one; None is what it holds
         self._is_in_quota = True
         self._spans: list[Span] = []
 
-    def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int) -> None:
-        """Begin to count a cell.
+    def begin(self, cell: CellId, *, is_in_quota: bool, at_ms: int, charged_milli: int | None = None) -> None:
+        """Begin to count a cell, which is charged so many thousandths of a slot; None is what it holds.
 
         One that still ran has ended, nobody knows when: `add_earlier` finds its time, or it was hot.
         """
-        self.cell, self._is_in_quota, self._spans = cell, is_in_quota, []
+        self.cell, self._is_in_quota, self._spans, self.charged_milli = cell, is_in_quota, [], charged_milli
         self.began_ms = self._now_ms = max(self._until_ms, at_ms)
 
     def turn(self, *, is_in_quota: bool, at_ms: int) -> None:
@@ -53,6 +54,7 @@ class Meter:
         if began_ms is not None:
             self._move(max(self._until_ms, began_ms), at_ms)
         hot = self._take_hot_time(self.began_ms)
+        record = msgspec.structs.replace(record, charged_milli=self.charged_milli)
         cell = self._fill(record, self.began_ms, tuple(self._spans), is_refunded=is_refunded)
         self._until_ms, self.cell, self._spans = self._now_ms, None, []
         return [*hot, cell]

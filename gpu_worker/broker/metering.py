@@ -47,7 +47,7 @@ class Stretch(msgspec.Struct, frozen=True):
     project: ProjectId
     user: UserName
     qos: str
-    cost: int  #: thousandths of a GPU
+    charged: int  #: thousandths of a GPU, at its price
     from_ms: int
     until_ms: int
 
@@ -94,8 +94,8 @@ class Metering:
                 meter, dict.fromkeys(one.cells), why=LeaseEnd.NOT_HELD, closes_ms=now_ms + PATIENCE_MS
             )
             if one.running is not None:
-                cell, began_ms, metered.over_ms = one.running
-                meter.begin(cell, is_in_quota=True, at_ms=began_ms)
+                cell, began_ms, metered.over_ms, charged_milli = one.running
+                meter.begin(cell, is_in_quota=True, at_ms=began_ms, charged_milli=charged_milli)
                 metered.seen_from_ms, metered.seen_until_ms = meter.began_ms, 0  # nothing, by this scheduler
             self._closing[name] = None
 
@@ -158,8 +158,9 @@ class Metering:
                 is_refunded=is_refunded,
             )
             if not is_refunded and (lease is None or lease.phase is not Phase.GRANTED):  # that is seen as use
-                for span in (span for one in told if isinstance(one, CellRecord) for span in one.held):
-                    self._note_unseen(metered.meter.lease, span.started_at_ms, span.ended_at_ms)
+                for one in (one for one in told if isinstance(one, CellRecord)):
+                    for span in one.held:
+                        self._note_unseen(one, span.started_at_ms, span.ended_at_ms)
         if metered.closes_ms is not None and metered.meter.cell is None and metered.why not in UNSURE:
             told += self._close(record.lease, metered)
         return told
@@ -168,7 +169,13 @@ class Metering:
         """List the cells that run, each under its lease's name in the ledger."""
         for metered in self._metered.values():
             if metered.meter.cell is not None and metered.closes_ms is None:
-                yield Running(metered.meter.lease.lease, metered.meter.cell, metered.meter.began_ms)
+                meter = metered.meter
+                yield Running(meter.lease.lease, metered.meter.cell, meter.began_ms, meter.charged_milli)
+
+    def agreed(self, lease: LeaseId, cell: CellId) -> int | None:
+        """Return what a cell that runs is charged, in thousandths of a slot; None where nobody knows."""
+        metered = self._metered.get(lease)
+        return None if metered is None or metered.meter.cell != cell else metered.meter.charged_milli
 
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
@@ -184,35 +191,43 @@ class Metering:
         refunded, self._refunded = self._refunded, []
         return refunded
 
-    def _note_unseen(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> None:
-        self._unseen += self._stretch(lease, from_ms, until_ms)
+    def _note_unseen(self, cell: CellRecord, from_ms: int, until_ms: int) -> None:
+        self._unseen += self._stretch(cell, cell.charged, from_ms, until_ms)
 
     def _note_end(self, metered: _MeteredLease, ended: Iterable[Record], heard_ms: int) -> None:
         """Note what of an ended cell, whose beginning the scheduler saw, it did not see, saw too long, or is refunded.
 
         `heard_ms` is when the scheduler hears of the end.
         """
-        lease, seen_from_ms = metered.meter.lease, metered.seen_from_ms
+        seen_from_ms = metered.seen_from_ms
         seen_until_ms = heard_ms if metered.seen_until_ms is None else metered.seen_until_ms
         for record in ended:
             if not isinstance(record, CellRecord):
                 continue
             began_ms, ended_ms = record.started_at_ms, record.ended_at_ms
             if record.refunded_ms:
-                self._refunded += self._stretch(lease, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
+                self._note_refunded(record, max(began_ms, seen_from_ms), min(ended_ms, seen_until_ms))
             elif seen_until_ms <= seen_from_ms:  # none of it
-                self._note_unseen(lease, began_ms, ended_ms)
+                self._note_unseen(record, began_ms, ended_ms)
             else:
-                self._note_unseen(lease, began_ms, min(ended_ms, seen_from_ms))
-                self._note_unseen(lease, max(began_ms, seen_until_ms), ended_ms)
+                self._note_unseen(record, began_ms, min(ended_ms, seen_from_ms))
+                self._note_unseen(record, max(began_ms, seen_until_ms), ended_ms)
             if seen_until_ms - ended_ms >= _WORTH_MS:
-                self._refunded += self._stretch(lease, max(ended_ms, seen_from_ms), seen_until_ms)
+                self._note_refunded(record, max(ended_ms, seen_from_ms), seen_until_ms)
         metered.seen_until_ms = None
 
-    def _stretch(self, lease: LeaseRecord, from_ms: int, until_ms: int) -> Iterator[Stretch]:
-        cost = self._state.slot_catalog.cost_of(lease.kind, lease.slots_milli)
-        if cost and from_ms < until_ms:
-            yield Stretch(lease.project, lease.user, lease.qos, cost, from_ms, until_ms)
+    def _note_refunded(self, cell: CellRecord, from_ms: int, until_ms: int) -> None:
+        self._refunded += self._stretch(cell, cell.charged, from_ms, until_ms)
+
+    def _note_running(self, meter: Meter, from_ms: int, until_ms: int) -> None:
+        """Note what the cell that runs has used, unseen by the scheduler."""
+        charged = meter.lease.slots_milli if meter.charged_milli is None else meter.charged_milli
+        self._unseen += self._stretch(meter.lease, charged, from_ms, until_ms)
+
+    def _stretch(self, holder: LeaseHolder, charged_milli: int, from_ms: int, until_ms: int) -> Iterator[Stretch]:
+        charged = self._state.slot_catalog.cost_of(holder.kind, charged_milli)
+        if charged and from_ms < until_ms:
+            yield Stretch(holder.project, holder.user, holder.qos, charged, from_ms, until_ms)
 
     def _follow_lease(self, lease: Lease, metered: _MeteredLease | None, now_ms: int) -> Iterator[Record]:
         if metered is None:
@@ -230,14 +245,15 @@ class Metering:
         elif lease.cell is not None and lease.cell not in metered.cells:
             if metered.seen_until_ms is not None:
                 if lease.cell == meter.cell:  # it ran on unseen
-                    self._note_unseen(meter.lease, max(meter.began_ms, metered.seen_until_ms), now_ms)
+                    self._note_running(meter, max(meter.began_ms, metered.seen_until_ms), now_ms)
                 metered.seen_until_ms = None
             is_in_quota = self._coverage.is_in_quota(self._state.accounts, lease)
             if lease.cell != meter.cell:
-                meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms)
+                charged_milli = lease.charged if lease.cost else None
+                meter.begin(lease.cell, is_in_quota=is_in_quota, at_ms=lease.since_ms, charged_milli=charged_milli)
                 metered.seen_from_ms = 0  # since its grant
                 if lease.id in self._held_ms or not metered.is_granted:  # a hot session's own is told of a little late
-                    self._note_unseen(meter.lease, meter.began_ms, now_ms)
+                    self._note_running(meter, meter.began_ms, now_ms)
                     metered.seen_from_ms = meter.began_ms
             meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
         metered.is_granted = lease.phase is Phase.GRANTED
@@ -312,7 +328,7 @@ def stray(record: CellRecord, after_ms: int) -> list[Record]:
     name = name_again(record.lease, record.cell)
     lease = LeaseRecord(**_holder(record) | {"lease": name}, granted_at_ms=max(after_ms, record.started_at_ms))
     meter = Meter(lease)
-    meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms)
+    meter.begin(record.cell, is_in_quota=True, at_ms=record.started_at_ms, charged_milli=record.charged_milli)
     cell = meter.end(record, record.ended_at_ms, is_refunded=record.outcome is CellOutcome.RECLAIMED)
     return [lease, *cell, *meter.close(LeaseEnd.NOT_HELD)]
 

@@ -65,10 +65,10 @@ def _counted(
     spent: dict[ProjectId, int] = {}
     for one in stretches:
         percent = accounts.qos[one.qos].usage_percent if one.qos in accounts.qos else 100
-        uses.append(PastUse(one.project, one.user, one.cost * (one.until_ms - one.from_ms) * percent // 100))
+        uses.append(PastUse(one.project, one.user, one.charged * (one.until_ms - one.from_ms) * percent // 100))
         for at in accounts.of(one.project).path:
             if at.project.budget is not None:
                 since_ms = max(one.from_ms, period_at(at.project.budget.period, now_ms)[0])
-                amount = one.cost * max(0, one.until_ms - since_ms)
+                amount = one.charged * max(0, one.until_ms - since_ms)
                 spent[at.project.id] = spent.get(at.project.id, 0) + amount
     return tuple(uses), spent

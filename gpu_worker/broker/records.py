@@ -64,6 +64,12 @@ class CellRecord(LeaseHolder, frozen=True, kw_only=True):
     bytes_sent: int = 0
     bytes_returned: int = 0
     label: str = ""
+    charged_milli: int | None = None  #: thousandths of a slot that it was charged, at its price. None: as it held
+
+    @property
+    def charged(self) -> int:
+        """What was charged for each moment of it, in thousandths of a slot."""
+        return self.slots_milli if self.charged_milli is None else self.charged_milli
 
     @property
     def held(self) -> tuple[Span, ...]:
@@ -113,8 +119,9 @@ class OpenLease(msgspec.Struct, frozen=True):
     lease: LeaseRecord
     accounted_until_ms: int
     cells: tuple[CellId, ...] = ()  #: those that ended in it
-    #: The cell of it that has not ended, as far as the ledger knows: when it began, and until when at least it ran.
-    running: tuple[CellId, int, int] | None = None
+    #: The cell of it that has not ended, as far as the ledger knows: when it began, until when at least it ran, and
+    #: what was agreed that it is charged, in thousandths of a slot; None is what it held.
+    running: tuple[CellId, int, int, int | None] | None = None
 
 
 #: Why a balance changed. What is earned above the most that counts is forgotten, and what is spent as far below none is

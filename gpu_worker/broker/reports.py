@@ -126,6 +126,8 @@ def _node(node: Node, request: Request) -> console.NodeRow:
 
 def ended(row: dict[str, Any]) -> console.EndedRow:
     """Turn a row of the ledger's cells into that of a report."""
-    fields = {name: row[name] for name in console.EndedRow.__struct_fields__}
+    fields = {name: row[name] for name in console.EndedRow.__struct_fields__ if name in row}
+    if row["charged_milli"] not in (None, row["milli"]):
+        fields["charged_ms"] = (row["held_ms"] - row["refunded_ms"]) * row["charged_milli"] // GPU_MILLI
     fields["slots"] = msgspec.json.decode(fields["slots"])
     return msgspec.convert(fields, console.EndedRow)

@@ -21,6 +21,7 @@ class Running(NamedTuple):
     lease: LeaseId  #: as the ledger names it
     cell: CellId
     began_ms: int
+    charged_milli: int | None = None  #: what was agreed that it is charged
 
 
 class RunNotes:
@@ -43,4 +44,5 @@ class RunNotes:
 
 def _note(one: Running) -> LedgerEvent:
     name = f"{RUNS}{one.lease}/{one.began_ms:015}"
-    return LedgerEvent(id=name, kind="cell-runs", payload={"cell": one.cell}, at_ms=one.began_ms)
+    payload = {"cell": one.cell, "charged_milli": one.charged_milli}
+    return LedgerEvent(id=name, kind="cell-runs", payload=payload, at_ms=one.began_ms)

@@ -160,7 +160,7 @@ class SchedulerShell:
         self.nodes[node.agent] = node
         for held in node.held:
             self.active_leases.setdefault(held.lease, ActiveLease(held.session, node.agent))
-        await self.step(translate.joined(node), lost_ms=lost_ms)
+        await self.step(translate.joined(node, self._metering.agreed), lost_ms=lost_ms)
 
     async def drop_node(self, agent: AgentId, heard_ms: int) -> None:
         """Give up a node that has been silent for too long, since `heard_ms`."""
@@ -176,7 +176,8 @@ class SchedulerShell:
     async def record_cell(self, message: wire.CellDone, node: wire.Register, ended_ago_ms: int, written: Then) -> None:
         """Account a cell that was over so long ago. When the ledger has it, do `written`."""
         now_ms = self._now_ms()
-        record = translate.record(message, node, now_ms - ended_ago_ms)
+        prices = self.scheduler.settings.prices
+        record = translate.record(message, node, now_ms - ended_ago_ms, prices)
         told = self._metering.end_cell(record, ended_ago_ms, now_ms)
         refunded = self._metering.take_refunded()
         if told is None:

@@ -54,6 +54,7 @@ cells = Table(
     Column("borrowed_ms", BigInteger, nullable=False, server_default="0"),
     Column("refunded_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms, lost by a reclaim"),
     Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
+    Column("charged_milli", Integer, comment="the same at the price of the GPUs; NULL: as milli"),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
 )

@@ -1,22 +1,28 @@
 """Wire messages to the scheduler's events, and back. Pure; here durations meet the broker's clock, and only here."""
 
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from bulletin.codes import LeaseEnd, RefusalCode
-from bulletin.ids import LeaseId, ProjectId, RequestId, SessionId, UserName
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from bulletin.wire import messages as wire
 from gpu_worker.broker.ledger import CellRecord
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.leases.resources import price_of
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 
 
-def joined(message: wire.Register) -> events.AgentJoined:
-    """Translate an agent's introduction."""
+def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId], int | None]) -> events.AgentJoined:
+    """Translate an agent's introduction.
+
+    `agreed` knows what cells are charged that began before this broker, in thousandths of a slot.
+    """
     return events.AgentJoined(
         agent=message.agent,
         node=message.node,
-        slots=tuple(events.Slot(one.slot, one.kind, one.name, one.memory_bytes, one.milli) for one in message.slots),
+        slots=tuple(map(_slot, message.slots)),
         held=tuple(
             events.ReportedLease(
                 lease=held.lease,
@@ -31,12 +37,17 @@ def joined(message: wire.Register) -> events.AgentJoined:
                 held_ms=held.held_ms,
                 cpus=held.cpus,
                 memory_bytes=held.memory_bytes,
+                charged=None if held.cell is None else agreed(held.lease, held.cell),
             )
             for held in message.held
         ),
         cpus=message.cpus,
         memory_bytes=message.memory_bytes,
     )
+
+
+def _slot(offer: wire.SlotOffer) -> events.Slot:
+    return events.Slot(offer.slot, offer.kind, offer.name, offer.memory_bytes, offer.milli)
 
 
 def submitted(
@@ -126,9 +137,14 @@ def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
     return wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=request)
 
 
-def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int) -> CellRecord:
-    """Record a cell that ended then, by the broker's clock, by its agent's word. The ledger counts attempts."""
+def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices: Sequence[Price]) -> CellRecord:
+    """Record a cell that ended then, by the broker's clock, by its agent's word. The ledger counts attempts.
+
+    It is charged by these prices, unless somebody knows what was agreed.
+    """
     usage = message.usage
+    slots = [_slot(offer) for offer in node.slots if offer.slot in message.slots]
+    unknown_milli = GPU_MILLI * (len(message.slots) - len(slots))
     kinds = {offer.slot: offer.kind for offer in node.slots}
     milli = {offer.slot: offer.milli for offer in node.slots}
     on_gpu = any(kinds.get(slot) in ("gpu", "mig") for slot in message.slots)
@@ -155,4 +171,5 @@ def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int) -> Cel
         bytes_sent=usage.bytes_sent,
         bytes_returned=usage.bytes_returned,
         label=message.label,
+        charged_milli=unknown_milli + sum(price_of(slot, slot.milli, prices) for slot in slots),
     )

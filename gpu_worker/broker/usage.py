@@ -32,6 +32,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     borrowed_ms: int = 0
     refunded_ms: int = 0  #: slot time given back to cells that ended in it; contained in the two above
     hot_ms: int = 0  #: slot time held without a cell, which nobody pays
+    charged_ms: int = 0  #: slot time of cells in it at the price of their GPUs, without what was refunded of it
 
     @property
     def slot_ms(self) -> int:
@@ -46,7 +47,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 #: What adds up: numbers, and slot time, which is summed in thousandths.
 _NUMBERS = ("cells", "ran_ms")
-_TIMES = ("in_quota_ms", "borrowed_ms", "refunded_ms", "hot_ms")
+_TIMES = ("in_quota_ms", "borrowed_ms", "refunded_ms", "hot_ms", "charged_ms")
 
 
 def ask(
@@ -94,23 +95,24 @@ def ask(
 
 
 class HourUse(msgspec.Struct, frozen=True):
-    """What a user's cells used that ended in one hour, in one project and QoS."""
+    """What a user's cells were charged that ended in one hour, in one project and QoS."""
 
     until_ms: int  #: when the hour ends
     project: ProjectId
     user: UserName
     qos: str
     kind: Literal["gpu", "cpu"]
-    amount: int  #: thousandths of a slot times milliseconds
+    amount: int  #: thousandths of a slot, at its price, times milliseconds
 
 
 def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
-    """Sum what cells that ended from `since_ms` on used, less refunds, by the hour in which they ended, in its order.
+    """Sum what cells that ended from `since_ms` on were charged, less refunds, by the hour of their end, in its order.
 
-    In thousandths of a slot times milliseconds, stamped with the end of the hour.
+    In thousandths of a slot, at its price, times milliseconds, stamped with the end of the hour.
     """
     hour = (cells.c.ended_at_ms // HOUR_MS).label("hour")
-    used = func.sum((cells.c.held_ms - cells.c.refunded_ms) * _milli_of_cell()).label("amount")
+    milli = func.coalesce(cells.c.charged_milli, _milli_of_cell())
+    used = func.sum((cells.c.held_ms - cells.c.refunded_ms) * milli).label("amount")
     of = (cells.c.project, cells.c.user, cells.c.qos, cells.c.kind)
     query = select(hour, *of, used).where(cells.c.ended_at_ms >= since_ms).group_by(hour, *of).order_by(hour, *of)
     for row in connection.execute(query):
@@ -118,16 +120,14 @@ def by_hour(connection: Connection, since_ms: int) -> Iterator[HourUse]:
 
 
 def charged(connection: Connection, since_ms: int, until_ms: int) -> Iterator[tuple[ProjectId, str, int]]:
-    """Sum what cells used of a stretch of time and were not refunded, by project and kind of slot.
+    """Sum what cells were charged in a stretch of time and not refunded, by project and kind of slot.
 
-    In thousandths of a slot times milliseconds. Of a cell that is refunded in part, each moment is in the same part.
+    In thousandths of a slot, at its price, times milliseconds. Of a cell that is refunded in part, each moment is in
+    the same part.
     """
-    spans, cell = lease_spans.c, cells.c
-    length = _length(since_ms, until_ms)
-    lost = length * cell.refunded_ms // func.nullif(cell.held_ms, 0, type_=BigInteger)
-    amount = func.sum((length - func.coalesce(lost, 0)) * _milli_of_span())
-    of_cell = (spans.cell == cell.cell) & (spans.attempt == cell.attempt)
-    query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, of_cell))
+    spans = lease_spans.c
+    amount = func.sum(_charge_of_span(since_ms, until_ms))
+    query = select(spans.project, spans.kind, amount).select_from(lease_spans.join(cells, _is_of_cell()))
     query = query.where(spans.ended_at_ms > since_ms, spans.started_at_ms < until_ms)
     for row in connection.execute(query.group_by(spans.project, spans.kind).order_by(spans.project, spans.kind)):
         yield ProjectId(row[0]), row[1], int(row[2])
@@ -155,8 +155,23 @@ def _spans(by: By, from_ms: int, until_ms: int) -> Select[Any]:
         ("hot_ms", spans.cell == ""),
     ]
     sums = [func.sum(case((is_part, slot_ms), else_=0)).label(name) for name, is_part in parts]
+    charged = case((cells.c.cell.is_not(None), _charge_of_span(from_ms, until_ms)), else_=0)
+    sums.append(func.sum(charged).label("charged_ms"))
     query = select(spans[by].label("of"), spans.kind.label("kind"), *sums).group_by(spans[by], spans.kind)
+    query = query.select_from(lease_spans.outerjoin(cells, _is_of_cell()))
     return query.where(spans.ended_at_ms > from_ms, spans.started_at_ms < until_ms)
+
+
+def _is_of_cell() -> ColumnElement[bool]:
+    """Match the spans of a cell's run with its row."""
+    return (lease_spans.c.cell == cells.c.cell) & (lease_spans.c.attempt == cells.c.attempt)
+
+
+def _charge_of_span(from_ms: int, until_ms: int) -> ColumnElement[int]:
+    """Compute what a span is charged in a stretch of time: at its cell's price, without its part of the refund."""
+    length = _length(from_ms, until_ms)
+    lost = length * cells.c.refunded_ms // func.nullif(cells.c.held_ms, 0, type_=BigInteger)
+    return (length - func.coalesce(lost, 0)) * func.coalesce(cells.c.charged_milli, _milli_of_span())
 
 
 def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bulletin.units import show_duration, show_size
+from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
@@ -166,6 +166,8 @@ def _about_ended(answer: console.AboutEnded) -> Blocks:
         f"on {last.node} ({', '.join(last.slots)}), {when}."
     )
     known = [("cell", last.cell), ("id", last.lease), ("QoS", last.qos), ("pays", f"project {last.project}")]
+    if last.charged_ms is not None:
+        known.append(("charged", f"{last.charged_ms / HOUR_MS:.2f} {answer.slot_word}-hours, at their price then"))
     if last.label:
         known.append(("label", last.label))
     return [

@@ -90,7 +90,8 @@ class UsageCommand(Command):
                     self.by, period=self.period, since_ms=since_ms, until_ms=until_ms, parents=parents
                 )
                 if self.form == "table":
-                    sys.stdout.writelines(line + "\n" for line in export.table(sums, self.by, self.period))
+                    lines = export.table(sums, self.by, self.period, has_prices=ledger.has_prices())
+                    sys.stdout.writelines(line + "\n" for line in lines)
                     return
                 rows, fields = export.usage_rows(sums), export.USAGE_FIELDS
             write = export.write_csv if self.form == "csv" else export.write_json

@@ -13,6 +13,7 @@ from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
 from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
 
 __all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
@@ -36,6 +37,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     look_ahead: int = _DEFAULTS.look_ahead
     back_off_ms: int = _DEFAULTS.back_off_ms
     longest_back_off_ms: int = _DEFAULTS.longest_back_off_ms
+    prices: tuple[Price, ...] = ()
 
     @property
     def settings(self) -> SchedulerSettings:
@@ -84,7 +86,8 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         pass  # the text says so
     if findings.errors:
         raise BadConfig(findings.text())
-    return Quotas(projects=reading.projects, qos=reading.qos, **reading.scheduler), findings.warnings
+    quotas = Quotas(projects=reading.projects, qos=reading.qos, prices=reading.prices, **reading.scheduler)
+    return quotas, findings.warnings
 
 
 def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:

@@ -10,6 +10,8 @@ from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
 from gpu_worker.quotas.tree import KeyPath
+from gpu_worker.scheduler.leases.resources import words_of
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import (
     GPU_MILLI,
     Preemption,
@@ -52,7 +54,7 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
             findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
         idle = [*_idle_projects(reading.projects), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
-        for path, sentence in idle:
+        for path, sentence in [*idle, *_idle_prices(reading.prices)]:
             findings.add_warning(line_of(lines, path), path, sentence)
 
 
@@ -200,3 +202,16 @@ def _idle_back_off(scheduler: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]
             f"than {longest}. Raise longest_back_off, or lower back_off."
         )
         yield ("scheduler", "longest_back_off" if "longest_back_off_ms" in scheduler else "back_off"), sentence
+
+
+def _idle_prices(prices: Sequence[Price]) -> Iterator[tuple[KeyPath, str]]:
+    """Find prices of GPUs that all have another price already, with the sentence for each."""
+    for number, one in enumerate(prices):
+        words = set(words_of(one.gpu))
+        first = next((other for other in prices[:number] if words.issuperset(words_of(other.gpu))), None)
+        if first is not None:
+            sentence = (
+                f"Each GPU with the name {one.gpu!r} has the price of {first.gpu!r}, which stands before it. Write "
+                f"{one.gpu!r} first, or leave it out."
+            )
+            yield ("prices", one.gpu), sentence

@@ -6,9 +6,19 @@ from typing import Any, Literal
 import msgspec
 
 from bulletin.ids import ProjectId
-from gpu_worker.quotas.quota_settings import NEW_QOS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
+from gpu_worker.quotas.quota_settings import (
+    NEW_QOS,
+    PRICE_SETTINGS,
+    PROJECT_SETTINGS,
+    QOS_SETTINGS,
+    SCHEDULER_SETTINGS,
+)
 from gpu_worker.quotas.value_kinds import QuotaSetting
+from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
 from gpu_worker.scheduler.policy.projects import Project, QoS, SchedulerSettings
+
+#: Whose setting changed: of the scheduler and of all prices there is one.
+What = Literal["project", "qos", "scheduler", "price", "prices"]
 
 
 class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,8 +28,8 @@ class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
     the other side has all that is set in it, in one text.
     """
 
-    what: Literal["project", "qos", "scheduler"]
-    name: str  #: empty for the scheduler
+    what: What
+    name: str  #: empty for the scheduler, and for the order of prices
     field: str  #: the setting, as the quota file calls it
     before: str | None
     after: str | None
@@ -38,6 +48,17 @@ def compare_quotas(before: SchedulerSettings, after: SchedulerSettings) -> Itera
     yield from _compare("project", *projects, PROJECT_SETTINGS, Project(id=ProjectId("")))
     yield from _compare("qos", _by_name(before.qos), _by_name(after.qos), QOS_SETTINGS, NEW_QOS)
     yield from _compare_one("scheduler", "", before, after, SCHEDULER_SETTINGS)
+    yield from _compare_prices(before.prices, after.prices)
+
+
+def _compare_prices(before: Sequence[Price], after: Sequence[Price]) -> Iterator[QuotaChange]:
+    """Yield prices that are not as they were, and their order where only that is another."""
+    known = {one.gpu: one for one in before}, {one.gpu: one for one in after}
+    usual = Price("", USUAL_PERCENT)
+    yield from _compare("price", *known, PRICE_SETTINGS, usual)
+    if known[0] == known[1] and before != after:
+        was, now = (", ".join(one.gpu for one in prices) for prices in (before, after))
+        yield QuotaChange(what="prices", name="", field="order", before=was, after=now)
 
 
 def _by_id(projects: Sequence[Project]) -> dict[str, Project]:
@@ -49,7 +70,7 @@ def _by_name(classes: Sequence[QoS]) -> dict[str, QoS]:
 
 
 def _compare(
-    what: Literal["project", "qos"],
+    what: What,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     settings: Sequence[QuotaSetting],
@@ -69,7 +90,7 @@ def _compare(
 
 
 def _compare_one(
-    what: Literal["project", "qos", "scheduler"], name: str, before: Any, after: Any, settings: Iterable[QuotaSetting]
+    what: What, name: str, before: Any, after: Any, settings: Iterable[QuotaSetting]
 ) -> Iterator[QuotaChange]:
     for setting in settings:
         was, now = getattr(before, setting.field), getattr(after, setting.field)

@@ -208,8 +208,16 @@ SCHEDULER_SETTINGS = (
     ),
 )
 
-#: The tables of a file; those of projects and classes of service have names in them.
-TABLES = ("projects", "qos", "scheduler")
+#: What a price has: it is written as one number behind the name.
+PRICE_SETTINGS = (
+    QuotaSetting("factor", "percent", Factor(), "What an hour of such a GPU counts for, where use adds up.", "4.0"),
+)
+PRICE_NAME_LENGTH = 64
+#: Whoever is charged goes through all of them.
+MOST_PRICES = 100
+
+#: The tables of a file; those of projects, classes of service and prices have names in them.
+TABLES = ("projects", "qos", "scheduler", "prices")
 
 
 def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:

@@ -10,7 +10,10 @@ from bulletin.ids import ProjectId
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable
 from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.quota_settings import (
+    MOST_PRICES,
     NEW_QOS,
+    PRICE_NAME_LENGTH,
+    PRICE_SETTINGS,
     PROJECT_SETTINGS,
     QOS_SETTINGS,
     SCHEDULER_SETTINGS,
@@ -19,7 +22,9 @@ from gpu_worker.quotas.quota_settings import (
 )
 from gpu_worker.quotas.tree import KeyPath, TreeEntry, TreeLeaf, TreeTable, show_node, show_path, show_text
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting, UnfitValue, name_problem
+from gpu_worker.scheduler.leases.resources import words_of
 from gpu_worker.scheduler.policy.class_hours import ClassHours, show_clock
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS
 
 
@@ -29,6 +34,7 @@ class Reading(msgspec.Struct):
     projects: tuple[Project, ...]
     qos: tuple[QoS, ...]
     scheduler: dict[str, Any]  #: what is set of the scheduler itself, by the field of its settings
+    prices: tuple[Price, ...]
     lines: dict[KeyPath, int]
 
 
@@ -45,7 +51,8 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
     projects = reader.read_projects(tables.get("projects"))
     qos = reader.read_qos(tables.get("qos"))
     scheduler = reader.read_scheduler(tables.get("scheduler"))
-    return Reading(tuple(projects), tuple(qos), scheduler, reader.lines)
+    prices = reader.read_prices(tables.get("prices"))
+    return Reading(tuple(projects), tuple(qos), scheduler, tuple(prices), reader.lines)
 
 
 class _Reader:
@@ -81,6 +88,25 @@ class _Reader:
     def read_scheduler(self, entry: TreeEntry | None) -> dict[str, Any]:
         """Read what is set of the scheduler itself, by the field of its settings."""
         return {} if entry is None else self._read_values(entry, ("scheduler",), SCHEDULER_SETTINGS)
+
+    def read_prices(self, entry: TreeEntry | None) -> list[Price]:
+        """Read the prices, in the order of the file, which decides between those that fit the same GPU."""
+        [setting] = PRICE_SETTINGS
+        found: list[Price] = []
+        for one in self._read_entries(entry, ("prices",), PRICE_NAME_LENGTH):
+            key = ("prices", one.name)
+            if not words_of(one.name):
+                sentence = f"{show_path(key)} has no word of a GPU's name. Write one, as in H100 = 4.0."
+                self._findings.add_error(one.line, key, sentence)
+                continue
+            if len(found) == MOST_PRICES:
+                self._findings.add_error(one.line, key, f"There are more than {MOST_PRICES} prices. Write fewer.")
+                break
+            try:
+                found.append(Price(one.name, read_setting(setting, one.node)))
+            except UnfitValue as unfit:
+                self._findings.add_error(one.line, key, f"{show_path(key)} is {show_node(one.node)}. {unfit}")
+        return found
 
     def read_class_hours(self, entry: TreeEntry, path: KeyPath) -> tuple[ClassHours, ...]:
         """Read the class hours of a project; those that can never be on are errors, and left out."""
@@ -157,6 +183,7 @@ class _Reader:
             return entry.node
         if entry.node != TreeLeaf(None):  # in YAML, a name whose settings are all commented out
             inside = "its settings" if len(path) > 1 or path == ("scheduler",) else "names with their settings"
+            inside = "names with a number each" if path == ("prices",) else inside
             self._findings.add_error(
                 entry.line, path, f"{show_path(path)} is {show_node(entry.node)}. Write {inside} below it."
             )

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
-from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
+from gpu_worker.quotas.quota_settings import (
+    MOST_PRICES,
+    PRICE_NAME_LENGTH,
+    PRICE_SETTINGS,
+    PROJECT_SETTINGS,
+    QOS_SETTINGS,
+    SCHEDULER_SETTINGS,
+)
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS
 
@@ -31,6 +38,13 @@ def quota_schema() -> dict[str, Any]:
                 "additionalProperties": {"$ref": "#/$defs/qos", "type": "object", "required": ["walltime"]},
             },
             "scheduler": {"description": "The scheduler itself.", **_settings(SCHEDULER_SETTINGS)},
+            "prices": {
+                "description": "What an hour of a GPU counts for, by words of its name.",
+                "type": ["object", "null"],
+                "propertyNames": {**_name(PRICE_NAME_LENGTH), "pattern": "[A-Za-z0-9]"},
+                "additionalProperties": PRICE_SETTINGS[0].kind.schema(),
+                "maxProperties": MOST_PRICES,
+            },
         },
         "$defs": {
             "project": _settings(PROJECT_SETTINGS),

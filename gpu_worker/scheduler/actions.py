@@ -171,14 +171,25 @@ class OverBudget(msgspec.Struct, frozen=True, tag=True):
     budget_ms: int  #: GPUs times milliseconds
     period: str
     on_cpu: bool | None  #: None where the pool has shown no slot yet
+    charged_milli: int | None = None  #: the cost at its price; None is no price
+    dearest: str = ""  #: the type that has this price; empty where none is written
 
     def __str__(self) -> str:
         gpus, whole = show_gpus(self.cost_milli, on_cpu=self.on_cpu), show_gpu_time(self.budget_ms, on_cpu=self.on_cpu)
-        most_ms = self.budget_ms * GPU_MILLI // self.cost_milli
+        charged = self.charged_milli or self.cost_milli
+        most_ms = self.budget_ms * GPU_MILLI // charged
+        price = show_price(charged, self.cost_milli, self.dearest) if self.dearest else ""
+        other = ", or name a cheaper type with --gpu-type" if price else ""
         return (
-            f"{gpus} for {show_duration(self.walltime_ms)} is more than the {whole} that project {self.project!r} has "
-            f"each {self.period}. Ask for {show_duration(most_ms)} or less with --time."
+            f"{gpus}{price} for {show_duration(self.walltime_ms)} is more than the {whole} that project "
+            f"{self.project!r} has each {self.period}. Ask for {show_duration(most_ms)} or less with --time{other}."
         )
+
+
+def show_price(charged: int, cost: int, dearest: str) -> str:
+    """Say at which price a request is charged, and why so: " at the price of 4 of NVIDIA H100"."""
+    price = f"{charged / max(1, cost):.2f}".rstrip("0").rstrip(".")
+    return f" at the price {price} of {dearest}"
 
 
 class NeverInQuota(msgspec.Struct, frozen=True, tag=True):

@@ -34,6 +34,8 @@ class ReportedLease(msgspec.Struct, frozen=True):
     held_ms: int = 0  #: how long the agent has had the lease
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
+    #: What was agreed for the cell that runs, in thousandths of a GPU at its price; None where nobody knows.
+    charged: int | None = None
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -121,7 +123,7 @@ class PastUse(msgspec.Struct, frozen=True):
 
     project: ProjectId
     user: UserName
-    amount: int  #: thousandths of a GPU times milliseconds, as the QoS counts it
+    amount: int  #: thousandths of a GPU at its price times milliseconds, as the QoS counts it
 
 
 class PastCredits(msgspec.Struct, frozen=True):

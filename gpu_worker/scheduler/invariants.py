@@ -4,7 +4,7 @@ from collections import Counter
 
 from bulletin.errors import InvariantBroken
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
-from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease
+from gpu_worker.scheduler.leases.leases import IDLE, LEAVING, USING, Lease
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -167,6 +167,8 @@ def _check_accounts(state: State) -> None:
     for lease in leases:
         node = state.nodes[lease.agent]
         _same(f"cost of {lease.id}", lease.cost, state.slot_catalog.cost_on(node, lease.lane, lease.slots))
+        if lease.phase in IDLE:
+            _same(f"price of {lease.id}", lease.charged, state.slot_catalog.charge_on(node, lease.slots))
     paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms
     promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():
@@ -178,6 +180,11 @@ def _check_accounts(state: State) -> None:
         _same(f"most guaranteed to {name}", account.most, most[name])
         inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}
         _check_holder(state, f"project {name}", account, [one for one in leases if one.project in inside])
+        used = [one for one in leases if one.project in inside and one.phase in USING]
+        _same(f"charged to {name}", account.charged, sum(one.charged for one in used))
+        if account.project.budget is not None:
+            budget = {one.id: one.charged for one in leases if one.project in inside and one.phase is not Phase.ENDING}
+            _same(f"to be charged to {name}", {key: one.charged for key, one in account.commitments.items()}, budget)
         shapes = Counter(
             request.entry.shape
             for request in state.pending.values()

@@ -313,7 +313,8 @@ class Scheduler:
         slots = node.free_slots(shape)
         self.state.drop(request, RequestStatus.GRANTED)
         cost = self.state.slot_catalog.cost_on(node, shape.lane, slots)
-        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost)
+        charged = self.state.slot_catalog.charge_on(node, slots)
+        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost, charged)
         self.state.add(lease, self._now_ms + self.settings.start_ms)
         return _grant(request.id, lease)
 

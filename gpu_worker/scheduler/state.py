@@ -15,7 +15,7 @@ from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.estimate_cache import EstimateCache
 from gpu_worker.scheduler.events import Slot
-from gpu_worker.scheduler.leases.leases import USING, Lease, Request, RequestHold
+from gpu_worker.scheduler.leases.leases import IDLE, USING, Lease, Request, RequestHold
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
 from gpu_worker.scheduler.leases.resources import LANES, Lane
@@ -39,7 +39,7 @@ class State:
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
-        self.slot_catalog = SlotCatalog()
+        self.slot_catalog = SlotCatalog(settings.prices)
         self.accounts = Accounts(settings.projects, settings.qos)
         self.queue = RequestQueue(self.accounts)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
@@ -100,7 +100,7 @@ class State:
         queued = [request for request in self.pending.values() if request.standing is RequestStatus.QUEUED]
         for lease in leases:
             self._count(lease, -1)
-        before = self.accounts
+        before, self.slot_catalog.prices = self.accounts, settings.prices
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
         self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
@@ -112,6 +112,8 @@ class State:
             if not request.entry.key.is_early:
                 self.patience.note_late(self.accounts, request)
         for lease in leases:
+            if lease.phase in IDLE:
+                self._charge_anew(lease)
             self._count(lease, +1)
         for account in self.accounts.by_id.values():
             for user in account.users:
@@ -142,6 +144,7 @@ class State:
         if is_first_gpu:
             for lease in self.leases.values():
                 lease.cost = self.slot_catalog.cost_on(self.nodes[lease.agent], lease.lane, lease.slots)
+                self._charge_anew(lease)
                 self._count(lease, +1)
         if is_new:
             for request in self.pending.values():
@@ -303,6 +306,8 @@ class State:
         self._count(lease, -1)
         self._remember(lease)
         lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.accounts.now_ms
+        if to in IDLE:
+            self._charge_anew(lease)
         if to is Phase.HOT:
             lease.used = self.next_seq()
         self._count(lease, +1)
@@ -324,6 +329,10 @@ class State:
         self._place(lease.session)
         self.set_alarm(lease, None)
 
+    def _charge_anew(self, lease: Lease) -> None:
+        """Charge a lease by the prices in force: its next cell, where it runs none."""
+        lease.charged = self.slot_catalog.charge_on(self.nodes[lease.agent], lease.slots)
+
     def set_alarm(self, lease: Lease, alarm_ms: int | None) -> None:
         """When to look at the lease again; None is never."""
         if alarm_ms is None:
@@ -335,7 +344,7 @@ class State:
         """Count what a cell that is over has used."""
         if lease.phase in {Phase.BUSY, Phase.RECLAIMING}:
             percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
-            amount = lease.cost * (self.accounts.now_ms - lease.counted_ms) * percent // 100
+            amount = lease.charged * (self.accounts.now_ms - lease.counted_ms) * percent // 100
             self.accounts.remember(lease.project, lease.user, amount)
 
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
@@ -350,7 +359,7 @@ class State:
         if self.accounts.budgeted:
             self._commit(lease, sign)
         if lease.phase in USING:
-            self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign)
+            self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign, charged=lease.charged)
         node = self.nodes[lease.agent]
         node.count(lease, sign, self.leases)
         if lease.phase in USING and node.is_drained:
@@ -375,7 +384,7 @@ class State:
         end_ms = lease.since_ms + lease.walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
         for at in self.accounts.of(lease.project).path:
             if at.project.budget is not None and sign > 0 and lease.phase is not Phase.ENDING:
-                at.commitments[lease.id] = Commitment(lease.cost, lease.walltime_ms, end_ms)
+                at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms)
             else:
                 at.commitments.pop(lease.id, None)
 

@@ -5,6 +5,7 @@ Who is next, who waits how long and what is taken back is judged in `tests/sched
 It keeps books of its own, and raises AssertionError with a sentence at the first promise that is broken.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,6 +13,7 @@ from typing import Any
 
 from bulletin.ids import ProjectId
 from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.age_book import AgeBook
 from tests.scheduler.credit_book import CreditBook
@@ -70,6 +72,7 @@ class Tenancy:
     gpu_type: str = ""  # what was asked for, as far as it is known
     gpu_memory_bytes: int = 0
     walltime_ms: int = 0
+    prices: tuple[Price, ...] = ()  # those in force when it was granted, or its last cell began
 
 
 @dataclass
@@ -215,6 +218,24 @@ class Referee:
         milli = sum(slot.milli for slot in self.offers[lease.agent].slots if slot.id in lease.slots)
         return self.worth(lanes.pop() if lanes else "cpu", milli)
 
+    def price(self, slot: ev.Slot, prices: tuple[Price, ...]) -> Fraction:
+        words = set(re.findall("[a-z0-9]+", slot.name.lower())) | {slot.kind}
+        fitting = [one.percent for one in prices if set(re.findall("[a-z0-9]+", one.gpu.lower())) <= words]
+        return Fraction(fitting[0] if fitting else 100, 100)
+
+    def charge(self, asked: ev.RequestSubmitted) -> int:
+        """What it would be charged on the dearest slots."""
+        slots = [slot for offer in self.shown for slot in offer.slots if self.serves(slot, asked)]
+        prices, lane = self.settings.prices, self.lane(asked.gpus)
+        each = [math.ceil(self.worth(lane, slot.milli) * self.price(slot, prices)) for slot in slots]
+        return max(1, asked.gpus) * max(each) if each else self.cost(asked)
+
+    def charge_of(self, lease: Tenancy) -> int:
+        slots = [slot for slot in self.offers[lease.agent].slots if slot.id in lease.slots]
+        lanes = {self.nodes[lease.agent][slot] for slot in lease.slots}
+        lane = lanes.pop() if lanes else "cpu"
+        return sum(math.ceil(self.worth(lane, slot.milli) * self.price(slot, lease.prices)) for slot in slots)
+
     def is_below_limits(self, wish: Wish, amounts: dict[tuple[str, ...], int]) -> bool:
         asked = wish.event
         qos = self.qos(asked.qos)
@@ -240,7 +261,7 @@ class Referee:
             return False
         walltime_ms = self.walltime_ms(wish.event)
         budgets = [one.budget.gpu_ms * 1000 for one in map(self.project, names) if one.budget is not None]
-        if cost and any(cost * walltime_ms > budget for budget in budgets):
+        if cost and any(self.charge(wish.event) * walltime_ms > budget for budget in budgets):
             return False
         must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]][-1:]
         return not cost or not qos.must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
@@ -282,7 +303,10 @@ class Referee:
 
     def count_budgets(self, now_ms: int) -> None:
         """What running cells have used of budgets up to now: afresh in each period."""
-        used = self.amounts("granted", "busy", "reclaiming")
+        used: dict[tuple[str, ...], int] = {}
+        for lease in self.leases.values():
+            if lease.state in ("granted", "busy", "reclaiming"):
+                self.add(used, self.who(lease), self.charge_of(lease), 1)
         for project in self.settings.projects:
             if project.budget is not None:
                 began_ms = PERIOD[project.budget.period](now_ms)
@@ -296,7 +320,7 @@ class Referee:
         """A cell is over."""
         if lease.state in ("busy", "reclaiming"):
             percent = self.qos(lease.qos).usage_percent if self.qos(lease.qos) else 100
-            amount = self.cost_of(lease) * (self.now_ms - lease.busy_ms) * percent // 100
+            amount = self.charge_of(lease) * (self.now_ms - lease.busy_ms) * percent // 100
             for who in self.who(lease):
                 self.past.setdefault(who, []).append((amount, self.now_ms))
         lease.busy_ms = self.now_ms
@@ -358,6 +382,7 @@ class Referee:
                         was.request if was else None, h.cell,
                     )  # fmt: skip
                     self.leases[name].begun_ms = now_ms - h.running_ms
+                    self.leases[name].prices = was.prices if was and h.cell == was.cell else self.settings.prices
                     self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
                     self.leases[name].walltime_ms = h.walltime_ms
                     self.leases[name].hot_since = was.hot_since if was and was.hot_since else self.count
@@ -426,6 +451,8 @@ class Referee:
                     if lease.state == "reclaiming":
                         return due
                     self.ages.started(lease, now_ms, self.count)
+                    if lease.state != "granted":
+                        lease.prices = self.settings.prices
                     lease.state, lease.cell, lease.begun_ms = "busy", event.cell, now_ms
             case ev.CellEnded():
                 lease = self.leases.get(event.lease)
@@ -520,6 +547,7 @@ class Referee:
             grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
             grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
             gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes, walltime_ms=grant.walltime_ms,
+            prices=self.settings.prices,
         )  # fmt: skip
         del self.wishes[grant.request]
         self.ended.add(grant.request)

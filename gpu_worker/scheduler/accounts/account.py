@@ -61,13 +61,13 @@ class UsageTotals(msgspec.Struct, kw_only=True):
 class Commitment(NamedTuple):
     """What one lease may yet spend of a budget."""
 
-    cost: int  #: thousandths of a GPU
+    charged: int  #: thousandths of a GPU, at its price
     walltime_ms: int
     end_ms: int | None  #: of a cell that runs; None where none has begun
 
     def left(self, now_ms: int) -> int:
         """Compute what the lease may spend from now on: thousandths of a GPU times milliseconds."""
-        return self.cost * (self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms))
+        return self.charged * (self.walltime_ms if self.end_ms is None else max(0, self.end_ms - now_ms))
 
 
 class User(UsageTotals, kw_only=True):
@@ -102,7 +102,8 @@ class Account(UsageTotals, kw_only=True):
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
     firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
     waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
-    #: What was used of the budget in the period, thousandths of a GPU times milliseconds, up to a time.
+    charged: int = 0  #: what is used, each lease at the price that was agreed
+    #: What was used of the budget in the period, thousandths of a GPU at its price times milliseconds, up to a time.
     spent: int = 0
     counted_ms: int = 0
     period_ends_ms: int = 0
@@ -165,16 +166,16 @@ class Account(UsageTotals, kw_only=True):
         return promised if limit is None else min(promised, limit)
 
     def count(self, now_ms: int) -> None:
-        """Bring what was spent up to this time. Needed before `used` changes."""
+        """Bring what was spent up to this time. Needed before `charged` changes."""
         if self.project.budget is not None:
             if now_ms >= self.period_ends_ms:
                 began_ms, self.period_ends_ms = period_at(self.project.budget.period, now_ms)
                 self.spent, self.counted_ms = 0, began_ms
-            self.spent += self.used * (now_ms - self.counted_ms)
+            self.spent += self.charged * (now_ms - self.counted_ms)
             self.counted_ms = now_ms
 
     def spend(self, amount: int, now_ms: int) -> None:
-        """So much was spent in this period that `used` does not tell of; what is below 0 was spent for nothing."""
+        """So much was spent in this period that `charged` does not tell of; what is below 0 was spent for nothing."""
         self.count(now_ms)
         if self.project.budget is not None:
             self.spent = max(0, self.spent + amount)

@@ -135,11 +135,20 @@ class Accounts:
     # --- amounts
 
     def use(
-        self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
+        self,
+        project: ProjectId,
+        name: UserName,
+        qos: str,
+        cost: int,
+        sign: Literal[1, -1],
+        *,
+        charged: int = 0,
+        lends: bool = True,
     ) -> None:
-        """Count so much more, or less, as in use. Without `lends`, what lenders keep stays as it is."""
+        """Count so much more, or less, as in use, and as charged. Without `lends`, what lenders keep stays as it is."""
         for account in self.of(project).path:
             account.count(self.now_ms)
+            account.charged += sign * charged
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
         if cost:
@@ -152,7 +161,7 @@ class Accounts:
         self.changes += self.has_lenders  # what one keeps is nobody else's
 
     def remember(self, project: ProjectId, name: UserName, amount: int) -> None:
-        """So much was used: thousandths of a GPU, times milliseconds."""
+        """So much was used: thousandths of a GPU at its price, times milliseconds."""
         age_ms = self.now_ms - (self.began_ms or 0)
         self.user_of(project, name).history.add(amount, age_ms)
         for account in self.of(project).path:
@@ -272,7 +281,7 @@ class Accounts:
                 return False
             covered = covered or at.covers(shape.cost)
             spendable = at.spendable(self.now_ms, without_hot=True)
-            if spendable is not None and spendable < shape.cost * entry.key.walltime_ms:
+            if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
             if qos.must_be_in_quota and at is account.payer and used > at.guaranteed:
                 return False

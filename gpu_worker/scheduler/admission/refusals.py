@@ -86,8 +86,11 @@ def never_allowed(
         budget = at.project.budget
         if budget is not None and not budget.gpu_ms:
             return OverLimit(at.project.id, cost, 0, False, on_cpu)
-        if budget is not None and cost * walltime_ms > budget.gpu_ms * GPU_MILLI:
-            return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu)
+        if budget is not None and shape.charged * walltime_ms > budget.gpu_ms * GPU_MILLI:
+            dearest = state.slot_catalog.dearest(shape)
+            return OverBudget(
+                at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, shape.charged, dearest
+            )
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
     return None

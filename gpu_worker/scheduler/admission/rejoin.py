@@ -1,10 +1,12 @@
 """An agent joins, or joins again: what was believed of it is forgotten, and what it reports is believed."""
 
+from bulletin.ids import SlotId
 from gpu_worker.scheduler.actions import Action, EndLease, Why
 from gpu_worker.scheduler.events import AgentJoined, ReportedLease
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Lane, SlotKind, lane_of
+from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.state import State
 
 
@@ -59,6 +61,7 @@ def _relearn(
         state.leases[other].phase is not Phase.ENDING for other in state.leases_of.get(held.session, ())
     ):
         phase = Phase.ENDING
+    cost = state.slot_catalog.cost_on(node, lane, tuple(slots))
     lease = Lease(
         id=held.lease,
         request=was.request if was is not None else None,
@@ -72,7 +75,8 @@ def _relearn(
         walltime_ms=held.walltime_ms,
         phase=phase,
         since_ms=now_ms - held.running_ms if held.cell is not None else now_ms,
-        cost=state.slot_catalog.cost_on(node, lane, tuple(slots)),
+        cost=cost,
+        charged=_agreed(state, node, held, tuple(slots), was) if cost else 0,
         cpus=held.cpus,
         memory_bytes=held.memory_bytes,
         kind=was.kind if was is not None else SlotKind(),
@@ -86,3 +90,12 @@ def _relearn(
         return [EndLease(lease.id, Why.SUPERSEDED)]
     state.add(lease, alarm_ms if phase is Phase.GRANTED else None)
     return []
+
+
+def _agreed(state: State, node: Node, held: ReportedLease, slots: tuple[SlotId, ...], was: Lease | None) -> int:
+    """Find what the lease is charged: what was agreed, where that is known, else by the prices in force."""
+    if was is not None and (was.cell, was.slots) == (held.cell, slots):
+        return was.charged
+    if held.cell is not None and held.charged is not None:
+        return held.charged
+    return state.slot_catalog.charge_on(node, slots)

@@ -12,7 +12,7 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.accounts.lending import kept_from
-from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.actions import count, show_price
 from gpu_worker.scheduler.estimate_cache import Room, Start
 from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
 from gpu_worker.scheduler.leases.leases import Request
@@ -236,24 +236,27 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
 
 def _budget(state: State, request: Request, at: Account) -> str | None:
     """Say what is missing in a project's budget for all of the cell's walltime; None where nothing is."""
-    cost, now_ms = request.entry.shape.cost, state.accounts.now_ms
+    shape, now_ms = request.entry.shape, state.accounts.now_ms
     spendable = at.spendable(now_ms, without_hot=True)
-    if not cost or at.project.budget is None or spendable is None or spendable >= cost * request.walltime_ms:
+    if not shape.cost or spendable is None or spendable >= shape.charged * request.walltime_ms:
         return None
+    assert at.project.budget is not None, "what may be spent of it is known"
     budget = at.project.budget
     whole = show_gpu_time(budget.gpu_ms, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
     begins = f"the next one begins in {show_duration(at.period_ends_ms - now_ms)}"
     if not at.left(now_ms):
         return f"project {at.project.id!r} has used the {whole} of this {budget.period}; {begins}"
-    left_ms = max(0, spendable) // cost
+    left_ms = max(0, spendable) // shape.charged
     if left_ms < MINUTE_MS:
         whose = f"the {whole} of this {budget.period} in project {at.project.id!r}"
         return f"what runs may use all that is left of {whose}; {begins}"
     left, asks = show_duration(left_ms), show_duration(request.walltime_ms)
+    dearest = state.slot_catalog.dearest(shape)
+    price = show_price(shape.charged, shape.cost, dearest) if dearest else ""
     verb = "are" if whole.endswith("s") else "is"
     return (
-        f"the {whole} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell "
-        f"beside what runs, and yours may take {asks}: ask for less with --time; {begins}"
+        f"the {whole} of this {budget.period} in project {at.project.id!r} {verb} enough for {left} of such a cell"
+        f"{price} beside what runs, and yours may take {asks}: ask for less with --time; {begins}"
     )
 
 

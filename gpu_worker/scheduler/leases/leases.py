@@ -17,6 +17,8 @@ Value = TypeVar("Value")
 #: What counts as use; and what is on its way out.
 USING = frozenset({Phase.GRANTED, Phase.BUSY, Phase.RECLAIMING})
 LEAVING = frozenset({Phase.RECLAIMING, Phase.EVICTING, Phase.ENDING})
+#: No cell runs, and one may begin.
+IDLE = frozenset({Phase.HOT, Phase.EVICTING})
 
 
 class RequestHold(msgspec.Struct, frozen=True):
@@ -79,6 +81,7 @@ class Lease(msgspec.Struct):
     phase: Phase
     since_ms: int  #: when the phase began; for a busy lease, when its cell did
     cost: int  #: thousandths of a GPU
+    charged: int  #: the same at its price, as it was agreed when it was granted or its last cell began
     counted_ms: int = 0  #: until when what it used is in the history of its project
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
@@ -92,7 +95,7 @@ class Lease(msgspec.Struct):
 
 
 def lease_of(
-    request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int
+    request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int, charged: int
 ) -> Lease:
     """Make the lease that a request becomes on these slots."""
     shape = request.entry.shape
@@ -110,6 +113,7 @@ def lease_of(
         phase=phase,
         since_ms=since_ms,
         cost=cost,
+        charged=charged,
         cpus=shape.wants.cpus,
         memory_bytes=shape.wants.memory_bytes,
         kind=shape.wants.kind,

@@ -5,12 +5,13 @@ whole GPU. A whole GPU serves everybody else. So a cell that asks for a GPU gets
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
 
 from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
 
 Lane = Literal["gpu", "cpu"]
 LANES: tuple[Lane, ...] = ("gpu", "cpu")
@@ -97,12 +98,24 @@ def lane_of(slot: Slot) -> Lane:
     return "cpu" if slot.kind == "cpu" else "gpu"
 
 
+def words_of(name: str) -> tuple[str, ...]:
+    """List the words of a name, each once, in lower case; punctuation parts words."""
+    return tuple(sorted(set(_WORD.findall(name.lower()))))
+
+
+def price_of(slot: Slot, cost: int, prices: Iterable[Price]) -> int:
+    """Compute what a slot of this cost is charged, rounded up: the first price counts whose words are in its name."""
+    is_slice = slot.kind == "mig"
+    fitting = (one.percent for one in prices if SlotKind(words_of(one.gpu), 0, is_slice).serves(slot))
+    return -(-cost * next(fitting, USUAL_PERCENT) // USUAL_PERCENT)
+
+
 def kind_of(gpu_type: str, memory_bytes: int, offered: Mapping[Slot, None]) -> SlotKind:
     """Describe slots for who asks for a type, all of whose words are words of the name, and for so much memory.
 
     `offered` is what the pool has ever shown: without a whole GPU among it, slices stand in for them.
     """
-    words = tuple(sorted(set(_WORD.findall(gpu_type.lower()))))
+    words = words_of(gpu_type)
     by_name = any(_SLICE.fullmatch(word) for word in words)
     only_slices = any(slot.kind == "mig" for slot in offered) and not any(slot.kind == "gpu" for slot in offered)
     return SlotKind(words, memory_bytes, by_name or only_slices)

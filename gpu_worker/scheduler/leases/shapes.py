@@ -29,6 +29,7 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     qos: str
     walltime_ms: int  #: in steps, rounded up
     wants: Wants = PLAIN
+    charged: int = 0  #: the cost at its price, of the dearest slots that may serve it
 
     def takes_in(self, other: "Shape") -> bool:
         """Whether each node that holds the other holds this one, on the same slots, for however long."""
@@ -43,7 +44,7 @@ class Shape(msgspec.Struct, frozen=True, order=True, cache_hash=True):
         """Whether the other finds no place where this one finds none, at the same cost and by the same right."""
         mine, its = self.wants, other.wants
         return (
-            (self.cost, self.qos) == (other.cost, other.qos)
+            (self.cost, self.charged, self.qos) == (other.cost, other.charged, other.qos)
             and self.walltime_ms <= other.walltime_ms
             and bool(mine.cpus) == bool(its.cpus)
             and bool(mine.memory_bytes) == bool(its.memory_bytes)

@@ -7,17 +7,29 @@ import msgspec
 
 from bulletin.ids import SlotId
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
-from gpu_worker.scheduler.leases.resources import LANES, PLAIN, Lane, Offer, SlotKind, Wants, kind_of, lane_of
+from gpu_worker.scheduler.leases.resources import (
+    LANES,
+    PLAIN,
+    Lane,
+    Offer,
+    SlotKind,
+    Wants,
+    kind_of,
+    lane_of,
+    price_of,
+)
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.leases.walltimes import stepped
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, QoS
 
 
 class SlotCatalog:
     """Slots without names and nodes, each kind once: an index of all that ever joined."""
 
-    def __init__(self) -> None:
+    def __init__(self, prices: tuple[Price, ...] = ()) -> None:
+        self.prices = prices
         self.largest: dict[Lane, int] = dict.fromkeys(LANES, 0)  #: the most slots of a lane on one node
         self.slots: dict[Slot, None] = {}
         self.offers: dict[Lane, dict[Offer, None]] = {lane: {} for lane in LANES}
@@ -56,6 +68,19 @@ class SlotCatalog:
         """Compute what these slots of a node count, in thousandths of a GPU."""
         return self.cost_of(lane, sum(node.slots[slot].milli for slot in slots))
 
+    def charge_of(self, slot: Slot) -> int:
+        """Compute what a slot counts where use adds up: its cost at the price in force, rounded up."""
+        return price_of(slot, self.cost_of(lane_of(slot), slot.milli), self.prices)
+
+    def charge_on(self, node: Node, slots: tuple[SlotId, ...]) -> int:
+        """Compute what these slots of a node count where use adds up, by the prices in force."""
+        return sum(self.charge_of(node.slots[slot]) for slot in slots)
+
+    def dearest(self, shape: Shape) -> str:
+        """Name the type of the dearest slots that may serve a request; empty where they cost what others do."""
+        serving = [slot for slot in self.slots if lane_of(slot) == shape.lane and shape.wants.kind.serves(slot)]
+        return max(serving, key=self.charge_of).name if serving and shape.charged != shape.cost else ""
+
     def lane_for(self, gpus: int) -> Lane:
         """Find the lane that a request for so many GPUs would use."""
         return "gpu" if gpus > 0 and self.largest["gpu"] > 0 else "cpu"
@@ -71,10 +96,11 @@ class SlotCatalog:
         if lane == "gpu" or gpu_type:
             kind = kind_of(gpu_type, wants.kind.memory_bytes, self.slots if lane == "gpu" else {})
         wants = Wants(kind, wants.cpus, wants.memory_bytes)
-        each = [slot.milli for slot in self.slots if lane_of(slot) == lane and kind.serves(slot)]
-        cost = self.cost_of(lane, need * max(each, default=GPU_MILLI))
+        serving = [slot for slot in self.slots if lane_of(slot) == lane and kind.serves(slot)]
+        cost = self.cost_of(lane, need * max((slot.milli for slot in serving), default=GPU_MILLI))
+        charged = need * max(map(self.charge_of, serving)) if serving else cost
         walltime_ms = stepped(walltime_ms, qos.walltime_ms)
-        shape = Shape(lane, need, cost, qos.name, walltime_ms, PLAIN if wants == PLAIN else wants)
+        shape = Shape(lane, need, cost, qos.name, walltime_ms, PLAIN if wants == PLAIN else wants, charged)
         return self._shapes.setdefault(shape, shape)
 
     def shape_asked(self, event: RequestSubmitted, qos: QoS, walltime_ms: int) -> Shape:

@@ -46,7 +46,7 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
                 missing[holder.project.id] = holder, lacks - sum(holder.hot.values())
     for at in account.path if shape.cost else ():
         spendable = at.spendable(accounts.now_ms)
-        lacks = 0 if spendable is None else shape.cost * request.walltime_ms - spendable
+        lacks = 0 if spendable is None else shape.charged * request.walltime_ms - spendable
         if lacks > 0:
             is_capped = True
             victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))

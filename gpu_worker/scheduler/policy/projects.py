@@ -14,6 +14,7 @@ import msgspec
 from bulletin.ids import ProjectId
 from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.scheduler.policy.class_hours import ClassHours, guaranteed_at, moments, most_from
+from gpu_worker.scheduler.policy.prices import Price
 
 #: One GPU, as projects are accounted.
 GPU_MILLI = 1000
@@ -135,6 +136,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     longest_back_off_ms: int = 10 * MINUTE_MS  #: and at most: it doubles each time that it happens again
     look_ahead: int = 16  #: requests that no guarantee covers, for which slots are freed at the same time
     share_every_ms: int = 1_000  #: how often shares are looked at
+    prices: tuple[Price, ...] = ()  #: of types of GPUs, where use adds up; the first that fits counts
 
 
 class _Time(msgspec.Struct, frozen=True):

@@ -30,10 +30,18 @@ class RequestQueue:
         self._closed: Closed | None = None  #: of the walk that asked last
 
     def use(
-        self, project: ProjectId, name: UserName, qos: str, cost: int, sign: Literal[1, -1], *, lends: bool = True
+        self,
+        project: ProjectId,
+        name: UserName,
+        qos: str,
+        cost: int,
+        sign: Literal[1, -1],
+        *,
+        charged: int = 0,
+        lends: bool = True,
     ) -> None:
         """Count so much more, or less, as in use, as accounts do; whoever uses more is later."""
-        self._accounts.use(project, name, qos, cost, sign, lends=lends)
+        self._accounts.use(project, name, qos, cost, sign, charged=charged, lends=lends)
         self._rank_user(project, name, qos)
 
     def enter(self, project: ProjectId, entry: QueueEntry) -> None:
@@ -202,7 +210,7 @@ class RequestQueue:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
         if closed.are_hopeless(account.heads) and not self._takes(account, closed):
             return None
-        refused: set[tuple[str, int, int]] = set()  # shapes are many more than what this depends on
+        refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[int] = set()
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
@@ -212,7 +220,7 @@ class RequestQueue:
             entry = account.users[name].lines[shape][0][1]
             if is_hopeless and shape.cost in uncovered and not self._may_have_room(account, entry, closed):
                 continue
-            asks = shape.qos, shape.cost, entry.key.walltime_ms
+            asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
             if asks in refused and entry.key.is_early:
                 continue
             if not self._accounts.is_allowed(account, entry):

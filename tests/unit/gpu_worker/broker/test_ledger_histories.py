@@ -51,6 +51,9 @@ def expected(told: list[Record]) -> tuple[dict[tuple[str, str, int], Counter[str
             until_ms = min(end_ms, (day + 1) * DAY_MS)
             sums = days.setdefault((one.user, one.kind, day), Counter())
             sums[name] += (until_ms - start_ms) * milli(one)
+            if isinstance(one, CellRecord):
+                length_ms = until_ms - start_ms
+                sums["charged_ms"] += (length_ms - length_ms * one.refunded_ms // one.held_ms) * one.charged
             start_ms = until_ms
 
     for one in told:

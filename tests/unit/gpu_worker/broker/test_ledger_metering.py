@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Reclaim
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, Budget, Project, QoS, SchedulerSettings
 from tests.unit.gpu_worker.broker.ledger_records import rows as sql
 
@@ -75,6 +77,7 @@ class World:
 
     def __init__(self, ledger: Ledger, url: str) -> None:
         self.ledger, self.url, self.now_ms, self.number = ledger, url, 1_700_000_000_000, itertools.count(1)
+        self.settings = SETTINGS
         self.slots = tuple(ev.Slot(SlotId(f"gpu-{n}"), "gpu", "model", 1) for n in range(4))
         self.leases: dict[LeaseId, Held] = {}
         self.unrecorded: dict[tuple[LeaseId, CellId], Done] = {}
@@ -89,9 +92,9 @@ class World:
 
     def new_broker(self) -> None:
         """The one before is gone, with all that it had not written."""
-        self.scheduler = Scheduler(SETTINGS)
+        self.scheduler = Scheduler(self.settings)
         balances = self.ledger.past_credits()
-        for event, at_ms in recall.past(self.ledger, SETTINGS, balances, self.now_ms):
+        for event, at_ms in recall.past(self.ledger, self.settings, balances, self.now_ms):
             self.scheduler.step(event, at_ms)
         self.credit_book = CreditBook(self.scheduler.state, f"r{next(self.number)}", balances, self.now_ms)
         given_up = self.ledger.given_up(since_ms=0)
@@ -135,10 +138,13 @@ class World:
 
     def charged(self, project: ProjectId, user: UserName | None = None) -> Fraction:
         """The same as the rows of the ledger have it, one by one; or of one user there."""
-        milli = {slot.id: slot.milli for slot in self.slots}
         rows = [row for row in self.ledger.each_cell() if row["project"] == project and user in (None, row["user"])]
-        held = [(row["held_ms"] - row["refunded_ms"], msgspec.json.decode(row["slots"])) for row in rows]
-        return Fraction(sum(held_ms * milli[slot] for held_ms, slots in held for slot in slots), GPU_MILLI)
+        charged = [(row["held_ms"] - row["refunded_ms"]) * (row["charged_milli"] or self.milli(row)) for row in rows]
+        return Fraction(sum(charged), GPU_MILLI)
+
+    def milli(self, row: dict[str, Any]) -> int:
+        milli = {slot.id: slot.milli for slot in self.slots}
+        return sum(milli[slot] for slot in msgspec.json.decode(row["slots"]))
 
     def write(self, number: int | None = None) -> None:
         """Write the first so many of what waits, or all of it."""
@@ -199,6 +205,7 @@ class World:
             ev.ReportedLease(
                 lease, one.asked.session, one.asked.user, one.asked.project, "interactive", one.slots, one.cell,
                 1_800_000, self.now_ms - one.began_ms if one.cell else 0, self.now_ms - one.since_ms,
+                charged=self.metering.agreed(lease, one.cell) if one.cell else None,
             )
             for lease, one in self.leases.items()
         )  # fmt: skip
@@ -667,7 +674,7 @@ def test_what_the_scheduler_did_not_see_is_told_apart(world: World) -> None:
     world.new_broker()
     world.register()
     world.pass_ms(0)
-    of = {"project": LAB, "user": UserName("ann"), "qos": "interactive", "cost": 2_000}
+    of = {"project": LAB, "user": UserName("ann"), "qos": "interactive", "charged": 2_000}
     assert world.unseen == [
         Stretch(**of, from_ms=began_ms + 200, until_ms=began_ms + 500),  # type: ignore[arg-type]
         Stretch(**of, from_ms=began_ms, until_ms=began_ms + 200),  # type: ignore[arg-type]
@@ -834,3 +841,54 @@ def test_whatever_happens_each_lease_and_cell_is_in_the_ledger_once(world: World
         for done in world.ran:
             (row,) = rows[done.cell, done.lease]
             assert int(row["held_ms"]) <= done.ended_ms - done.began_ms  # type: ignore[call-overload]
+
+
+def test_what_a_running_cell_is_charged_outlives_the_broker_and_a_change_of_prices(world: World) -> None:
+    world.settings = msgspec.structs.replace(SETTINGS, prices=(Price("model", 400),))
+    world.new_broker()
+    world.register()
+    lease = world.ask("ann", "lab")
+    world.begin(lease, "one")
+    world.pass_ms(2_000)
+    world.pass_ms(1_000)
+    world.write()
+    world.settings = msgspec.structs.replace(SETTINGS, prices=(Price("model", 200),))
+    world.new_broker()
+    world.register()
+    assert world.scheduler.state.leases[lease].charged == 4_000
+    world.pass_ms(1_000)
+    world.end(lease)
+    assert world.spent(LAB) == 4 * 4_000
+    world.begin(lease, "two")
+    world.pass_ms(1_000)
+    world.end(lease)
+    assert world.spent(LAB) == 4 * 4_000 + 2 * 1_000
+    world.settle()
+    rows = {cell: row for (cell, _), (row,) in world.holds().items()}
+    assert [(rows[one]["milli"], rows[one]["charged_milli"]) for one in ("one", "two")] == [(1000, 4000), (1000, 2000)]
+    world.knows_the_ledger()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_late_and_lost_news_are_charged_at_the_price_that_was_agreed(world: World, seed: int) -> None:
+    chance = random.Random(seed)
+    world.settings = msgspec.structs.replace(SETTINGS, prices=(Price("model", 250),))
+    world.new_broker()
+    world.register()
+    for _ in range(4):
+        lease = world.ask("ann", "lab")
+        world.begin(lease)
+        world.pass_ms(chance.choice((10, 500, 3_000)))
+        world.write()
+        world.is_linked = world.is_registered = False
+        world.pass_ms(chance.choice((10, 2_000)))
+        world.end(lease)
+        world.new_broker()
+        world.register()
+        world.leave(lease)
+        world.pass_ms(PATIENCE_MS)
+        world.write()
+    world.settle()
+    world.holds()
+    assert {row["charged_milli"] for row in world.ledger.each_cell()} <= {2500, None}
+    assert world.spent(LAB) == world.charged(LAB)

@@ -18,7 +18,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.tables import metadata
 from tests.unit.gpu_worker.broker.ledger_records import record, rows
 
-HEAD = "0005"
+HEAD = "0006"
 OLD_CELL = (
     "INSERT INTO cells VALUES (:cell, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\",\"gpu-1\"]', 'gpu', 2, "
     "1000, 1000 + :held, :held, :held, 2 * :held, 2 * :held, 'returned', NULL, 0.5, 1, 2, 'é')"
@@ -234,3 +234,21 @@ def test_brokers_that_open_a_new_ledger_at_once_all_find_it_made(empty_url: str)
         thread.join()
     assert opened == [[]] * 6
     assert rows(empty_url, "SELECT version_num FROM alembic_version") == [(HEAD,)]
+
+
+def test_what_was_held_before_there_were_prices_was_charged_as_it_was_held(empty_url: str) -> None:
+    cell = (
+        "INSERT INTO cells VALUES (:name, 'l', 's', 'ann', 'ml', 'interactive', 'n1', '[\"gpu-0\"]', 'gpu', 1, 0, "
+        "1000, 1000, 1000, 1000, 1000, 'returned', NULL, NULL, 0, 0, '', 1, 1000, 0, 0, :milli)"
+    )
+    for name, milli in {"a": None, "b": 1000, "c": 125}.items():
+        at_version(empty_url, "0005", cell, name=name, milli=milli)
+    with Ledger.open(empty_url) as ledger:
+        assert {one.cell: (one.charged_milli, one.charged) for one in ledger.cells()} == {
+            "a": (None, 1000),
+            "b": (1000, 1000),
+            "c": (125, 125),
+        }
+        assert not ledger.has_prices()
+    with pytest.raises(DBAPIError, match="only appended to"):
+        rows(empty_url, "UPDATE cells SET charged_milli = 1")

@@ -34,10 +34,10 @@ def test_usage_adds_up_with_gpus_and_cpu_slots_apart(ledger: Ledger) -> None:
     ledger.record_cell(record("c3", user="bob", project="bio", slots=("gpu-0",), held_ms=7, ran_ms=7), at_ms=0)
     span = {"from_ms": 1_010, "until_ms": 4_001}
     anns = [
-        Usage(of="ann", kind="gpu", cells=1, ran_ms=2_900, in_quota_ms=5_980, **span),
-        Usage(of="ann", kind="cpu", cells=1, ran_ms=10, in_quota_ms=10, **span),
+        Usage(of="ann", kind="gpu", cells=1, ran_ms=2_900, in_quota_ms=5_980, charged_ms=5_980, **span),
+        Usage(of="ann", kind="cpu", cells=1, ran_ms=10, in_quota_ms=10, charged_ms=10, **span),
     ]
-    bobs = Usage(of="bob", kind="gpu", cells=1, ran_ms=7, in_quota_ms=7, **span)
+    bobs = Usage(of="bob", kind="gpu", cells=1, ran_ms=7, in_quota_ms=7, charged_ms=7, **span)
     assert ledger.usage(by="user") == [anns[0], bobs, anns[1]]
     assert [(one.of, one.gpu_ms, one.slot_ms) for one in ledger.usage(by="project")] == [
         ("ml", 5_980, 5_980),
@@ -82,6 +82,23 @@ def test_a_slice_counts_as_its_part_of_a_gpu_and_what_an_older_version_wrote_as_
         (125, 125),
         (None, 1_000),
     ]
+
+
+def test_what_was_charged_is_at_the_price_of_the_gpus_and_without_refunds(ledger: Ledger) -> None:
+    one = {"slots": ("gpu-0",), "milli": 1_000, "held_ms": 1_000, "ran_ms": 1_000, "ended_at_ms": HOUR_MS - 1}
+    ledger.record([record("c1", charged_milli=4_000, **one), record("c2", **one)], at_ms=0)
+    assert ledger.has_prices()
+    lost = record("c3", charged_milli=4_000, refunded_ms=500, **{**one, "ended_at_ms": 2 * HOUR_MS - 1})
+    hot = HotRecord(**HOLDER, started_at_ms=0, ended_at_ms=70)  # type: ignore[arg-type]
+    ledger.record([lost, hot], at_ms=0)
+    (used,) = ledger.usage("user")
+    assert (used.slot_ms, used.refunded_ms, used.charged_ms, used.hot_ms) == (3_000, 500, 7_000, 140)
+    assert ledger.charged(0, 3 * HOUR_MS) == {("ml", "gpu"): 7_000_000}
+    assert [use.amount for use in ledger.past_use(since_ms=0)] == [5_000_000, 2_000_000]
+    (first,) = ledger.usage("user", until_ms=HOUR_MS - 501)
+    assert first.charged_ms == 2_500, "a cell that runs over the edge counts with its part"
+    assert next(export.table([used], "user", None, has_prices=True)).endswith("charged, h")
+    assert "charged" not in next(export.table([used], "user", None))
 
 
 def test_a_cell_over_midnight_is_in_both_days_with_what_it_held_in_each(ledger: Ledger) -> None:
