@@ -162,7 +162,7 @@ class OverLimit(msgspec.Struct, frozen=True, tag=True):
         )
 
 
-class OverBudget(msgspec.Struct, frozen=True, tag=True):
+class OverBudget(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """More time than the project's, or an outer one's, whole budget has: it would never start."""
 
     project: ProjectId

@@ -88,9 +88,8 @@ def never_allowed(
             return OverLimit(at.project.id, cost, 0, False, on_cpu)
         if budget is not None and shape.charged * walltime_ms > budget.gpu_ms * GPU_MILLI:
             dearest = state.slot_catalog.dearest(shape)
-            return OverBudget(
-                at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, shape.charged, dearest
-            )
+            charged = shape.charged if dearest else None
+            return OverBudget(at.project.id, cost, walltime_ms, budget.gpu_ms, budget.period, on_cpu, charged, dearest)
         if state.qos[qos].must_be_in_quota and at is account.payer and cost > at.most:
             return NeverInQuota(qos, at.project.id, cost, at.most, on_cpu)
     return None
