@@ -10,7 +10,14 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
 from gpu_worker.console.base_command import Command, when_stdin_ends
-from gpu_worker.console.hand_commands import HoldCommand, ReleaseCommand, RequeueCommand, TopCommand
+from gpu_worker.console.hand_commands import (
+    BoostCommand,
+    ExtendCommand,
+    HoldCommand,
+    ReleaseCommand,
+    RequeueCommand,
+    TopCommand,
+)
 from gpu_worker.console.query_commands import (
     CancelCommand,
     DrainCommand,
@@ -110,6 +117,8 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "release": ReleaseCommand,
     "top": TopCommand,
     "requeue": RequeueCommand,
+    "extend": ExtendCommand,
+    "boost": BoostCommand,
     "drain": DrainCommand,
     "quota": QuotaCommand,
     "usage": UsageCommand,

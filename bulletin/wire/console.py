@@ -13,7 +13,18 @@ import msgspec
 
 from bulletin.codes import CellOutcome
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, SlotId, UserName
-from bulletin.wire.messages import TEXT_LIMIT, FromKernel, Malformed, Message, Name, Refusal, ToKernel, Unknown, Welcome
+from bulletin.wire.messages import (
+    TEXT_LIMIT,
+    Duration,
+    FromKernel,
+    Malformed,
+    Message,
+    Name,
+    Refusal,
+    ToKernel,
+    Unknown,
+    Welcome,
+)
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -225,7 +236,7 @@ class Drained(Message, frozen=True, kw_only=True, tag="drained"):
     slot_word: str
 
 
-# --- one request or cell, by hand: Hold, Release, PutFirst, Requeue, and ChangedByHand
+# --- one request or cell, by hand: Hold, Release, PutFirst, Requeue, Extend, and ChangedByHand
 
 
 class Hold(Message, frozen=True, kw_only=True, tag="hold"):
@@ -256,7 +267,15 @@ class Requeue(Message, frozen=True, kw_only=True, tag="requeue"):
     why: Name = ""
 
 
-Change = Literal["held", "released", "put-first", "requeued"]
+class Extend(Message, frozen=True, kw_only=True, tag="extend"):
+    """Give a running cell more time than its walltime."""
+
+    id: Name
+    more_ms: Duration
+    why: Name = ""
+
+
+Change = Literal["held", "released", "put-first", "requeued", "extended"]
 
 
 class ChangedByHand(Message, frozen=True, kw_only=True, tag="changed"):
@@ -269,10 +288,69 @@ class ChangedByHand(Message, frozen=True, kw_only=True, tag="changed"):
     why: str = ""
     #: How long the cell of a lease that is requeued has to end.
     grace_ms: int = 0
+    #: Of a cell that was given more time: what it may take in all, and what of that is left.
+    walltime_ms: int = 0
+    left_ms: int = 0
 
 
-FromConsole = AskQueue | AskProjects | AskAbout | Cancel | Drain | Hold | Release | PutFirst | Requeue
-Report = QueueReport | ProjectReport | AboutWaiting | AboutRunning | AboutEnded | Cancelled | Drained | ChangedByHand
+# --- one user, by hand: Boost, AskBoosts, and Boosts
+
+
+class Boost(Message, frozen=True, kw_only=True, tag="boost"):
+    """Let a user's requests stand before those of the project's other users for so long, from now on; or no longer."""
+
+    user: User
+    project: Project
+    for_ms: Duration | None = None
+    is_undone: bool = False
+    why: Name = ""
+
+
+class AskBoosts(Message, frozen=True, tag="ask-boosts"):
+    """Ask who is boosted."""
+
+
+class BoostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of a project, and for how long yet."""
+
+    user: UserName
+    project: ProjectId
+    for_ms: int
+    by: UserName
+    why: str
+
+
+class BoostReport(Message, frozen=True, kw_only=True, tag="boost-report"):
+    """The answer to both: who is boosted, those that end first before others."""
+
+    boosts: tuple[BoostRow, ...]
+
+
+FromConsole = (
+    AskQueue
+    | AskProjects
+    | AskAbout
+    | Cancel
+    | Drain
+    | Hold
+    | Release
+    | PutFirst
+    | Requeue
+    | Extend
+    | Boost
+    | AskBoosts
+)
+Report = (
+    QueueReport
+    | ProjectReport
+    | AboutWaiting
+    | AboutRunning
+    | AboutEnded
+    | Cancelled
+    | Drained
+    | ChangedByHand
+    | BoostReport
+)
 ToConsole = Report | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
 FromClient = FromKernel | FromConsole

@@ -46,6 +46,9 @@ class AgentCell:
         #: Its code has noticed an interrupt.
         self.has_noticed = False
         self.is_overdue = False
+        #: What it was given beside its walltime, and the timer that ends it then.
+        self.more_ms = 0
+        self.walltime_timer: asyncio.TimerHandle | None = None
         self.is_stopped = False
         #: It has been counted, and the session is free for another.
         self.is_closed = False

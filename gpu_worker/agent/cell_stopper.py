@@ -44,7 +44,20 @@ class CellStopper:
 
     def start_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
         """Let the cell run so long, then interrupt it, and end its executor after the grace."""
-        self._call_later(cell, walltime_ms / 1000, self._end_walltime, cell, walltime_ms)
+        cell.walltime_timer = self._call_later(cell, walltime_ms / 1000, self._end_walltime, cell, walltime_ms)
+
+    def extend_walltime(self, cell: AgentCell, walltime_ms: int, more_ms: int) -> bool:
+        """Let the cell run for so much `more_ms` than its walltime; whether that is news, and not too late."""
+        timer, delay_ms = cell.walltime_timer, more_ms - cell.more_ms
+        if timer is None or cell.is_overdue or delay_ms <= 0:
+            return False
+        left_s = timer.when() - asyncio.get_running_loop().time()
+        timer.cancel()
+        cell.more_ms = more_ms
+        whole_ms = walltime_ms + more_ms
+        cell.walltime_timer = self._call_later(cell, left_s + delay_ms / 1000, self._end_walltime, cell, whole_ms)
+        self._log.info("more walltime", cell=cell.id, walltime_ms=whole_ms)
+        return True
 
     def start_reclaim(self, cell: AgentCell, grace_ms: int) -> None:
         """End the executor after the grace, unless the results of the cell are on their way by then."""
@@ -81,6 +94,10 @@ class CellStopper:
             self._end_executor(end)
 
     @staticmethod
-    def _call_later(cell: AgentCell, delay_s: float, callback: Callable[..., None], *arguments: object) -> None:
+    def _call_later(
+        cell: AgentCell, delay_s: float, callback: Callable[..., None], *arguments: object
+    ) -> asyncio.TimerHandle:
         """Call back unless the cell's timers are cancelled before."""
-        cell.timers.append(asyncio.get_running_loop().call_later(delay_s, callback, *arguments))
+        timer = asyncio.get_running_loop().call_later(delay_s, callback, *arguments)
+        cell.timers.append(timer)
+        return timer

@@ -48,7 +48,7 @@ class LeaseCommands:
                 await self._list_cells(message)
             case wire.HandOver():
                 await self._hand_over(message)
-            case wire.Evict() | wire.Reclaim() | wire.Pause() | wire.CancelCell():
+            case wire.Evict() | wire.Reclaim() | wire.Pause() | wire.CancelCell() | wire.ExtendCell():
                 session = self._sessions.running.get(message.lease)
                 if session is None:
                     await self._broker.tell(
@@ -60,7 +60,7 @@ class LeaseCommands:
                 pass  # between the broker and its link
 
     async def _command(
-        self, session: Session, message: wire.Evict | wire.Reclaim | wire.Pause | wire.CancelCell
+        self, session: Session, message: wire.Evict | wire.Reclaim | wire.Pause | wire.CancelCell | wire.ExtendCell
     ) -> None:
         match message:
             case wire.Evict():
@@ -71,6 +71,8 @@ class LeaseCommands:
                 await self._pause(session)
             case wire.CancelCell():
                 await session.cancel(message.sentence, hard=message.hard)
+            case wire.ExtendCell():
+                await session.extend(message)
 
     async def _evict(self, session: Session, *, force: bool) -> None:
         if session.cells.running is not None and not force:

@@ -319,6 +319,14 @@ class Session:
             )
             await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
 
+    async def extend(self, message: wire.ExtendCell) -> None:
+        """Give the cell more time, if it still runs and its walltime is not over."""
+        cell = self.cells.running
+        if cell is not None and cell.id == message.cell:
+            is_new = self._stopper.extend_walltime(cell, self.prepare.walltime_ms, message.more_ms)
+            if is_new:
+                await self.kernel.tell(wire.Notice(cell=cell.id, sentence=message.sentence))
+
     async def cancel(self, sentence: str, *, hard: bool) -> None:
         """Stop the cell for somebody with the right to it; if it has not come yet, it never begins."""
         cell = self.cells.running
@@ -339,8 +347,9 @@ class Session:
         """
         self._is_over = True
         await self.executor.reap()
-        sentence = self.shutdown.describe(self.prepare.walltime_ms)
         cell = self.cells.running
+        more_ms = cell.more_ms if cell is not None else 0
+        sentence = self.shutdown.describe(self.prepare.walltime_ms + more_ms)
         if cell is not None:
             await self._lose(cell, self.shutdown.lease_end.outcome, sentence)
             await self._close_cell(cell, self.shutdown.lease_end.outcome)

@@ -28,6 +28,7 @@ def held_lease(prepare: wire.Prepare, cell: AgentCell | None, started_ms: int) -
         held_ms=now_ms() - started_ms,
         cpus=prepare.cpus,
         memory_bytes=prepare.memory_bytes,
+        more_ms=cell.more_ms if cell else 0,
     )
 
 
@@ -54,7 +55,7 @@ def cell_usage(
         mean_utilization=cell.load.mean_utilization,
         bytes_sent=cell.bytes_sent,
         bytes_returned=sum(ended.parcel.sizes) if ended is not None else 0,
-        walltime_ms=prepare.walltime_ms if cell.is_overdue else None,
+        walltime_ms=prepare.walltime_ms + cell.more_ms if cell.is_overdue else None,
     )
 
 

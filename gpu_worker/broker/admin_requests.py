@@ -1,28 +1,27 @@
 """What people change by hand about a request or a cell: whether they may, and in the ledger who did it and why."""
 
-import asyncio
-import time
-
 import msgspec
 import structlog
 
 from bulletin.codes import RefusalCode
-from bulletin.errors import LedgerAway
 from bulletin.ids import LeaseId, ProjectId, UserName
+from bulletin.units import show_duration
 from bulletin.wire import console
 from gpu_worker.broker import known_ids
 from gpu_worker.broker.identity import Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
+from gpu_worker.scheduler.interventions import most_more_ms
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 
 BY_HAND = "by-hand"  # as the ledger calls it
 
 #: What a person may ask for here.
-Asked = console.Hold | console.Release | console.PutFirst | console.Requeue
+Asked = console.Hold | console.Release | console.PutFirst | console.Requeue | console.Extend
 
 
 class HandNote(msgspec.Struct, frozen=True):
@@ -55,13 +54,15 @@ class AdminRequests:
                 return await self._put_first(person, asked)
             case console.Requeue():
                 return await self._requeue(person, asked)
+            case console.Extend():
+                return await self._extend(person, asked)
 
     async def _hold(self, person: Person, asked: console.Hold) -> console.ChangedByHand:
         request = self._waiting(person, asked.id)
         hold = request.hold
         if hold is not None and hold.is_by_admin and not person.is_admin:
             raise CannotTell(RefusalCode.NOT_ALLOWED, f"{request.lease} is {hold.reason}. Only an admin changes that.")
-        why = _printable(asked.why)
+        why = printable(asked.why)
         # An admin's own notebook waits as everybody's: who holds it there may release it without being one.
         is_by_admin = person.is_admin and request.user != person.user
         await self._shell.step(events.RequestHeld(request.id, why, is_by_admin))
@@ -82,13 +83,13 @@ class AdminRequests:
                 f"bulletin cancel {request.lease}",
             )
         await self._shell.step(events.RequestReleased(request.id))
-        return await self._changed(person, request, "released", _printable(asked.why), is_noted=hold.is_by_admin)
+        return await self._changed(person, request, "released", printable(asked.why), is_noted=hold.is_by_admin)
 
     async def _put_first(self, person: Person, asked: console.PutFirst) -> console.ChangedByHand:
         _only_admins(person, "put requests first")
         request = self._waiting(person, asked.id)
         await self._shell.step(events.RequestPutFirst(request.id))
-        return await self._changed(person, request, "put-first", _printable(asked.why))
+        return await self._changed(person, request, "put-first", printable(asked.why))
 
     async def _requeue(self, person: Person, asked: console.Requeue) -> console.ChangedByHand:
         _only_admins(person, "have cells run again")
@@ -101,7 +102,19 @@ class AdminRequests:
                 f"To stop it: bulletin cancel {lease.id}",
             )
         grace_ms = self._state.grace_ms(lease)
-        return await self._changed(person, lease, "requeued", _printable(asked.why), grace_ms=grace_ms)
+        return await self._changed(person, lease, "requeued", printable(asked.why), grace_ms=grace_ms)
+
+    async def _extend(self, person: Person, asked: console.Extend) -> console.ChangedByHand:
+        _only_admins(person, "give cells more time")
+        lease, more = self._running(person, asked.id), show_duration(asked.more_ms)
+        most_ms, project = most_more_ms(self._state, lease)
+        sentence = f"An admin ({person.user}) gave this cell {more} more."
+        if asked.more_ms > most_ms or not await self._shell.extend_cell(lease.id, asked.more_ms, sentence):
+            raise CannotTell(RefusalCode.OVER_LIMIT, _too_much(lease, asked.more_ms, most_ms, project))
+        left_ms = self._state.end_ms(lease) - self._state.accounts.now_ms
+        return await self._changed(
+            person, lease, "extended", printable(asked.why), walltime_ms=lease.cell_walltime_ms, left_ms=left_ms
+        )
 
     def _waiting(self, person: Person, name: str) -> Request:
         found = known_ids.find_live(self._state, person, name)
@@ -134,6 +147,8 @@ class AdminRequests:
         *,
         is_noted: bool = True,
         grace_ms: int = 0,
+        walltime_ms: int = 0,
+        left_ms: int = 0,
     ) -> console.ChangedByHand:
         """Note a change and tell its notebook. What owners do with their own is logged, and not in the ledger."""
         note = HandNote(what, known_ids.lease_id(one), one.user, one.project, person.user, why)
@@ -141,13 +156,16 @@ class AdminRequests:
         if isinstance(one, Request):
             self._shell.teller.tell_anew(one.id)
         if is_noted:
-            try:
-                payload, at_ms = msgspec.to_builtins(note), time.time_ns() // 1_000_000
-                await asyncio.to_thread(self._ledger.append, BY_HAND, payload, at_ms)
-            except LedgerAway as error:
-                self._log.warning("the ledger lacks what was changed by hand", what=what, problem=str(error))
+            await keep(self._ledger, BY_HAND, note)
         return console.ChangedByHand(
-            lease=note.lease, user=one.user, project=one.project, what=what, why=why, grace_ms=grace_ms
+            lease=note.lease,
+            user=one.user,
+            project=one.project,
+            what=what,
+            why=why,
+            grace_ms=grace_ms,
+            walltime_ms=walltime_ms,
+            left_ms=left_ms,
         )
 
 
@@ -156,6 +174,14 @@ def _only_admins(person: Person, what: str) -> None:
         raise CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins {what}.")
 
 
-def _printable(why: str) -> str:
-    """Make one line of a person's words, with nothing in it that moves a cursor: notebooks and terminals show it."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in why).split())
+def _too_much(lease: Lease, more_ms: int, most_ms: int, project: ProjectId | None) -> str:
+    """Say why a cell cannot have so much more time, and how much it can have."""
+    more, most = show_duration(more_ms), show_duration(most_ms)
+    if not most_ms and project is None:
+        return f"The cell of {lease.id} has used all of its time, or is over: it cannot have more."
+    if project is None:
+        return f"The cell of {lease.id} may have {most} more, and not {more}: no cell has more beside its walltime."
+    return (
+        f"The budget of project {project!r} is enough for {most} more of the cell of {lease.id} beside what runs, "
+        f"and not for {more}. The quota file says how much it has."
+    )

@@ -1,7 +1,6 @@
 """People at a command line: what they ask of the broker, whether they may, and the answer."""
 
 import asyncio
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -17,7 +16,9 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.ledger_notes import keep
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.user_boosts import UserBoosts
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
@@ -43,11 +44,12 @@ class ConsoleRequests:
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
-        self._by_hand = AdminRequests(shell, ledger)
+        self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
-        """Drain what was drained before this broker was started."""
+        """Drain what was drained before this broker was started, and boost who was boosted."""
+        await self._boosts.recall()
         notes = await asyncio.to_thread(self._ledger.event_payloads, DRAINED)
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
@@ -66,8 +68,12 @@ class ConsoleRequests:
                     return await self._cancel(person, question.id)
                 case console.Drain():
                     return await self._drain(person, question)
-                case console.Hold() | console.Release() | console.PutFirst() | console.Requeue():
+                case console.Hold() | console.Release() | console.PutFirst() | console.Requeue() | console.Extend():
                     return await self._by_hand.answer(person, question)
+                case console.Boost():
+                    return await self._boosts.change(person, question)
+                case console.AskBoosts():
+                    return self._boosts.report(person)
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:
@@ -206,7 +212,7 @@ class ConsoleRequests:
         leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
         running = self._running(person, leases)
         for note in notes:
-            await self._keep(note)
+            await keep(self._ledger, DRAINED, note)
         await self._shell.tell_queue()
         return console.Drained(
             node=names[agents[0]],
@@ -215,15 +221,6 @@ class ConsoleRequests:
             running=running,
             slot_word=self._agents.slot_word,
         )
-
-    async def _keep(self, note: NodeNote) -> None:
-        """Tell the ledger, for brokers that are started later."""
-        try:
-            await asyncio.to_thread(
-                self._ledger.append, DRAINED, msgspec.to_builtins(note), time.time_ns() // 1_000_000
-            )
-        except LedgerAway as error:
-            self._log.warning("a restart forgets that a node is drained", node=note.node, problem=str(error))
 
     async def _note(self, note: NodeNote) -> None:
         if note.is_drained:

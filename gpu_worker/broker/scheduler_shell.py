@@ -139,6 +139,19 @@ class SchedulerShell:
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
+    async def extend_cell(self, lease: LeaseId, more_ms: int, sentence: str) -> bool:
+        """Let the cell that runs on a lease take so much longer, and tell its kernel. False: it may not, or is over."""
+        known = self.scheduler.state.leases[lease]
+        cell, before_ms = known.cell, known.more_ms
+        if cell is None:
+            return False
+        await self.step(events.CellExtended(lease, cell, more_ms))
+        if known.cell != cell or known.more_ms == before_ms:
+            return False
+        message = wire.ExtendCell(lease=lease, cell=cell, more_ms=known.more_ms, sentence=sentence)
+        await self._tell_holder(lease, message)
+        return True
+
     def waiting(self, request: RequestId, now_ms: int) -> explain.WaitExplanation | None:
         """Return where a request stands; None if it does not wait. Many are cheap if asked for as of one time."""
         if request not in self.scheduler.state.pending:

@@ -38,6 +38,7 @@ def joined(message: wire.Register, agreed: Callable[[LeaseId, CellId], int | Non
                 cpus=held.cpus,
                 memory_bytes=held.memory_bytes,
                 charged=None if held.cell is None else agreed(held.lease, held.cell),
+                more_ms=held.more_ms,
             )
             for held in message.held
         ),

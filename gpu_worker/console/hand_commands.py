@@ -1,10 +1,16 @@
-"""`bulletin hold`, `release`, `top` and `requeue`: what a person changes about one request or cell."""
+"""`bulletin hold`, `release`, `top`, `requeue`, `extend` and `boost`: what a person changes by hand."""
 
-from traitlets import Unicode
+from traitlets import Bool, Unicode
 
 from bulletin.errors import BadConfig
+from bulletin.ids import ProjectId, UserName
+from bulletin.units import DAY_MS, parse_duration_ms
 from bulletin.wire import console, messages as wire
+from gpu_worker.console.moments import ms_from_now
 from gpu_worker.console.query_commands import QueryCommand, checked
+
+#: No time that is asked for is longer.
+_MOST_MS = 366 * DAY_MS
 
 
 class HandCommand(QueryCommand):
@@ -76,3 +82,60 @@ class RequeueCommand(HandCommand):
     def question(self, name: str = "") -> console.Requeue:
         """Have it run again."""
         return console.Requeue(id=checked(name), why=self.reason)
+
+
+class ExtendCommand(HandCommand):
+    """`bulletin extend`: a running cell may take longer."""
+
+    name = "bulletin-extend"
+    description = (
+        "Give a running cell more time than its walltime: extend ID 30min. Its project's budget must have it; its next "
+        "cell has the old walltime. For admins."
+    )
+    usage = "extend ID TIME [--why=TEXT] [--json]"
+    words = 2
+
+    def question(self, name: str = "", time: str = "") -> console.Extend:
+        """Have it extended."""
+        try:
+            more_ms = parse_duration_ms(time)
+        except ValueError as error:
+            raise BadConfig(str(error)) from None
+        if not 0 < more_ms <= _MOST_MS:
+            raise BadConfig(f"{time[:40]!r} is no time that a cell may have more: write 1 ms to 366 d.")
+        return console.Extend(id=checked(name), more_ms=more_ms, why=self.reason)
+
+
+class BoostCommand(HandCommand):
+    """`bulletin boost`: a user's requests are before those of the project's other users."""
+
+    name = "bulletin-boost"
+    description = (
+        "Let a user's requests stand before those of the project's other users until a time: "
+        "boost USER --project=NAME --until=2026-12-01T08:00 (or --until=+2h); --undo ends it; without a USER, say who "
+        "is boosted. Other projects stand where they stood. For admins."
+    )
+    usage = "boost USER --project=NAME --until=TIME [--why=TEXT] [--undo] [--json]\n       bulletin boost [--json]"
+    words = 1
+    least_words = 0
+    project = Unicode("", help="In which project.").tag(config=True)
+    until = Unicode("", help="Until when: 2026-12-01T08:00 by this computer's clock, or +2h.").tag(config=True)
+    undo = Bool(False, help="End it now.").tag(config=True)
+    aliases = {**HandCommand.aliases, "project": "BoostCommand.project", "until": "BoostCommand.until"}  # noqa: RUF012
+    flags = {**HandCommand.flags, "undo": ({"BoostCommand": {"undo": True}}, "End it now.")}  # noqa: RUF012
+
+    def question(self, name: str = "") -> console.Boost | console.AskBoosts:
+        """Have it done, or ask who is boosted."""
+        if not name:
+            return console.AskBoosts()
+        if not self.project:
+            raise BadConfig("Say in which project the user is boosted: --project=NAME.")
+        if not self.undo and not self.until:
+            raise BadConfig("Say until when: --until=2026-12-01T08:00, or --until=+2h.")
+        return console.Boost(
+            user=UserName(checked(name)),
+            project=ProjectId(checked(self.project)),
+            for_ms=None if self.undo else min(ms_from_now(self.until, "--until"), _MOST_MS),
+            is_undone=self.undo,
+            why=self.reason,
+        )

@@ -28,10 +28,13 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
     usage = ""
     #: How many words must stand behind the command's name.
     words = 0
+    #: How many at least, where some may be left out.
+    least_words: int | None = None
 
     def start(self) -> None:
         """Ask and print."""
-        if len(self.extra_args) != self.words:
+        least = self.words if self.least_words is None else self.least_words
+        if not least <= len(self.extra_args) <= self.words:
             self.refuse()
             return
         pool = Pool(parent=self)

@@ -41,6 +41,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return _drained(report)
         case console.ChangedByHand():
             return [line(_changed(report))]
+        case console.BoostReport():
+            return _boosts(report)
 
 
 def _picture(picture: wire.Picture) -> Blocks:
@@ -208,6 +210,22 @@ def _changed(answer: console.ChangedByHand) -> str:
         case "requeued":
             time = f"has {show_duration(answer.grace_ms)} to end" if answer.grace_ms else "ends now"
             return f"The cell of {which} {time}; if it has not by then, it runs again from its beginning."
+        case "extended":
+            whole, left = show_duration(answer.walltime_ms), show_duration(answer.left_ms)
+            return f"The cell of {which} may take {whole} in all now, {left} from now on, and its notebook is told."
+
+
+def _boosts(report: console.BoostReport) -> Blocks:
+    """Say who stands before the other users of their project, and for how long."""
+    if not report.boosts:
+        return [line("Nobody is boosted.")]
+    return [
+        line(
+            f"{row.user} is before other users of project {row.project} for another {show_duration(row.for_ms)}"
+            f" (by {row.by}{f': {row.why}' if row.why else ''})"
+        )
+        for row in report.boosts
+    ]
 
 
 def _drained(answer: console.Drained) -> Blocks:

@@ -36,6 +36,7 @@ class ReportedLease(msgspec.Struct, frozen=True):
     memory_bytes: int = 0  #: of the host
     #: What was agreed for the cell that runs, in thousandths of a GPU at its price; None where nobody knows.
     charged: int | None = None
+    more_ms: int = 0  #: what its cell was given beside its walltime
 
 
 class AgentJoined(msgspec.Struct, frozen=True, tag=True):
@@ -184,12 +185,28 @@ class CellRequeued(msgspec.Struct, frozen=True, tag=True):
     lease: LeaseId
 
 
+class CellExtended(msgspec.Struct, frozen=True, tag=True):
+    """An admin gives the running cell of a lease more time than its walltime."""
+
+    lease: LeaseId
+    cell: CellId
+    more_ms: int  #: than it has by now
+
+
+class UserBoosted(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants a user's requests before those of the project's other users until a time."""
+
+    project: ProjectId
+    user: UserName
+    until_ms: int  #: in the time of `step`; from then on, or if that has passed, no longer
+
+
 class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
 
 #: What a person changes by hand.
-Intervention = RequestHeld | RequestReleased | RequestPutFirst | CellRequeued
+Intervention = RequestHeld | RequestReleased | RequestPutFirst | CellRequeued | CellExtended | UserBoosted
 
 Event = (
     AgentJoined

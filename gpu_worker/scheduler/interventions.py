@@ -1,13 +1,26 @@
-"""What people change by hand about one request or one cell. Of what is gone, or cannot be changed, nothing changes."""
+"""What people change by hand about requests, cells and users. What is gone, or cannot be changed, stays as it is."""
 
 from typing import assert_never
 
+from bulletin.ids import ProjectId
+from bulletin.units import DAY_MS
 from gpu_worker.scheduler.actions import Action, Right
 from gpu_worker.scheduler.departures import reclaim
-from gpu_worker.scheduler.events import CellRequeued, Intervention, RequestHeld, RequestPutFirst, RequestReleased
-from gpu_worker.scheduler.leases.leases import RequestHold
+from gpu_worker.scheduler.events import (
+    CellExtended,
+    CellRequeued,
+    Intervention,
+    RequestHeld,
+    RequestPutFirst,
+    RequestReleased,
+    UserBoosted,
+)
+from gpu_worker.scheduler.leases.leases import Lease, RequestHold
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.state import State
+
+#: No cell has more than so much beside its walltime.
+MOST_MORE_MS = 30 * DAY_MS
 
 
 def intervene(state: State, event: Intervention) -> list[Action]:
@@ -27,6 +40,36 @@ def intervene(state: State, event: Intervention) -> list[Action]:
             if lease is not None and lease.phase is Phase.BUSY and lease.qos in state.qos:
                 lease.reclaimed_by = Right.ADMIN
                 return [reclaim(state, lease)]
+        case CellExtended():
+            lease = state.leases.get(event.lease)
+            if lease is not None and lease.cell == event.cell and 0 < event.more_ms <= most_more_ms(state, lease)[0]:
+                state.extend(lease, event.more_ms)
+        case UserBoosted():
+            owner = event.project, event.user
+            is_boosted = state.boosts.set(owner, event.until_ms, state.accounts.now_ms)
+            state.queue.boost(*owner, is_boosted=is_boosted)
         case _:
             assert_never(event)
     return []
+
+
+def end_boosts(state: State) -> None:
+    """Let users stand where they stood whose boost is over."""
+    for owner in state.boosts.pop_over(state.accounts.now_ms):
+        state.queue.boost(*owner, is_boosted=False)
+
+
+def most_more_ms(state: State, lease: Lease) -> tuple[int, ProjectId | None]:
+    """Find how much longer the cell of a lease may take, and the project whose budget ends there, if one does.
+
+    That is 0 where no cell runs, or it is to give its slots back, or its walltime is over.
+    """
+    now_ms = state.accounts.now_ms
+    if lease.phase is not Phase.BUSY or now_ms >= state.end_ms(lease):
+        return 0, None
+    most: tuple[int, ProjectId | None] = MOST_MORE_MS - lease.more_ms, None
+    for at in state.accounts.of(lease.project).path if lease.charged else ():
+        spendable = at.spendable(now_ms, without_hot=True)
+        if spendable is not None and max(0, spendable) // lease.charged < most[0]:
+            most = max(0, spendable) // lease.charged, at.project.id
+    return most

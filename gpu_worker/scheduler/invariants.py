@@ -139,6 +139,9 @@ def _check_requests(state: State) -> None:
         set(state.on_hold),
         {request.id for request in pending if request.standing is RequestStatus.ON_HOLD},
     )
+    everybody = [(at.project.id, user) for at in state.accounts.by_id.values() for user in at.users.values()]
+    boosted = {(project, user.name) for project, user in everybody if user.is_boosted}
+    _same("boosted users", boosted, set(state.boosts.until_ms))
     _same("queued by user", state.queued, dict(Counter((request.user, request.qos) for request in pending)))
 
 
@@ -148,6 +151,8 @@ def _check_leases(state: State) -> None:
     for lease in leases:
         of.setdefault(lease.session, set()).add(lease.id)
         if lease.phase is not Phase.ENDING:
+            if lease.more_ms:
+                _same(f"a cell with more time in {lease.id}", lease.phase in {Phase.BUSY, Phase.RECLAIMING}, True)
             _same(f"a cell in {lease.id}", lease.cell is not None, lease.phase in {Phase.BUSY, Phase.RECLAIMING})
     _same("leases of sessions", {session: set(ids) for session, ids in state.leases_of.items()}, of)
     for session, ids in of.items():

@@ -34,7 +34,7 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
-from gpu_worker.scheduler.interventions import intervene
+from gpu_worker.scheduler.interventions import end_boosts, intervene
 from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
@@ -70,6 +70,7 @@ class Scheduler:
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.begin_step(self._now_ms)
+        end_boosts(self.state)
         actions = self._turn_hours()
         actions += self._note(event)
         actions += departures.overdue(self.state)
@@ -83,7 +84,12 @@ class Scheduler:
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
         state = self.state
-        changes = [*state.accounts.next_changes_ms(), state.wakeups.next_ms, state.patience.next_ms]
+        changes = [
+            *state.accounts.next_changes_ms(),
+            state.wakeups.next_ms,
+            state.patience.next_ms,
+            state.boosts.next_ms,
+        ]
         changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 

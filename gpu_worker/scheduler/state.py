@@ -21,9 +21,10 @@ from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
 from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import QueueKey
 from gpu_worker.scheduler.nodes.capacity import available, capacity
-from gpu_worker.scheduler.nodes.node import Counts, Node
+from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
+from gpu_worker.scheduler.queue.boosts import Boosts
 from gpu_worker.scheduler.queue.patience import Patience
 from gpu_worker.scheduler.queue.request_queue import RequestQueue
 from gpu_worker.scheduler.wakeups import Wakeups
@@ -51,12 +52,8 @@ class State:
         #: Nodes that are not drained: with free or leaving slots, and with hot leases.
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
-        self.wakeups, self.estimate_cache, self.coverage, self.patience = (
-            Wakeups(),
-            EstimateCache(),
-            Coverage(),
-            Patience(),
-        )
+        self.wakeups, self.estimate_cache, self.coverage = Wakeups(), EstimateCache(), Coverage()
+        self.patience, self.boosts = Patience(), Boosts()
         self.reclaimed_ages = ReclaimedAges()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
@@ -72,7 +69,7 @@ class State:
         """When a lease is over at the latest, by its walltime; 0 where it would go, or goes, at once."""
         match lease.phase:
             case Phase.BUSY:
-                return lease.since_ms + lease.walltime_ms
+                return lease.since_ms + lease.cell_walltime_ms
             case Phase.GRANTED:
                 return self.alarms[lease.id] + lease.walltime_ms
             case _:
@@ -125,14 +122,8 @@ class State:
         self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int = 0, memory_bytes: int = 0
     ) -> None:
         """Add a node with all of its slots free."""
-        named = {slot.id: slot for slot in reversed(slots)}
-        kind = self.slot_catalog.kind_of_node(named.values(), cpus, memory_bytes)
-        lanes = {lane: Counts(len(kind.offered[lane]), len(kind.offered[lane])) for lane in LANES}
-        node = Node(
-            agent, name, seq, kind, {}, {}, {}, lanes, agent in self.drained, cpus, memory_bytes, cpus, memory_bytes
-        )
-        for slot in slots:
-            node.slots[slot.id], node.tenants[slot.id] = named[slot.id], None
+        node = self.slot_catalog.make_node(agent, name, slots, seq, cpus, memory_bytes)
+        node.is_drained = agent in self.drained
         self.nodes[agent] = node
         is_first_gpu = self.slot_catalog.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
@@ -308,10 +299,18 @@ class State:
         lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.accounts.now_ms
         if to in IDLE:
             self._charge_anew(lease)
+        if to is not Phase.RECLAIMING:
+            lease.more_ms = 0
         if to is Phase.HOT:
             lease.used = self.next_seq()
         self._count(lease, +1)
         self.set_alarm(lease, alarm_ms)
+
+    def extend(self, lease: Lease, more_ms: int) -> None:
+        """Let the cell that runs on a lease take so much longer."""
+        self._count(lease, -1)
+        lease.more_ms += more_ms
+        self._count(lease, +1)
 
     def end(self, lease: Lease) -> None:
         """Remove a lease that is over: its slots are free, and its session's next request comes into the line."""
@@ -381,7 +380,7 @@ class State:
 
     def _commit(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Note what a lease may yet spend of budgets: one that is evicted may begin a cell before it hears of that."""
-        end_ms = lease.since_ms + lease.walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
+        end_ms = lease.since_ms + lease.cell_walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
         for at in self.accounts.of(lease.project).path:
             if at.project.budget is not None and sign > 0 and lease.phase is not Phase.ENDING:
                 at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms)

@@ -217,3 +217,18 @@ def test_what_is_held_starts_when_it_is_released_and_a_cell_runs_again(
     assert "An admin wants your cell to leave its place." in output.shown
     outcomes = [cell.outcome for cell in pool.picture().recent]
     assert "reclaimed" in outcomes
+
+
+def test_a_cell_that_was_given_more_time_ends_later_and_says_how_much_it_had(
+    start_pool: Callable[..., PoolProcess],
+    open_notebook: Callable[..., Notebook],
+    type_at: Callable[[PoolProcess], Bulletin],
+) -> None:
+    pool = start_pool("--slots", "1", "--Pool.walltime_grace=0.5")
+    bulletin, notebook = type_at(pool), open_notebook(pool)
+    busy = notebook.start_until("%%gpu --time 20s\nprint('started')\nimport time\ntime.sleep(1000)", shows="started")
+    assert "may take 22 s in all" in bulletin("extend", of_busy(bulletin)["lease"], "2s", "--why=it converges")
+    output = notebook.collect(busy)
+    assert output.error is not None
+    assert "gave this cell 2.0 s more" in output.shown
+    assert "walltime of 22 s" in output.error["evalue"]

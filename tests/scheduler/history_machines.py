@@ -262,6 +262,17 @@ class Pool(RuleBasedStateMachine):
         found = self.pick(data, busy=data.draw(st.booleans()))
         self.say(ev.CellRequeued(found[1].lease if found else LeaseId("nobody")))
 
+    @rule(data=st.data(), ms=st.sampled_from((0, 1, MINUTE, 60 * MINUTE, 1 << 50)), is_other=st.booleans())
+    def a_cell_is_given_more_time(self, data: st.DataObject, ms: int, is_other: bool) -> None:
+        found = self.pick(data, busy=data.draw(st.booleans()))
+        lease, cell = (found[1].lease, found[1].cell) if found else (LeaseId("nobody"), None)
+        self.say(ev.CellExtended(lease, CellId("another") if is_other or cell is None else cell, ms))
+
+    @rule(user=st.integers(0, 4), project=st.sampled_from(PAYING), minutes=st.sampled_from((-1, 0, 1, 20, 24 * 60)))
+    def a_user_is_boosted(self, user: int, project: str, minutes: int) -> None:
+        until_ms = self.bench.now_ms + minutes * MINUTE
+        self.say(ev.UserBoosted(ProjectId(project), UserName(f"u{user}"), until_ms))
+
     @rule(
         gone=st.sets(st.sampled_from([project.id for project in PROJECTS if project.parent is None])),
         guaranteed=st.sampled_from((0, 1000, 1500, 4000)),

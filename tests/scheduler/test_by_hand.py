@@ -2,10 +2,12 @@
 
 import pytest
 
-from bulletin.ids import LeaseId, RequestId
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Reclaim, Right
+from gpu_worker.scheduler.interventions import MOST_MORE_MS, most_more_ms
 from gpu_worker.scheduler.invariants import check
+from gpu_worker.scheduler.policy.projects import Budget
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, evicted, granted, project, slots
 from tests.scheduler.quota_bench import Quotas
 
@@ -203,3 +205,110 @@ def test_only_a_cell_that_runs_is_run_again(bench: Bench) -> None:
     assert len(bench.say(again)) == 1
     assert bench.say(again) == []  # it gives back already
     assert bench.say(ev.CellRequeued(LeaseId("nobody"))) == []
+
+
+def extend(bench: Bench, lease: str, ms: int, cell: str = "c1") -> list[object]:
+    return list(bench.say(ev.CellExtended(LeaseId(lease), CellId(cell), ms)))
+
+
+def test_more_time_is_for_the_cell_that_runs_and_others_are_told_of_it(bench: Bench) -> None:
+    full(bench, walltime_ms=10 * MINUTE)
+    bench.ask("ann")
+    assert bench.why("ann/1").wait_ms == 10 * MINUTE
+    extend(bench, "busy0:1", 5 * MINUTE)
+    extend(bench, "busy0:1", 5 * MINUTE)
+    assert bench.why("ann/1").wait_ms == 20 * MINUTE
+    extend(bench, "busy0:1", 5 * MINUTE, cell="another")
+    extend(bench, "nobody", 5 * MINUTE)
+    assert bench.why("ann/1").wait_ms == 20 * MINUTE
+    lease = bench.scheduler.state.leases[LeaseId("busy0:1")]
+    assert (lease.walltime_ms, lease.cell_walltime_ms) == (10 * MINUTE, 20 * MINUTE)
+    bench.withdraw("ann/1")
+    bench.end("busy0:1")
+    bench.start("busy0:1", "c2")
+    bench.ask("bob")
+    assert bench.why("bob/1").wait_ms == 10 * MINUTE  # the next one has the walltime of the lease
+
+
+def test_who_waits_for_a_node_lets_others_in_for_as_long_as_the_cell_there_runs_now(bench: Bench) -> None:
+    bench.join("a", slots(2))
+    bench.ask("busy", walltime_ms=10 * MINUTE)
+    bench.start("busy:1")
+    bench.ask("large", gpus=2)
+    bench.later(MINUTE)
+    assert bench.ask("ann", walltime_ms=15 * MINUTE) == []
+    assert granted(extend(bench, "busy:1", 20 * MINUTE)) == ["ann:1"]  # type: ignore[arg-type]
+
+
+def test_a_budget_and_a_month_are_all_that_a_cell_can_have(bench: Bench) -> None:
+    budgeted = Quotas(project("club", budget=Budget(40 * MINUTE, "day")))
+    budgeted.join("a", slots(2))
+    budgeted.ask("ann", project="club", walltime_ms=10 * MINUTE)
+    budgeted.start("ann:1")
+    state = budgeted.scheduler.state
+    lease = state.leases[LeaseId("ann:1")]
+    assert most_more_ms(state, lease) == (30 * MINUTE, "club")
+    extend(budgeted, "ann:1", 31 * MINUTE)
+    assert lease.more_ms == 0
+    extend(budgeted, "ann:1", 20 * MINUTE)
+    assert most_more_ms(state, lease) == (10 * MINUTE, "club")
+    assert granted(budgeted.ask("bob", project="club", walltime_ms=11 * MINUTE)) == []
+    assert granted(budgeted.ask("cem", project="club", walltime_ms=9 * MINUTE)) == ["cem:1"]
+    full(bench)
+    extend(bench, "busy0:1", MOST_MORE_MS + 1)
+    extend(bench, "busy0:1", -1)
+    assert bench.scheduler.state.leases[LeaseId("busy0:1")].more_ms == 0
+    extend(bench, "busy0:1", MOST_MORE_MS)
+    extend(bench, "busy0:1", 1)
+    assert bench.scheduler.state.leases[LeaseId("busy0:1")].more_ms == MOST_MORE_MS
+
+
+def test_a_cell_whose_time_is_over_or_that_gives_back_has_no_more(bench: Bench) -> None:
+    full(bench, walltime_ms=MINUTE)
+    bench.later(MINUTE)
+    extend(bench, "busy0:1", MINUTE)
+    lease = bench.scheduler.state.leases[LeaseId("busy0:1")]
+    assert lease.more_ms == 0
+    other = Bench()
+    full(other)
+    other.say(ev.CellRequeued(LeaseId("busy0:1")))
+    extend(other, "busy0:1", MINUTE)
+    assert other.scheduler.state.leases[LeaseId("busy0:1")].more_ms == 0
+
+
+def boost(bench: Bench, user: str, minutes: int, name: str = "lab") -> list[object]:
+    return list(bench.say(ev.UserBoosted(ProjectId(name), UserName(user), bench.now_ms + minutes * MINUTE)))
+
+
+def places(bench: Bench, *requests: str) -> list[str]:
+    return sorted(requests, key=lambda name: bench.why(name).position)
+
+
+def test_who_is_boosted_is_before_the_projects_other_users_until_it_is_over() -> None:
+    bench = Quotas(project("lab"), project("guests", guaranteed_milli=1000))
+    full(bench, project="lab")
+    bench.ask("ann", project="lab", qos="interactive")
+    bench.ask("bob", project="lab", qos="batch")
+    bench.ask("eve", project="guests")
+    assert places(bench, "ann/1", "bob/1", "eve/1") == ["eve/1", "ann/1", "bob/1"]
+    boost(bench, "bob", 10)
+    assert places(bench, "ann/1", "bob/1", "eve/1") == ["eve/1", "bob/1", "ann/1"]  # nobody else's right is less
+    assert bench.scheduler.deadline() <= bench.now_ms + 10 * MINUTE
+    bench.later(10 * MINUTE)
+    assert places(bench, "ann/1", "bob/1") == ["ann/1", "bob/1"]
+    boost(bench, "bob", 10)
+    boost(bench, "bob", 0)
+    assert places(bench, "ann/1", "bob/1") == ["ann/1", "bob/1"]
+    boost(bench, "nobody", 10, name="nothing")
+
+
+def test_a_boost_is_kept_when_settings_change() -> None:
+    bench = Quotas(project("lab"))
+    full(bench, project="lab")
+    boost(bench, "bob", 10)
+    bench.say(ev.SettingsChanged(bench.settings))
+    bench.ask("ann", project="lab")
+    bench.ask("bob", project="lab", qos="batch")
+    assert places(bench, "ann/1", "bob/1") == ["bob/1", "ann/1"]
+    bench.later(10 * MINUTE)
+    assert places(bench, "ann/1", "bob/1") == ["ann/1", "bob/1"]

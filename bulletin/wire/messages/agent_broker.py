@@ -42,6 +42,8 @@ class HeldLease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     held_ms: int = 0
     cpus: int = 0
     memory_bytes: int = 0
+    #: What its cell was given beside the walltime.
+    more_ms: int = 0
 
 
 class Register(Message, frozen=True, kw_only=True, tag="register"):
@@ -145,6 +147,15 @@ class CancelCell(Message, frozen=True, kw_only=True, tag="cancel-cell"):
     hard: bool = False
 
 
+class ExtendCell(Message, frozen=True, kw_only=True, tag="extend-cell"):
+    """Let the cell that runs on this lease take longer than its walltime by so much, all in all; tell its kernel."""
+
+    lease: LeaseId
+    cell: CellId
+    more_ms: int
+    sentence: str
+
+
 class CellBegan(Message, frozen=True, kw_only=True, tag="cell-began"):
     """A cell runs on this lease, and has run for so long."""
 
@@ -243,6 +254,7 @@ ToAgent = (
     | Reclaim
     | Pause
     | CancelCell
+    | ExtendCell
     | Recorded
     | ListCells
     | HandOver

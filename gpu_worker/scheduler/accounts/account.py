@@ -82,6 +82,7 @@ class User(UsageTotals, kw_only=True):
     ranks: dict[Shape, Rank] = msgspec.field(default_factory=dict)  #: of the first of each line, among the users
     late: RequestId | None = None  #: the one that stands first because it has waited for so long
     late_grant_ms: int = NEVER_MS  #: when the last such request was granted
+    is_boosted: bool = False  #: an admin wants these requests before those of the project's other users
 
 
 class Account(UsageTotals, kw_only=True):

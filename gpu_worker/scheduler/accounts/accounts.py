@@ -93,6 +93,7 @@ class Accounts:
             for user in old.users.values():
                 heir = self.user_of(old.project.id, user.name)
                 heir.history, heir.late_grant_ms = user.history, user.late_grant_ms
+                heir.is_boosted = user.is_boosted
             budget, was = account.project.budget, old.project.budget
             if budget is not None and was is not None and budget.period == was.period:
                 account.spent, account.counted_ms = old.spent, old.counted_ms

@@ -83,6 +83,7 @@ def _relearn(
         cell=held.cell,
         age=was.age if was is not None else None,
         took=was.took if was is not None else frozenset(),
+        more_ms=held.more_ms if held.cell is not None and phase is Phase.BUSY else 0,
         used=was.used if was is not None and was.used else state.next_seq(),
     )
     if phase is Phase.ENDING:

@@ -125,7 +125,7 @@ class ReplayAhead:
 
     def _plan_end(self, lease: Lease) -> None:
         assert lease.cell is not None, "a cell runs there"
-        self._plan(lease.since_ms + lease.walltime_ms, WalltimeEnds(lease.id, lease.cell))
+        self._plan(lease.since_ms + lease.cell_walltime_ms, WalltimeEnds(lease.id, lease.cell))
 
     def _events(self, event: Foreseen) -> Iterator[ev.Event]:
         """Yield what the scheduler is told of it: nothing, if it was to happen to a lease that is over by now."""

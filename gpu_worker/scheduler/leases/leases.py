@@ -92,6 +92,12 @@ class Lease(msgspec.Struct):
     reclaimed_by: Right = Right.GUARANTEE  #: by what right, where it was reclaimed
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
+    more_ms: int = 0  #: what the cell that runs was given beside the walltime of the lease
+
+    @property
+    def cell_walltime_ms(self) -> int:
+        """How long the cell that runs may take; the next one has the walltime of the lease again."""
+        return self.walltime_ms + self.more_ms
 
 
 def lease_of(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from bulletin.ids import SlotId
+from bulletin.ids import AgentId, LeaseId, SlotId
 from gpu_worker.scheduler.events import RequestSubmitted, Slot
 from gpu_worker.scheduler.leases.resources import (
     LANES,
@@ -20,7 +20,7 @@ from gpu_worker.scheduler.leases.resources import (
 )
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.leases.walltimes import stepped
-from gpu_worker.scheduler.nodes.node import Node, NodeKind
+from gpu_worker.scheduler.nodes.node import Counts, Node, NodeKind
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, QoS
 
@@ -46,6 +46,30 @@ class SlotCatalog:
             offered = {lane: tuple(slot for slot in alike if lane_of(slot) == lane) for lane in LANES}
             self._kinds[key] = NodeKind(offered, cpus, memory_bytes)
         return self._kinds[key]
+
+    def make_node(
+        self, agent: AgentId, name: str, slots: tuple[Slot, ...], seq: int, cpus: int, memory_bytes: int
+    ) -> Node:
+        """Make a node with all of its slots free; of slots with the same name the first one counts."""
+        named = {slot.id: slot for slot in reversed(slots)}
+        kind = self.kind_of_node(named.values(), cpus, memory_bytes)
+        lanes = {lane: Counts(len(kind.offered[lane]), len(kind.offered[lane])) for lane in LANES}
+        mine = {slot.id: named[slot.id] for slot in slots}
+        tenants: dict[SlotId, LeaseId | None] = dict.fromkeys(mine)
+        return Node(
+            agent=agent,
+            name=name,
+            seq=seq,
+            kind=kind,
+            slots=mine,
+            tenants=tenants,
+            leases={},
+            lanes=lanes,
+            cpus=cpus,
+            memory_bytes=memory_bytes,
+            free_cpus=cpus,
+            free_memory_bytes=memory_bytes,
+        )
 
     def show(self, node: Node) -> bool:
         """Note what a node offers; whether one of its kinds of slots was not there before."""

@@ -120,6 +120,11 @@ class RequestQueue:
         if not heads:
             del account.heads[shape]
 
+    def boost(self, project: ProjectId, name: UserName, *, is_boosted: bool) -> None:
+        """Let a user's requests stand before those of the project's other users; or no longer."""
+        self._accounts.user_of(project, name).is_boosted = is_boosted
+        self._rank_user(project, name)
+
     def rank_in_line(self, account: Account, user: User, entry: QueueEntry) -> Rank | None:
         """Where a user's request stands among those of the project's users; None where the user may have no more."""
         shape, limit, key = entry.shape, account.project.user_limit_milli, entry.key
@@ -128,7 +133,7 @@ class RequestQueue:
         at_once, runs = self._accounts.qos[shape.qos].running_per_user, self._accounts.runs.get((user.name, shape.qos))
         if at_once is not None and runs is not None and runs.used >= at_once:
             return None
-        return (*key[:4], user.used, *key[4:])
+        return (key.turn, not user.is_boosted, *key[1:4], user.used, *key[4:])
 
     def next(self, closed: Closed) -> tuple[Account, QueueEntry] | None:
         """Whoever is next and is not closed; None where nobody may have more."""

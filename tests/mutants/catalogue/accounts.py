@@ -157,8 +157,8 @@ ACCOUNTS = (
         "user-with-most-runs-first",
         "queue/request_queue.py",
         "RequestQueue.rank_in_line",
-        "(*key[:4], user.used, *key[4:])",
-        "(*key[:4], -user.used, *key[4:])",
+        "(key.turn, not user.is_boosted, *key[1:4], user.used, *key[4:])",
+        "(key.turn, not user.is_boosted, *key[1:4], -user.used, *key[4:])",
         "among the users of a project, who uses less now comes first",
     ),
     (

@@ -2,6 +2,38 @@
 
 BY_HAND = (
     (
+        "boost-for-ever",
+        "machine.py",
+        "Scheduler.deadline",
+        "state.boosts.next_ms",
+        "None",
+        "a boost is over when it is, whatever else happens",
+    ),
+    (
+        "boost-of-the-project",
+        "queue/request_queue.py",
+        "RequestQueue.rank_in_line",
+        "not user.is_boosted",
+        "user.is_boosted",
+        "who is boosted stands before the project's other users",
+    ),
+    (
+        "more-time-than-the-budget-has",
+        "interventions.py",
+        "intervene",
+        "0 < event.more_ms <= most_more_ms(state, lease)[0]",
+        "0 < event.more_ms",
+        "a budget is kept whatever an admin gives",
+    ),
+    (
+        "more-time-for-the-next-cell-too",
+        "state.py",
+        "State.move",
+        "to is not Phase.RECLAIMING",
+        "False",
+        "more time is for the cell that runs, and for no other",
+    ),
+    (
         "held-keeps-its-limit",
         "state.py",
         "State.hold",

@@ -309,7 +309,7 @@ OTHERS = (
         "estimate-forgets-what-ran",
         "state.py",
         "State.end_ms",
-        "lease.since_ms + lease.walltime_ms",
+        "lease.since_ms + lease.cell_walltime_ms",
         "self.accounts.now_ms + lease.walltime_ms",
         "the estimate counts what a cell has run already",
     ),

@@ -37,8 +37,8 @@ PATIENCE = (
         "late-after-other-users",
         "queue/request_queue.py",
         "RequestQueue.rank_in_line",
-        "(*key[:4], user.used, *key[4:])",
-        "(key[0], key[3], user.used, *key[4:])",
+        "(key.turn, not user.is_boosted, *key[1:4], user.used, *key[4:])",
+        "(key.turn, not user.is_boosted, key[3], user.used, *key[4:])",
         "who is late stands before other users of the project too",
     ),
     (

@@ -34,6 +34,7 @@ class Tenancy:
     asked_ms: int = 0
     is_reclaimed: bool = False
     is_requeued: bool = False  #: an admin wants its cell to run again
+    more_ms: int = 0  #: an admin gave its cell
     is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
 
     @property
@@ -119,6 +120,10 @@ class Books:
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell is not None and known.qos in self.tree.qos:
                     known.is_requeued = True
+            case ev.CellExtended():
+                known = self.leases.get(event.lease)
+                if known is not None and known.cell == event.cell and not known.is_reclaimed:
+                    known.more_ms += event.more_ms
             case ev.RequestWithdrawn():
                 if self.waiting.pop(event.request, None):
                     self.ended[event.request] = "withdrawn"
@@ -130,7 +135,7 @@ class Books:
             case ev.CellEnded():
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell == event.cell:
-                    known.cell, known.hot_ms = None, now_ms
+                    known.cell, known.hot_ms, known.more_ms = None, now_ms, 0
             case ev.LeaseEnded():
                 self.leases.pop(event.lease, None)
             case ev.SettingsChanged():
@@ -159,7 +164,7 @@ class Books:
             return
         self._order += 1
         known.cell, known.began_ms, known.order = event.cell, self.now_ms - event.running_ms, self._order
-        known.has_begun, known.is_requeued = True, False
+        known.has_begun, known.is_requeued, known.more_ms = True, False, 0
 
     def _join(self, event: ev.AgentJoined) -> None:
         self._matching.clear()

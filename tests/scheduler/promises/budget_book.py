@@ -90,7 +90,7 @@ class BudgetBook:
                     continue
                 remaining = lease.walltime_ms + 60_000
                 if lease.cell is not None:
-                    remaining = max(0, lease.began_ms + lease.walltime_ms - self.books.now_ms) + 60_000
+                    remaining = max(0, lease.began_ms + lease.walltime_ms + lease.more_ms - self.books.now_ms) + 60_000
                 left -= lease.cost * remaining
         return left
 

@@ -20,6 +20,7 @@ class HeldLease:
     granted_ms: int
     cell: CellId | None = None
     began_ms: int = 0
+    more_ms: int = 0  #: that an admin gave its cell
     has_begun: bool = False
     is_leaving: bool = False  #: it will be gone soon, and begins nothing
 
@@ -144,9 +145,20 @@ class Driver:
             return
         plan = kernel.opened.cells[kernel.index]
         held.cell = cell = CellId(f"{kernel.opened.session}/{kernel.index}/{kernel.tries}")
-        held.began_ms, held.has_begun = self.now_ms, True
-        self.later(self.now_ms + min(plan.run_ms, held.grant.walltime_ms), lambda: self._end(kernel, held, cell))
+        held.began_ms, held.has_begun, held.more_ms = self.now_ms, True, 0
+        self.later(self._end_ms(held, plan), lambda: self._end_in_time(kernel, held, cell, plan))
         self._say(agent, ev.CellStarted(held.grant.lease, cell))
+
+    @staticmethod
+    def _end_ms(held: HeldLease, plan: hi.CellPlan) -> int:
+        return held.began_ms + min(plan.run_ms, held.grant.walltime_ms + held.more_ms)
+
+    def _end_in_time(self, kernel: Kernel, held: HeldLease, cell: CellId, plan: hi.CellPlan) -> None:
+        end_ms = self._end_ms(held, plan)
+        if held.cell == cell and self.now_ms < end_ms:  # it was given more time meanwhile
+            self.later(end_ms, lambda: self._end_in_time(kernel, held, cell, plan))
+        else:
+            self._end(kernel, held, cell)
 
     def _end(self, kernel: Kernel, held: HeldLease, cell: CellId) -> None:
         agent = self.agents[held.grant.agent]
@@ -345,9 +357,12 @@ class Driver:
         kernel = self.kernels.get(what.session)
         if kernel is None:
             return
-        if what.what == "requeue":
-            if kernel.lease is not None:
-                self.tell(ev.CellRequeued(kernel.lease[1]))
+        if what.what == "boost":
+            opened = kernel.opened
+            self.tell(ev.UserBoosted(opened.project, opened.user, self.now_ms + self.ahead_ms + 600_000))
+            return
+        if what.what in ("requeue", "extend"):
+            self._change_cell(kernel, what.what)
             return
         if kernel.request is None:
             return
@@ -360,6 +375,21 @@ class Driver:
             case "put-first":
                 self.tell(ev.RequestPutFirst(request))
 
+    def _change_cell(self, kernel: Kernel, what: str) -> None:
+        if kernel.lease is None:
+            return
+        agent, lease = kernel.lease
+        if what == "requeue":
+            self.tell(ev.CellRequeued(lease))
+            return
+        held = self.agents[agent].held.get(lease)
+        has_budget = any(project.budget is not None for project in self.history.settings.projects)
+        if held is None or held.cell is None or held.is_leaving or has_budget:
+            return
+        if self.now_ms < held.began_ms + held.grant.walltime_ms + held.more_ms:
+            held.more_ms += 600_000
+            self.tell(ev.CellExtended(lease, held.cell, 600_000))
+
     def _return(self, name: AgentId) -> None:
         agent = self.agents.get(name)
         if agent is None:
@@ -369,7 +399,7 @@ class Driver:
             ev.ReportedLease(
                 lease, at.opened.session, at.opened.user, at.opened.project, at.opened.qos, at.grant.slots, at.cell,
                 at.grant.walltime_ms, self.now_ms - at.began_ms if at.cell else 0, self.now_ms - at.granted_ms,
-                at.opened.cpus, at.opened.memory_bytes,
+                at.opened.cpus, at.opened.memory_bytes, at.more_ms if at.cell else 0,
             )
             for lease, at in agent.held.items()
         )  # fmt: skip

@@ -93,7 +93,7 @@ class ByHand(msgspec.Struct, frozen=True, tag=True):
     """A person changes the request that a session has, or its cell."""
 
     session: SessionId
-    what: Literal["hold", "release", "put-first", "requeue"]
+    what: Literal["hold", "release", "put-first", "requeue", "extend", "boost"]
 
 
 class TicksEarly(msgspec.Struct, frozen=True, tag=True):

@@ -59,7 +59,7 @@ def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
     staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
 
     def ends(lease: object) -> int:
-        return lease.walltime_ms + (lease.began_ms if lease.cell else lease.granted_ms)  # type: ignore[attr-defined,no-any-return]
+        return lease.walltime_ms + lease.more_ms + (lease.began_ms if lease.cell else lease.granted_ms)  # type: ignore[attr-defined,no-any-return]
 
     staying.sort(key=ends)
     at_ms = view.now_ms

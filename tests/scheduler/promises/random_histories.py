@@ -68,7 +68,9 @@ class _Author:
         found: list[hi.At] = []
         for _ in range(draw.choice((1, 2, 8))):
             at_ms, session = draw.randrange(self.until_ms), SessionId(f"s{draw.randrange(30)}")
-            what: Literal["hold", "put-first", "requeue"] = draw.choice(("hold", "put-first", "requeue"))
+            what: Literal["hold", "put-first", "requeue", "extend", "boost"] = draw.choice(
+                ("hold", "put-first", "requeue", "extend", "boost")
+            )
             found.append(hi.At(at_ms, hi.ByHand(session, what)))
             if what == "hold":
                 found.append(hi.At(at_ms + draw.choice((5000, 60_000, 900_000)), hi.ByHand(session, "release")))

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from bulletin.codes import RefusalCode
-from bulletin.ids import CellId, LeaseId, UserName
+from bulletin.ids import CellId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker.admin_requests import BY_HAND
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler import events
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 BOSS = Person(user=UserName("boss"), is_admin=True)
 
@@ -130,3 +130,80 @@ def test_an_admin_has_a_cell_run_again_and_its_notebook_hears_why(broker: Broker
     assert broker.to_agents[-1] == wire.Reclaim(lease=lease, grace_ms=30_000, is_by_admin=True)
     assert "already" in broker.refusal(ADMIN, console.Requeue(id=lease))
     assert noted(broker) == [("requeued", "eve", "root", "the node must go")]
+
+
+def test_an_admin_gives_a_cell_more_time_and_its_agent_and_its_ledger_have_it(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ANN, "cell-a")
+    assert "Only admins" in broker.refusal(ANN, console.Extend(id=lease, more_ms=1000))
+    broker.now_ms = 60_000
+    answer = broker.ask(ADMIN, console.Extend(id="cell-a", more_ms=600_000, why="it converges"))
+    assert (answer.what, answer.walltime_ms, answer.left_ms) == ("extended", 40 * 60_000, 39 * 60_000)
+    told = broker.to_agents[-1]
+    assert isinstance(told, wire.ExtendCell)
+    assert (told.cell, told.more_ms, told.sentence) == (
+        "cell-a",
+        600_000,
+        "An admin (root) gave this cell 10 min more.",
+    )
+    broker.ask(ADMIN, console.Extend(id="cell-a", more_ms=300_000))
+    assert broker.to_agents[-1].more_ms == 900_000  # type: ignore[attr-defined]  # in all, so said twice it is the same
+    assert broker.ask(ADMIN, console.AskQueue()).running[0].walltime_ms == 45 * 60_000
+    assert noted(broker)[0] == ("extended", "ann", "root", "it converges")
+
+
+def test_a_cell_has_no_more_time_than_its_budget(broker: BrokerParts) -> None:
+    broker.join()
+    lease = broker.run(ANN, "cell-a")
+    said = broker.refusal(ADMIN, console.Extend(id=lease, more_ms=10 * HOUR_MS))
+    assert said.startswith("The budget of project 'school' is enough for 9 h more")
+    assert "may have 720 h more" in broker.refusal(
+        ADMIN, console.Extend(id=broker_of_guests(broker), more_ms=1000 * HOUR_MS)
+    )
+    broker.step(events.CellEnded(lease, CellId("cell-a")))
+    assert "No cell runs" in broker.refusal(ADMIN, console.Extend(id=lease, more_ms=1000))
+    assert broker.to_agents[-1].__class__ is not wire.ExtendCell
+
+
+def broker_of_guests(broker: BrokerParts) -> LeaseId:
+    """A cell of a project without a budget."""
+    broker.join("n2")
+    return broker.run(EVE, "cell-e")
+
+
+def test_a_boost_is_seen_and_given_by_admins_has_an_end_and_holds_for_the_next_broker(broker: BrokerParts) -> None:
+    broker.join()
+    broker.run(EVE, "cell-e")
+    for question in (
+        console.AskBoosts(),
+        console.Boost(user=UserName("ann"), project=ProjectId("maths"), for_ms=HOUR_MS),
+    ):
+        assert "Only admins" in broker.refusal(ANN, question)
+    boost = console.Boost(user=UserName("ann"), project=ProjectId("maths"), for_ms=HOUR_MS, why="her thesis")
+    assert "within a year" in broker.refusal(ADMIN, msgspec.structs.replace(boost, for_ms=None))
+    assert "within a year" in broker.refusal(ADMIN, msgspec.structs.replace(boost, for_ms=400 * 24 * HOUR_MS))
+    assert "There is no project 'x'" in broker.refusal(ADMIN, msgspec.structs.replace(boost, project=ProjectId("x")))
+    assert "is not boosted" in broker.refusal(ADMIN, msgspec.structs.replace(boost, is_undone=True))
+    (row,) = broker.ask(ADMIN, boost).boosts
+    assert (row.user, row.project, row.for_ms, row.by, row.why) == ("ann", "maths", HOUR_MS, "root", "her thesis")
+
+    after = BrokerParts(broker.ledger)
+    after.now_ms = HOUR_MS // 2
+    asyncio.run(after.console.recall())
+    assert [row.for_ms for row in after.ask(ADMIN, console.AskBoosts()).boosts] == [HOUR_MS // 2]
+    assert after.shell.scheduler.state.boosts.until_ms == {("maths", "ann"): HOUR_MS}
+    assert after.ask(ADMIN, msgspec.structs.replace(boost, is_undone=True)).boosts == ()
+
+    last = BrokerParts(broker.ledger)
+    asyncio.run(last.console.recall())
+    assert last.ask(ADMIN, console.AskBoosts()).boosts == ()
+
+
+def test_no_more_users_are_boosted_than_can_be_seen(broker: BrokerParts) -> None:
+    boost = console.Boost(user=UserName("ann"), project=ProjectId("maths"), for_ms=HOUR_MS)
+    for number in range(100):
+        broker.ask(ADMIN, msgspec.structs.replace(boost, user=UserName(f"u{number}")))
+    assert "100 users are boosted" in broker.refusal(ADMIN, boost)
+    assert len(broker.ask(ADMIN, msgspec.structs.replace(boost, user=UserName("u7"), for_ms=1)).boosts) == 100
+    broker.now_ms = 1
+    assert len(broker.ask(ADMIN, boost).boosts) == 100
