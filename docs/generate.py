@@ -19,10 +19,11 @@ from gpu_worker.config import Pool
 from gpu_worker.console.query_commands import QueryCommand
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
 from gpu_worker.quotas.quota_settings import NEW_QOS, PRICE_SETTINGS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.leases.life import LEASE_MOVES, REQUEST_MOVES
-from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
 
 HERE = Path(__file__).parent
 #: The commands that ask a pool that runs.
@@ -188,6 +189,13 @@ each with a name; where two are on at once, the larger one counts. They are by t
 in summer as in winter, and end on the day on which they begin. Outside them the project has what `guaranteed` says.
 
 """
+QUOTA_FILE_NODE_POOLS = """
+## [node_pools.NAME]
+
+Some of the GPUs of the pool, by their name or by their nodes, of which projects may be guaranteed some (`node_pools`
+of a project). A GPU is in the first node pool of the file that it fits, and in none otherwise.
+
+"""
 QUOTA_FILE_QOS = """
 ## [qos.NAME]
 
@@ -221,6 +229,8 @@ def quota_file() -> str:
     parts += _settings_table(PROJECT_SETTINGS, Project(id=ProjectId("")))
     parts.append(QUOTA_FILE_HOURS)
     parts += _settings_table(CLASS_HOURS_SETTINGS, None)
+    parts.append(QUOTA_FILE_NODE_POOLS)
+    parts += _settings_table(NODE_POOL_SETTINGS, NodePool(name=""))
     parts.append(QUOTA_FILE_QOS)
     parts += _settings_table(QOS_SETTINGS, NEW_QOS)
     parts.append(

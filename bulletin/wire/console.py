@@ -95,6 +95,14 @@ class AskProjects(Message, frozen=True, tag="ask-projects"):
     """Ask what each project uses, may use and waits for."""
 
 
+class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project has of a node pool, with all that is in it, in thousandths of a GPU."""
+
+    name: str
+    used_milli: int
+    guaranteed_milli: int
+
+
 class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     """A project with all that is in it, in thousandths of a GPU (of a CPU slot, in a pool without a GPU)."""
 
@@ -117,6 +125,8 @@ class ProjectRow(msgspec.Struct, frozen=True, kw_only=True):
     credits_ms: int = 0
     #: Its class hours in words, those that are on or the next ones; empty without any. What they guarantee is in force.
     class_hours: str = ""
+    #: What it is guaranteed in node pools, and uses there.
+    node_pools: tuple[PoolUse, ...] = ()
 
 
 class ProjectReport(Message, frozen=True, kw_only=True, tag="project-report"):

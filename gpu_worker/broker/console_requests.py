@@ -134,12 +134,12 @@ class ConsoleRequests:
             mine = [state.accounts.by_id[own] for own in _own_projects(person) if own in state.accounts.by_id]
             seen = {at.project.id for account in mine for at in account.path}
             accounts = [account for account in accounts if account.project.id in seen]
-        rows = tuple(reports.project(account, state.accounts.now_ms) for account in accounts)
+        rows = tuple(reports.project(account, state) for account in accounts)
         return console.ProjectReport(projects=rows, slot_word=self._agents.slot_word)
 
     def _standing(self, one: Request | Lease) -> tuple[console.ProjectRow, ...]:
-        accounts = self._state.accounts
-        return tuple(reports.project(at, accounts.now_ms) for at in accounts.of(one.project).path)
+        path = self._state.accounts.of(one.project).path
+        return tuple(reports.project(at, self._state) for at in path)
 
     # --- one of them
 

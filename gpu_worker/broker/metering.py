@@ -110,7 +110,7 @@ class Metering:
         taken its place: that one cannot come back, and nobody will say more of what it held.
         """
         told: list[Record] = []
-        turned = self._coverage.follow(self._state.accounts, self._state.leases, self._state.touched)
+        turned = self._coverage.follow(self._state.accounts, self._state.leases, self._state.touched, self._state.pools)
         for name in self._state.touched:
             lease, metered = self._state.leases.get(name), self._metered.get(name)
             if lease is not None:

@@ -68,8 +68,9 @@ def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> co
     )
 
 
-def project(account: Account, now_ms: int) -> console.ProjectRow:
+def project(account: Account, state: State) -> console.ProjectRow:
     """Make the row of a project."""
+    now_ms = state.accounts.now_ms
     row = console.ProjectRow(
         project=account.project.id,
         parent=account.parent.project.id if account.parent is not None else None,
@@ -81,6 +82,11 @@ def project(account: Account, now_ms: int) -> console.ProjectRow:
         borrows_in_ms=max(0, account.back_off_until_ms - now_ms),
         credits_ms=account.trader.credits(now_ms).balance,
         class_hours=explain.show_class_hours(account, now_ms),
+        node_pools=tuple(
+            console.PoolUse(name=name, used_milli=there.used, guaranteed_milli=there.guaranteed)
+            for name, accounts in state.pools.together()
+            if (there := accounts.of(account.project.id)).guaranteed or there.promised
+        ),
     )
     budget, left = account.project.budget, account.left(now_ms)
     if budget is None or left is None:

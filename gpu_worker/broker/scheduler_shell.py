@@ -20,6 +20,7 @@ from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.machine import Scheduler
+from gpu_worker.scheduler.nodes.capacity import capacity
 
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
 TellSession = Callable[[SessionId, wire.Message], Awaitable[None]]
@@ -99,7 +100,8 @@ class SchedulerShell:
     @property
     def capacity_milli(self) -> int | None:
         """Return what the connected nodes have together, as projects are accounted; None while there is none."""
-        return self.scheduler.state.capacity or None
+        state = self.scheduler.state
+        return capacity(state.nodes.values(), state.slot_catalog) or None
 
     # --- requests
 

@@ -14,7 +14,7 @@ from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
 from gpu_worker.scheduler.policy.prices import Price
-from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
 
 __all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
 
@@ -34,6 +34,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
 
     projects: tuple[Project, ...] = ()
     qos: tuple[QoS, ...] = DEFAULT_QOS
+    node_pools: tuple[NodePool, ...] = ()
     look_ahead: int = _DEFAULTS.look_ahead
     back_off_ms: int = _DEFAULTS.back_off_ms
     longest_back_off_ms: int = _DEFAULTS.longest_back_off_ms
@@ -86,7 +87,13 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         pass  # the text says so
     if findings.errors:
         raise BadConfig(findings.text())
-    quotas = Quotas(projects=reading.projects, qos=reading.qos, prices=reading.prices, **reading.scheduler)
+    quotas = Quotas(
+        projects=reading.projects,
+        qos=reading.qos,
+        node_pools=reading.node_pools,
+        prices=reading.prices,
+        **reading.scheduler,
+    )
     return quotas, findings.warnings
 
 

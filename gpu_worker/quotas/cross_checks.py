@@ -45,6 +45,8 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         return  # who is next is found by functions that call each other once a level
     for path, sentence in _unfit_classes(reading.projects, [one.name for one in reading.qos]):
         findings.add_error(line_of(lines, path), path, sentence)
+    for path, sentence in _unknown_pools(reading.projects, [one.name for one in reading.node_pools]):
+        findings.add_error(line_of(lines, path), path, sentence)
     for problem in check_projects(reading.projects, capacity_milli):
         field, _, inside = problem.field.partition(".")
         path = ("projects", problem.project, _NAME_OF_FIELD.get(field, field), *([inside] if inside else []))
@@ -103,6 +105,18 @@ def _unfit_classes(projects: Sequence[Project], known: Sequence[str]) -> Iterato
                 f"{', '.join(names)}. Write another default_qos for {one.id!r}, or add {name!r} to its qos."
             )
             yield ("projects", one.id, field), sentence
+
+
+def _unknown_pools(projects: Sequence[Project], known: Sequence[str]) -> Iterator[tuple[KeyPath, str]]:
+    """Find node pools of projects that there are not, with the sentence for each."""
+    for one in projects:
+        for name, _ in one.pool_guarantees:
+            if name not in known:
+                near = difflib.get_close_matches(name.lower(), known, n=1)
+                there = f"There are {', '.join(known)}." if known else "Write [node_pools.NAME] with what is in it."
+                mend = f"Did you mean {near[0]}?" if near else there
+                sentence = f"{one.id!r} is guaranteed GPUs of the node pool {name!r}, which is not there. {mend}"
+                yield ("projects", one.id, "node_pools", name), sentence
 
 
 def _first_set(one: Project, by_id: dict[ProjectId, Project], field: str) -> Any:

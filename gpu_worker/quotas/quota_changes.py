@@ -1,11 +1,12 @@
 """What differs between two sets of quotas: as data for the ledger, and as sentences for the log."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from bulletin.ids import ProjectId
+from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
 from gpu_worker.quotas.quota_settings import (
     NEW_QOS,
     PRICE_SETTINGS,
@@ -15,10 +16,12 @@ from gpu_worker.quotas.quota_settings import (
 )
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
-from gpu_worker.scheduler.policy.projects import Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS, SchedulerSettings
+
+Named = TypeVar("Named", QoS, NodePool)
 
 #: Whose setting changed: of the scheduler and of all prices there is one.
-What = Literal["project", "qos", "scheduler", "price", "prices"]
+What = Literal["project", "node pool", "qos", "scheduler", "price", "prices"]
 
 
 class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +49,8 @@ def compare_quotas(before: SchedulerSettings, after: SchedulerSettings) -> Itera
     """Yield each difference once: projects, classes of service, the scheduler; what was there first, in its order."""
     projects = _by_id(before.projects), _by_id(after.projects)
     yield from _compare("project", *projects, PROJECT_SETTINGS, Project(id=ProjectId("")))
+    pools = _by_name(before.node_pools), _by_name(after.node_pools)
+    yield from _compare("node pool", *pools, NODE_POOL_SETTINGS, NodePool(name=""))
     yield from _compare("qos", _by_name(before.qos), _by_name(after.qos), QOS_SETTINGS, NEW_QOS)
     yield from _compare_one("scheduler", "", before, after, SCHEDULER_SETTINGS)
     yield from _compare_prices(before.prices, after.prices)
@@ -65,8 +70,8 @@ def _by_id(projects: Sequence[Project]) -> dict[str, Project]:
     return {one.id: one for one in projects}
 
 
-def _by_name(classes: Sequence[QoS]) -> dict[str, QoS]:
-    return {one.name: one for one in classes}
+def _by_name(some: Sequence[Named]) -> dict[str, Named]:
+    return {one.name: one for one in some}
 
 
 def _compare(

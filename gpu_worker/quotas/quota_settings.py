@@ -4,6 +4,7 @@ from typing import Any
 
 from bulletin.units import DAY_MS
 from gpu_worker.quotas.class_hours_settings import ClassHoursTable
+from gpu_worker.quotas.node_pool_settings import PoolGuaranteesTable
 from gpu_worker.quotas.tree import TreeLeaf, TreeNode, TreeTable, UnsupportedValue
 from gpu_worker.quotas.value_kinds import (
     MOST_WHOLE,
@@ -64,6 +65,13 @@ PROJECT_SETTINGS = (
         ClassHoursTable(),
         "Windows of the week in which more is guaranteed.",
         "[projects.cs101.class_hours.lecture]",
+    ),
+    QuotaSetting(
+        "node_pools",
+        "pool_guarantees",
+        PoolGuaranteesTable(),
+        "Of its guarantee, what it gets in each node pool, whoever has that now. It is guaranteed at least their sum.",
+        "{ h100 = 4 }",
     ),
     QuotaSetting(
         "qos",
@@ -217,7 +225,7 @@ PRICE_NAME_LENGTH = 64
 MOST_PRICES = 100
 
 #: The tables of a file; those of projects, classes of service and prices have names in them.
-TABLES = ("projects", "qos", "scheduler", "prices")
+TABLES = ("projects", "node_pools", "qos", "scheduler", "prices")
 
 
 def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:

@@ -9,6 +9,7 @@ import msgspec
 from bulletin.ids import ProjectId
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable
 from gpu_worker.quotas.findings import Findings
+from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS, POOL_NAME_LENGTH, PoolGuaranteesTable
 from gpu_worker.quotas.quota_settings import (
     MOST_PRICES,
     NEW_QOS,
@@ -21,11 +22,18 @@ from gpu_worker.quotas.quota_settings import (
     read_setting,
 )
 from gpu_worker.quotas.tree import KeyPath, TreeEntry, TreeLeaf, TreeTable, show_node, show_path, show_text
-from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting, UnfitValue, name_problem
+from gpu_worker.quotas.value_kinds import (
+    PROJECT_NAME_LENGTH,
+    QOS_NAME_LENGTH,
+    GpuAmount,
+    QuotaSetting,
+    UnfitValue,
+    name_problem,
+)
 from gpu_worker.scheduler.leases.resources import words_of
 from gpu_worker.scheduler.policy.class_hours import ClassHours, show_clock
 from gpu_worker.scheduler.policy.prices import Price
-from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, Project, QoS
+from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS
 
 
 class Reading(msgspec.Struct):
@@ -33,6 +41,7 @@ class Reading(msgspec.Struct):
 
     projects: tuple[Project, ...]
     qos: tuple[QoS, ...]
+    node_pools: tuple[NodePool, ...]
     scheduler: dict[str, Any]  #: what is set of the scheduler itself, by the field of its settings
     prices: tuple[Price, ...]
     lines: dict[KeyPath, int]
@@ -50,9 +59,10 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
     tables = reader.read_fields(tree, (), TABLES)
     projects = reader.read_projects(tables.get("projects"))
     qos = reader.read_qos(tables.get("qos"))
+    node_pools = reader.read_node_pools(tables.get("node_pools"))
     scheduler = reader.read_scheduler(tables.get("scheduler"))
     prices = reader.read_prices(tables.get("prices"))
-    return Reading(tuple(projects), tuple(qos), scheduler, tuple(prices), reader.lines)
+    return Reading(tuple(projects), tuple(qos), tuple(node_pools), scheduler, tuple(prices), reader.lines)
 
 
 class _Reader:
@@ -84,6 +94,31 @@ class _Reader:
             model = found.get(one.name, NEW_QOS)
             found[one.name] = msgspec.structs.replace(model, name=one.name, **values)
         return list(found.values())
+
+    def read_node_pools(self, entry: TreeEntry | None) -> list[NodePool]:
+        """Read the node pools, in the order of the file; one that could have no slot is an error, and left out."""
+        found = []
+        for one in self._read_entries(entry, ("node_pools",), POOL_NAME_LENGTH):
+            path = ("node_pools", one.name)
+            values = self._read_values(one, path, NODE_POOL_SETTINGS)
+            if values:
+                found.append(NodePool(name=one.name, **values))
+            elif not any((*path, setting.name) in self.lines for setting in NODE_POOL_SETTINGS):
+                sentence = f"{show_path(path)} does not say what is in it. Write gpu or nodes."
+                self._findings.add_error(one.line, path, sentence)
+        return found
+
+    def read_pool_guarantees(self, entry: TreeEntry, path: KeyPath) -> tuple[tuple[str, int], ...]:
+        """Read what a project is guaranteed in node pools; whether there are these is checked of the whole file."""
+        found = []
+        for one in self._read_entries(entry, path, POOL_NAME_LENGTH):
+            key = (*path, one.name)
+            try:
+                value = one.node.value if isinstance(one.node, TreeLeaf) else None
+                found.append((one.name, GpuAmount().read(value) or 0))
+            except UnfitValue as unfit:
+                self._findings.add_error(one.line, key, f"{show_path(key)} is {show_node(one.node)}. {unfit}")
+        return tuple(found)
 
     def read_scheduler(self, entry: TreeEntry | None) -> dict[str, Any]:
         """Read what is set of the scheduler itself, by the field of its settings."""
@@ -169,6 +204,9 @@ class _Reader:
                 one = entries[setting.name]
                 if isinstance(setting.kind, ClassHoursTable):
                     values[setting.field] = self.read_class_hours(one, (*path, setting.name))
+                    continue
+                if isinstance(setting.kind, PoolGuaranteesTable):
+                    values[setting.field] = self.read_pool_guarantees(one, (*path, setting.name))
                     continue
                 try:
                     values[setting.field] = read_setting(setting, one.node)

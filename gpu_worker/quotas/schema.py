@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
+from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS, POOL_NAME_LENGTH
 from gpu_worker.quotas.quota_settings import (
     MOST_PRICES,
     PRICE_NAME_LENGTH,
@@ -29,6 +30,12 @@ def quota_schema() -> dict[str, Any]:
                 "type": ["object", "null"],
                 "propertyNames": _name(PROJECT_NAME_LENGTH),
                 "additionalProperties": {"$ref": "#/$defs/project"},
+            },
+            "node_pools": {
+                "description": "Node pools by name: which GPUs are in each.",
+                "type": ["object", "null"],
+                "propertyNames": _name(POOL_NAME_LENGTH),
+                "additionalProperties": {**_settings(NODE_POOL_SETTINGS), "type": "object", "minProperties": 1},
             },
             "qos": {
                 "description": "Classes of service by name.",

@@ -8,6 +8,7 @@ from gpu_worker.scheduler.leases.leases import IDLE, LEAVING, USING, Lease
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.placement.feasible import has_soon
 from gpu_worker.scheduler.policy.credits import Market, Trader
 from gpu_worker.scheduler.policy.projects import guarantees, in_force, most_in_force
@@ -28,6 +29,7 @@ def check(state: State) -> None:
     _check_requests(state)
     _check_leases(state)
     _check_accounts(state)
+    _check_pools(state)
     _check_next(state)
 
 
@@ -167,6 +169,25 @@ def _check_leases(state: State) -> None:
     _same("alarms", set(state.alarms), waiting)
 
 
+def _check_pools(state: State) -> None:
+    for name, accounts in state.pools.together():
+        leases = [lease for lease in state.leases.values() if lease.phase in USING and lease.pool == name]
+        for account in accounts.by_id.values():
+            inside = [one for one in leases if account in accounts.of(one.project).path]
+            _same(f"used by {account.project.id} in {name}", account.used, sum(one.cost for one in inside))
+        slots = [
+            slot
+            for node in state.nodes.values()
+            for slot in node.slots.values()
+            if not node.is_drained and state.pools.find(node.name, [slot]) == name
+        ]
+        _same(f"capacity of {name}", accounts.capacity, sum(slot.milli for slot in slots))
+    for lease in state.leases.values():
+        node = state.nodes[lease.agent]
+        pool = state.pools.find(node.name, map(node.slots.__getitem__, lease.slots))
+        _same(f"node pool of {lease.id}", lease.pool, pool)
+
+
 def _check_accounts(state: State) -> None:
     leases = list(state.leases.values())
     for lease in leases:
@@ -175,11 +196,16 @@ def _check_accounts(state: State) -> None:
         if lease.phase in IDLE:
             _same(f"price of {lease.id}", lease.charged, state.slot_catalog.charge_on(node, lease.slots))
     paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms
-    promised, most = guarantees(paying, in_force(now_ms)), guarantees(paying, most_in_force(now_ms))
+    now, lost = in_force(now_ms), state.accounts.lost
+    promised = guarantees(paying, lambda project: max(0, now(project) - lost.get(project.id, 0)))
+    most = guarantees(paying, most_in_force(now_ms))
     for account in state.accounts.by_id.values():
         name = account.project.id
         _same(f"promised to {name}", account.promised, promised[name])
-        total, capacity = sum(promised[one] for one in state.accounts.top), state.available
+        total, capacity = (
+            sum(promised[one] for one in state.accounts.top),
+            available(state.nodes.values(), state.slot_catalog),
+        )
         kept = promised[name] * capacity // total if 0 < capacity < total else promised[name]
         _same(f"guaranteed to {name}", account.guaranteed, kept)
         _same(f"most guaranteed to {name}", account.most, most[name])
@@ -216,7 +242,11 @@ def _check_accounts(state: State) -> None:
     _same("kept by all", state.accounts.kept_inside, sum(one.kept for one in state.accounts.top.values()))
     _same("in use", state.accounts.in_use, sum(one.used for one in state.accounts.top.values()))
     total = sum(account.guaranteed for account in state.accounts.top.values())
-    _same("what nobody is guaranteed", state.accounts.market.unpromised, max(0, state.available - total))
+    _same(
+        "what nobody is guaranteed",
+        state.accounts.market.unpromised,
+        max(0, available(state.nodes.values(), state.slot_catalog) - total),
+    )
     for (user_name, qos), holder in state.accounts.runs.items():
         own = [one for one in leases if one.user == user_name and one.qos == qos]
         _check_holder(state, f"{qos} of {user_name}", holder, own, is_counted=True)

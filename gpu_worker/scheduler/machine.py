@@ -77,7 +77,7 @@ class Scheduler:
         actions += departures.unwanted(self.state)
         self._promote()
         actions += self._advance()
-        self.state.coverage.follow(self.state.accounts, self.state.leases, self.state.touched)
+        self.state.follow_coverage()
         self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
         return actions
 

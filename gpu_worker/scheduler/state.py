@@ -10,9 +10,10 @@ from typing import Literal
 import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, UserName
-from gpu_worker.scheduler.accounts.account import Commitment
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.coverage import Coverage
+from gpu_worker.scheduler.accounts.held_amounts import count_held
+from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.estimate_cache import EstimateCache
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import IDLE, USING, Lease, Request, RequestHold
@@ -20,7 +21,7 @@ from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
 from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import QueueKey
-from gpu_worker.scheduler.nodes.capacity import available, capacity
+from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
@@ -42,7 +43,8 @@ class State:
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
         self.slot_catalog = SlotCatalog(settings.prices)
         self.accounts = Accounts(settings.projects, settings.qos)
-        self.queue = RequestQueue(self.accounts)
+        self.pools = NodePools(settings.node_pools, settings.projects, settings.qos)
+        self.queue = RequestQueue(self.accounts, self.pools)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
         self.on_hold: dict[RequestId, None] = {}  #: those that wait until a person releases them
@@ -81,6 +83,7 @@ class State:
         self.touched.clear()
         self.reclaimable.clear()
         self.wakeups.begin(now_ms)
+        self.pools.begin_step(now_ms)
 
     def ends_ms(self, node: Node, lane: Lane) -> list[int]:
         """Of each slot of a lane, when its lease is over at the latest; the first one first."""
@@ -101,8 +104,13 @@ class State:
         self.settings, self.qos = settings, {qos.name: qos for qos in settings.qos}
         self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
-        self.queue = RequestQueue(self.accounts)
+        self.pools = NodePools(settings.node_pools, settings.projects, settings.qos, before.now_ms)
+        self.queue = RequestQueue(self.accounts, self.pools)
         self._note_capacity()
+        for node in self.nodes.values():
+            self._offer_pools(node)
+        for lease in leases:
+            lease.pool = self._pool_of(lease)
         for request in queued:
             self.queue.enter(request.project, request.entry)
         for request in self.pending.values():
@@ -125,6 +133,7 @@ class State:
         node = self.slot_catalog.make_node(agent, name, slots, seq, cpus, memory_bytes)
         node.is_drained = agent in self.drained
         self.nodes[agent] = node
+        self._offer_pools(node)
         is_first_gpu = self.slot_catalog.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
             for lease in self.leases.values():
@@ -166,6 +175,7 @@ class State:
         for lease in leases:
             self.end(lease)
         del self.nodes[agent]
+        self.pools.offer(agent, node.name, (), self.accounts)
         for lane in LANES:
             self.roomy[lane].pop(agent, None)
             self.warm[lane].pop(agent, None)
@@ -181,22 +191,20 @@ class State:
         if agent in self.nodes:
             node = self.nodes[agent]
             node.is_drained = is_drained
+            self._offer_pools(node)
             for lane in LANES:
                 self._note_room(node, lane)
             self._note_capacity()
 
-    @property
-    def capacity(self) -> int:
-        """What the connected nodes offer, in thousandths of a GPU."""
-        return capacity(self.nodes.values(), self.slot_catalog)
+    def _offer_pools(self, node: Node) -> None:
+        self.pools.offer(node.agent, node.name, () if node.is_drained else node.slots.values(), self.accounts)
 
-    @property
-    def available(self) -> int:
-        """What of it is in use or may be given to somebody, as `nodes.capacity.available` says."""
-        return available(self.nodes.values(), self.slot_catalog)
+    def _pool_of(self, lease: Lease) -> str:
+        node = self.nodes[lease.agent]
+        return self.pools.find(node.name, map(node.slots.__getitem__, lease.slots))
 
     def _note_capacity(self) -> None:
-        self.accounts.set_capacity(self.available)
+        self.accounts.set_capacity(available(self.nodes.values(), self.slot_catalog))
 
     # Requests
 
@@ -282,6 +290,7 @@ class State:
         """Seat a lease on slots that are free."""
         node = self.nodes[lease.agent]
         node.seat(lease)
+        lease.pool = self._pool_of(lease)
         self.leases[lease.id] = lease
         lease.counted_ms = self.accounts.now_ms
         self.leases_of.setdefault(lease.session, {})[lease.id] = None
@@ -352,13 +361,10 @@ class State:
         if lease.phase is Phase.BUSY and sign > 0:
             self.reclaimable.clear()
         self.reclaimable.get(lease.lane, set()).discard(lease.id)
-        self.accounts.of(lease.project).note_change()
-        for holder, amount, _ in self.accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
-            holder.count_lease(lease, amount, sign, self.leases, is_committed=self.is_committed(lease))
-        if self.accounts.budgeted:
-            self._commit(lease, sign)
+        count_held(self.accounts, self.leases, lease, sign)
         if lease.phase in USING:
             self.queue.use(lease.project, lease.user, lease.qos, lease.cost, sign, charged=lease.charged)
+            self.pools.use(lease.pool, lease.project, lease.user, lease.qos, lease.cost, sign)
         node = self.nodes[lease.agent]
         node.count(lease, sign, self.leases)
         if lease.phase in USING and node.is_drained:
@@ -370,22 +376,17 @@ class State:
                 del self.granted[lease.request]
         self._note_room(node, lease.lane)
 
+    def follow_coverage(self) -> None:
+        """Work out which leases a guarantee covers, as far as this step has changed that."""
+        self.coverage.follow(self.accounts, self.leases, self.touched, self.pools)
+
+    def is_covered(self, request: Request) -> bool:
+        """Whether a guarantee covers a request that costs something, of any GPUs or of those of a node pool."""
+        return self.pools.is_covered(self.accounts.of(request.project), request.entry.shape)
+
     def grace_ms(self, lease: Lease) -> int:
         """Find how long a cell of the lease has to end when it is reclaimed."""
         return self.qos[lease.qos].grace_ms if lease.qos in self.qos else 0
-
-    def is_committed(self, lease: Lease) -> bool:
-        """Whether a hot lease keeps its part of a guarantee: its class of service never borrows."""
-        return lease.qos in self.qos and self.qos[lease.qos].must_be_in_quota
-
-    def _commit(self, lease: Lease, sign: Literal[1, -1]) -> None:
-        """Note what a lease may yet spend of budgets: one that is evicted may begin a cell before it hears of that."""
-        end_ms = lease.since_ms + lease.cell_walltime_ms if lease.phase in {Phase.BUSY, Phase.RECLAIMING} else None
-        for at in self.accounts.of(lease.project).path:
-            if at.project.budget is not None and sign > 0 and lease.phase is not Phase.ENDING:
-                at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms)
-            else:
-                at.commitments.pop(lease.id, None)
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]

@@ -50,6 +50,7 @@ class Accounts:
         self.turns = 0  #: how often they did
         self.changes = 0  #: how often anything changed that may decide who is next anywhere
         self.keeps_hot = any(project.keep_hot_ms for project in by_id.values())
+        self.lost: dict[ProjectId, int] = {}  #: of guarantees, what node pools cannot keep
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:
@@ -208,11 +209,18 @@ class Accounts:
         self.turns += 1
         self.changes += 1
 
+    def lose(self, lost: dict[ProjectId, int]) -> None:
+        """Guarantee so much less from now on: what node pools cannot keep, which nobody else is to miss."""
+        if lost != self.lost:
+            self.lost = lost
+            self.turn()
+
     def _promised(self) -> Promises:
         projects = [account.project for account in self.by_id.values()]
         edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+        own = in_force(self.now_ms)
         return Promises(
-            guarantees(projects, in_force(self.now_ms)),
+            guarantees(projects, lambda project: max(0, own(project) - self.lost.get(project.id, 0))),
             guarantees(projects, most_in_force(self.now_ms)),
             guarantees(projects),
             min((at_ms for at_ms in edges if at_ms is not None), default=None),

@@ -1,11 +1,11 @@
 """Which leases in use are in quota and which are borrowed, as it changes while others start and end.
 
-A guarantee covers leases in the order in which they started, those that fit; leases that may not be reclaimed, or never
-borrow, come before all others. The innermost project comes first, and the users of a project that has others inside are
-a side of their own there, with what is left of its guarantee. What neither covers, the project itself may, with what it
-guarantees beyond what is covered inside already, and then the one that it is in. What no guarantee covers is borrowed.
-So who stays within a guarantee is in quota whatever others do, and no project has more in quota than it is guaranteed
-itself or by what it is in.
+A guarantee covers leases in the order in which they started, those that fit; leases that their project is guaranteed in
+their node pool come first, then those that may not be reclaimed, or never borrow. The innermost project comes first,
+and the users of a project that has others inside are a side of their own there, with what is left of its guarantee.
+What neither covers, the project itself may, with what it guarantees beyond what is covered inside already, and then the
+one that it is in. What no guarantee covers is borrowed. So who stays within a guarantee is in quota whatever others do,
+and no project has more in quota than it is guaranteed itself or by what it is in.
 
 What is borrowed may be reclaimed, also in a department of those inside it, where its own guarantee covers it alone.
 """
@@ -20,6 +20,7 @@ from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import is_covered
+from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.policy.projects import Preemption
@@ -28,7 +29,7 @@ from gpu_worker.scheduler.policy.projects import Preemption
 class _Use(NamedTuple):
     """A lease in use, as a guarantee takes them: the smaller one first."""
 
-    is_preemptible: bool
+    precedence: int  #: 0: covered in its node pool; 1: never taken back; 2: any other
     since_ms: int
     seq: int  #: above those of all that came into use before
     lease: LeaseId
@@ -55,6 +56,8 @@ class Coverage:
         self._uses: dict[LeaseId, tuple[ProjectId, _Use]] = {}
         self._borrowed: dict[ProjectId, dict[LeaseId, None]] = {}  #: by the topmost project
         self._seq = 0
+        self._pools: dict[str, Coverage] = {}  #: of node pools, by name
+        self._of_pools: NodePools | None = None
 
     def is_in_quota(self, accounts: Accounts, lease: Lease) -> bool:
         """Whether a lease is covered; of one that is not in use, whether it would be if a cell began now."""
@@ -62,7 +65,9 @@ class Coverage:
         if lease.id in self._uses:
             return lease.id not in self._borrowed.get(_top(account).project.id, ())
         is_counted = lease.phase is Phase.HOT and never_borrows(accounts, lease.qos)
-        return self.would_cover(accounts, lease.project, 0 if is_counted else lease.cost)
+        cost = 0 if is_counted else lease.cost
+        in_pool = self._of_pools is not None and self._of_pools.covers(lease.pool, accounts.of(lease.project), cost)
+        return in_pool or self.would_cover(accounts, lease.project, cost)
 
     def is_borrowed(self, account: Account, lease: LeaseId, *, by_users: bool) -> bool:
         """Whether no guarantee of the project, or of one inside it, covers a lease in use there.
@@ -94,14 +99,23 @@ class Coverage:
         """Whether so much more, in thousandths of a GPU, would be in quota."""
         return not cost or is_covered(accounts.of(project), cost)
 
+    def in_pool(self, pool: str) -> "Coverage":
+        """Return what is covered and borrowed of a node pool alone."""
+        return self._pools.setdefault(pool, Coverage())
+
     def follow(
-        self, accounts: Accounts, leases: Mapping[LeaseId, Lease], touched: Iterable[LeaseId]
+        self,
+        accounts: Accounts,
+        leases: Mapping[LeaseId, Lease],
+        touched: Iterable[LeaseId],
+        pools: NodePools | None = None,
     ) -> dict[LeaseId, bool]:
         """Take in what the step changed: leases in use that are in quota from now on (True), or borrowed.
 
         Must be called at least once in every step, with all leases that it touched so far. A lease that came into use
         is there only if it is borrowed.
         """
+        touched = self._follow_pools(leases, touched, pools) if pools or self._pools else touched
         before: dict[LeaseId, None] = {}
         changed: dict[ProjectId, None] = {}
         if accounts is not self._accounts:  # other settings, so perhaps other trees
@@ -126,6 +140,26 @@ class Coverage:
         turned = {name: True for name in before if name not in after and name in self._uses}
         return turned | {name: False for name in after if name not in before}
 
+    def _follow_pools(
+        self, leases: Mapping[LeaseId, Lease], touched: Iterable[LeaseId], pools: NodePools | None
+    ) -> dict[LeaseId, None]:
+        """Follow each node pool; which leases are to be looked at in all projects together."""
+        found = dict.fromkeys(touched)
+        if pools is not self._of_pools:
+            self._pools, self._of_pools = {}, pools
+            found |= dict.fromkeys(self._uses)
+        for name, accounts in pools.together() if pools else ():
+            inside = {one: leases[one] for one in found if one in leases and leases[one].pool == name}
+            found |= dict.fromkeys(self.in_pool(name).follow(accounts, inside, found))
+        return found
+
+    def owns(self, lease: Lease) -> bool:
+        """Whether a lease is within what its project is guaranteed in its node pool."""
+        pool = self._pools.get(lease.pool)
+        if pool is None or lease.id not in pool._uses:
+            return False
+        return all(lease.id not in borrowed for borrowed in pool._borrowed.values())
+
     def _project(self, project: ProjectId) -> _CoveredProject:
         if project not in self._projects:
             self._projects[project] = _CoveredProject([])
@@ -137,20 +171,33 @@ class Coverage:
         known = self._uses.get(name)
         if known is not None:
             project, use = known
-            if lease is not None and is_used and (project, use.cost) == (lease.project, lease.cost):
+            precedence = None if lease is None else self._precedence(accounts, lease)
+            if (
+                lease is not None
+                and is_used
+                and (project, *use[:1], use.cost) == (lease.project, precedence, lease.cost)
+            ):
                 return
             own = self._project(project).own
             del own[bisect_left(own, use)]
             del self._uses[name]
             changed[project] = None
         if lease is not None and is_used:
-            self._seq += 1
-            qos = accounts.qos.get(lease.qos)
-            is_preemptible = qos is None or not (qos.must_be_in_quota or qos.preemption is Preemption.NEVER)
-            use = _Use(is_preemptible, lease.since_ms, self._seq, name, lease.cost)
+            if known is None or known[1].cost != lease.cost or known[0] != lease.project:
+                self._seq += 1
+                seq = self._seq
+            else:  # only its node pool covers it now, or no longer does
+                seq = known[1].seq
+            use = _Use(self._precedence(accounts, lease), lease.since_ms, seq, name, lease.cost)
             self._uses[name] = lease.project, use
             insort(self._project(lease.project).own, use)
             changed[lease.project] = None
+
+    def _precedence(self, accounts: Accounts, lease: Lease) -> int:
+        if self._pools and self.owns(lease):
+            return 0
+        qos = accounts.qos.get(lease.qos)
+        return 1 if qos is not None and (qos.must_be_in_quota or qos.preemption is Preemption.NEVER) else 2
 
     def _cover(self, accounts: list[Account]) -> list[Account]:
         """Cover anew in these projects, then in those that they are in. The topmost ones."""

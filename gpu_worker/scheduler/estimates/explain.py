@@ -10,7 +10,6 @@ from bulletin.ids import RequestId
 from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
-from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.accounts.lending import kept_from
 from gpu_worker.scheduler.actions import count, show_price
 from gpu_worker.scheduler.estimate_cache import Room, Start
@@ -59,7 +58,7 @@ def waiting(
         return None
     places = standings(state, request.lane)
     ahead = places.get(request_id, len(places))
-    in_quota = Coverage.would_cover(state.accounts, request.project, request.entry.shape.cost)
+    in_quota = not request.entry.shape.cost or state.is_covered(request)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
     reason = _reason(state, request, ahead, turn_ms)
@@ -263,7 +262,7 @@ def _budget(state: State, request: Request, at: Account) -> str | None:
 def _back_off(state: State, request: Request) -> str:
     """Say that its project stands behind other borrowers, where that is so."""
     account, now_ms = state.accounts.of(request.project), state.accounts.now_ms
-    if now_ms >= account.back_off_until_ms or is_covered(account, request.entry.shape.cost):
+    if now_ms >= account.back_off_until_ms or state.is_covered(request):
         return ""
     wait = show_duration(account.back_off_until_ms - now_ms)
     return f"project {account.project.id!r} had to give back what it borrowed, and stands behind others for {wait}"

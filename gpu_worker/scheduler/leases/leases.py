@@ -82,6 +82,7 @@ class Lease(msgspec.Struct):
     since_ms: int  #: when the phase began; for a busy lease, when its cell did
     cost: int  #: thousandths of a GPU
     charged: int  #: the same at its price, as it was agreed when it was granted or its last cell began
+    pool: str = ""  #: the node pool that all its slots are in
     counted_ms: int = 0  #: until when what it used is in the history of its project
     cpus: int = 0
     memory_bytes: int = 0  #: of the host

@@ -54,6 +54,7 @@ class Ahead:
         self.heads: list[Head] = []
         self._elsewhere: dict[tuple[Shape, AgentId], None] = {}  #: those in `placed`, and where their room is made
         self._no_room: list[Shape] = []
+        self._nodes: frozenset[AgentId] | None = None  #: all but these are closed; None is not
 
     def place(self, shape: Shape, agent: AgentId) -> None:
         """Note that room is being made on a node."""
@@ -72,9 +73,13 @@ class Ahead:
         """Look anew: what leaves for somebody may leave room beside it."""
         self._no_room.clear()
 
-    def for_covered(self) -> "Ahead":
-        """Select who is ahead of a covered request that finds no other place: heads that are late and covered."""
+    def for_covered(self, nodes: frozenset[AgentId] | None = None) -> "Ahead":
+        """Select who is ahead of a covered request that finds no other place: heads that are late and covered.
+
+        It is on these `nodes` only; None is all.
+        """
         ahead = Ahead()
+        ahead._nodes = nodes
         ahead.placed, ahead._elsewhere = self.placed, self._elsewhere
         ahead.heads = [head for head in self.heads if head.is_before_covered]
         return ahead
@@ -94,9 +99,12 @@ class Ahead:
         """List the heads that could have of such a node what such a request would use."""
         return [head for head in self.heads if kind in head.kinds and kind.are_rivals(head.shape, shape)]
 
+    def _is_closed(self, node: Node) -> bool:
+        return self._nodes is not None and node.agent not in self._nodes
+
     def lets_in(self, node: Node, shape: Shape) -> bool:
         """Whether such a request passes nobody there, or a head without harm."""
-        if self.placed.to(node, shape):
+        if self._is_closed(node) or self.placed.to(node, shape):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
@@ -105,10 +113,14 @@ class Ahead:
 
     def lets_fill(self, node: Node, shape: Shape) -> bool:
         """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
-        return self._is_harmless(node, shape) and not any(
-            node.kind.are_rivals(one, shape) and (agent == node.agent or self._is_harmless(node, one))
-            for one, agent in self._elsewhere
-            if node.holds(one)
+        return (
+            self._is_harmless(node, shape)
+            and not self._is_closed(node)
+            and not any(
+                node.kind.are_rivals(one, shape) and (agent == node.agent or self._is_harmless(node, one))
+                for one, agent in self._elsewhere
+                if node.holds(one)
+            )
         )
 
     def _is_harmless(self, node: Node, shape: Shape) -> bool:
@@ -123,6 +135,8 @@ class Ahead:
 
         On a node that is held for a head only for one that is over before the head can start.
         """
+        if self._is_closed(node):
+            return False
         heads = self._heads_of(node.kind, shape)
         if heads:
             return all(not head.holds(node) or head.is_over_before(node, shape) for head in heads)
@@ -130,6 +144,8 @@ class Ahead:
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
         """Whether running cells may be given back for such a request: where that passes nobody, or does no harm."""
+        if self._is_closed(node):
+            return False
         heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
         if heads:
             return all(head.is_over_before(node, shape) for head in heads)

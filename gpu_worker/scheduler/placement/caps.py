@@ -6,6 +6,7 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, reclaimable
@@ -52,7 +53,7 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
             victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))
         if qos.must_be_in_quota and at is account.payer and not at.covers(shape.cost):
             is_capped = True
-            victims.update(dict.fromkeys(hot for hot in at.hot if state.is_committed(state.leases[hot])))
+            victims.update(dict.fromkeys(hot for hot in at.hot if commits(state.accounts, state.leases[hot])))
             lacks = max(at.used - at.going + shape.cost - at.guaranteed, missing.get(at.project.id, (at, 0))[1])
             missing[at.project.id] = at, lacks
     if not is_capped:

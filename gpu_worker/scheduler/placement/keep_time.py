@@ -10,6 +10,7 @@ never borrows has its part of the guarantee in any case, and its project's other
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, parting
+from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.state import State
@@ -26,7 +27,8 @@ def kept_from_until_ms(state: State, lease: Lease, account: Account, cost: int) 
     if until_ms is None or not cost:
         return None
     mine, others = parting(account, state.accounts.of(lease.project))
-    return None if not mine or not others or any(branch.covers(cost) for branch in mine) else until_ms
+    is_covered = any(branch.covers(cost) for branch in mine) or state.pools.covers(lease.pool, account, cost)
+    return None if not mine or not others or is_covered else until_ms
 
 
 def is_kept_from(state: State, lease: Lease, account: Account, cost: int) -> bool:
@@ -70,7 +72,7 @@ def _find_kept(state: State, account: Account, room: int) -> dict[LeaseId, int]:
         lease = state.leases[name]
         if lease.project != account.project.id or lease.since_ms + keep_ms <= now_ms or not lease.cost:
             continue
-        if not state.is_committed(lease) and lease.cost <= room:
+        if not commits(state.accounts, lease) and lease.cost <= room:
             kept[name] = lease.since_ms + keep_ms
             room -= lease.cost
     return kept

@@ -59,21 +59,21 @@ def decisions(
                 continue
             shape = request.entry.shape
             has_room = feasible.has(shape)
-            covered = shape.cost > 0 and is_covered(state.accounts.of(request.project), shape.cost)
+            covered = state.is_covered(request)
             found: Node | Placement | None = None
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
-                found = fit(state, shape, waiting) if has_room else None
+                found = fit(state, request, waiting) if has_room else None
                 if found is None and ahead < state.settings.look_ahead:
                     found = place(state, request, waiting, claims, has_room=has_room)
             elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
-                found = (fit(state, shape, waiting) if has_room else None) or place(
+                found = (fit(state, request, waiting) if has_room else None) or place(
                     state, request, waiting, claims, has_room=has_room
                 )
                 if found is None and (waiting.heads or waiting.blocked):
-                    passing = waiting.for_covered()
-                    found = (fit(state, shape, passing) if has_room else None) or place(
+                    passing = waiting.for_covered(_nodes_of_pools(state, request))
+                    found = (fit(state, request, passing) if has_room else None) or place(
                         state, request, passing, claims, has_room=has_room
                     )
                 if found is None:
@@ -88,7 +88,7 @@ def decisions(
                 waiting.forget_no_room()
                 if found.reclaimed:
                     feasible.forget()
-                line.take_for_granted()
+                line.take_for_granted(state.pools.of(found.agent, shape))
             else:
                 alone = waiting.unheaded(feasible.kinds, shape)
                 if alone:
@@ -117,17 +117,32 @@ def _note_shares(state: State) -> None:
             state.wakeups.note_share(from_ms, now_ms, state.settings.share_every_ms)
 
 
-def fit(state: State, shape: Shape, ahead: Ahead) -> Node | None:
-    """Find the node that holds such a request now without harm to those who wait, with the least GPUs and least torn.
+def _nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
+    """Select the nodes where a request that only its node pools cover is covered; None where it is on all nodes."""
+    account, shape = state.accounts.of(request.project), request.entry.shape
+    if not state.pools or is_covered(account, shape.cost):
+        return None
+    return state.pools.agents(state.pools.covering(account, shape))
 
-    Where all are closed, that which is held for the head of the line, if the request is over in time.
+
+def fit(state: State, request: Request, ahead: Ahead) -> Node | None:
+    """Find the node that holds a request now without harm to those who wait, with the least GPUs and least torn.
+
+    One in a node pool that covers it comes first, one in a pool that does not comes last. Where all are closed, that
+    which is held for the head of the line, if the request is over in time.
     """
+    shape, account = request.entry.shape, state.accounts.of(request.project)
     if not ahead.heads and (ahead.placed.everywhere(shape) or ahead.blocked.everywhere(shape)):
         return None
     nodes = [node for node in _roomy(state, shape.lane) if _is_free(node, shape)]
     return min(
         (node for node in nodes if ahead.lets_in(node, shape)),
-        key=lambda node: (*node.least(shape), node.lanes[shape.lane].free, node.seq),
+        key=lambda node: (
+            state.pools.distance(account, node.agent, shape),
+            *node.least(shape),
+            node.lanes[shape.lane].free,
+            node.seq,
+        ),
         default=None,
     ) or next((node for node in nodes if ahead.lets_fill(node, shape)), None)
 

@@ -33,10 +33,14 @@ class QueueWalk:
         self._exposed: dict[Shape, list[NodeKind]] = {}
         self._feasible_changes = -1  #: as of when
         self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
+        self._pool = ""  #: the node pool in which that is
 
-    def take_for_granted(self, *, lends: bool = True) -> None:
-        """Count the request that was looked at last as one that runs; without `lends` only in its own project."""
-        self._is_placed, self._lends = True, lends
+    def take_for_granted(self, pool: str = "", *, lends: bool = True) -> None:
+        """Count the request that was looked at last as one that runs; without `lends` only in its own project.
+
+        `pool` is the node pool in which room is made for it.
+        """
+        self._is_placed, self._lends, self._pool = True, lends, pool
 
     def close_in_project(self, request: Request) -> None:
         """Skip, from now on, requests of its project that need what this one does, or more."""
@@ -86,27 +90,28 @@ class QueueWalk:
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue
         aside: list[Request] = []
-        served: list[tuple[Request, bool]] = []
+        served: list[tuple[Request, bool, str]] = []
         try:
             while (found := queue.next(self._closed)) is not None:
                 request = state.pending[found[1].id]
-                self._is_placed, self._lends = self._is_forecast, True
+                self._is_placed, self._lends, self._pool = self._is_forecast, True, ""
                 yield request
                 if request.id in state.pending and not self._closed.has_all(queue.shapes):
                     queue.leave(request.project, request.entry)
                     if self._is_placed and has_node(state, request.entry.shape):
-                        self._use(request, +1, lends=self._lends)
-                        served.append((request, self._lends))
+                        served.append((request, self._lends, self._pool))
+                        self._use(*served[-1], +1)
                     aside.append(request)
         finally:
-            for request, lends in reversed(served):
-                self._use(request, -1, lends=lends)
+            for one in reversed(served):
+                self._use(*one, -1)
             for request in reversed(aside):
                 queue.enter(request.project, request.entry)
 
-    def _use(self, request: Request, sign: Literal[1, -1], *, lends: bool) -> None:
-        cost = request.entry.shape.cost
-        self._state.queue.use(request.project, request.user, request.qos, cost, sign, lends=lends)
+    def _use(self, request: Request, lends: bool, pool: str, sign: Literal[1, -1]) -> None:  # noqa: FBT001
+        user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
+        self._state.queue.use(*user, cost, sign, lends=lends)
+        self._state.pools.use(pool, *user, cost, sign)
 
 
 def _fits_in(shape: Shape, ahead: Ahead) -> bool:

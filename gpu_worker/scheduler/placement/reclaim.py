@@ -3,6 +3,9 @@
 A request that a guarantee covers may take running cells that are borrowed, seen from where the two paths in the tree of
 projects part. Whoever has taken so is covered, and whoever has lost was not: neither can take it back.
 
+A request that is within what its project is guaranteed in a node pool may take there what others have of it beyond what
+they are guaranteed there, also if another guarantee covers that: whoever has lost is covered elsewhere, and not there.
+
 A request may take cells of its own project of a lower class of service. Classes have an order, so that goes one way.
 
 A request that borrows, and has waited for a while, may take borrowed cells from who has more of the surplus for its
@@ -12,13 +15,14 @@ One share is compared with another, so nobody need know who wants how much. What
 for one, whatever happens next. So no two requests ever preempt each other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bulletin.ids import AgentId, LeaseId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
+from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
@@ -59,7 +63,7 @@ def may_reclaim(state: State, request: Request) -> bool:
     account = state.accounts.of(request.project)
     if not shape.cost:
         return False
-    if is_covered(account, shape.cost) or account.used_below(state.qos, state.qos[request.qos].priority):
+    if state.is_covered(request) or account.used_below(state.qos, state.qos[request.qos].priority):
         return True
     return has_waited(state, request)
 
@@ -72,11 +76,12 @@ class VictimSelection:
         self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
         self._priority = state.qos[request.qos].priority
         self._shares = not is_covered(self._account, self._cost) and has_waited(state, request)
+        self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
         self._has_cache: dict[tuple[str, bool], int] = {}
         self._candidates: dict[AgentId, list[Lease]] | None = None
-        state.coverage.follow(accounts, state.leases, state.touched)
+        state.follow_coverage()
 
     def candidates(self, lane: Lane) -> dict[AgentId, list[Lease]]:
         """List running cells that it might take, by node: those that are borrowed, and those of its own project.
@@ -85,7 +90,8 @@ class VictimSelection:
         """
         if self._candidates is None:
             state, account = self._state, self._account
-            names = [name for borrowed in _borrowed_beside(state, account) for name in borrowed]
+            sides = [*_borrowed_beside(state, account), *_borrowed_in_pools(state, account, self._pools)]
+            names = [name for borrowed in sides for name in borrowed]
             if self._shares or account.used_below(state.qos, self._priority):
                 names += state.coverage.uses_of(account)
             self._candidates = {}
@@ -106,12 +112,22 @@ class VictimSelection:
         mine, others = parting(self._account, self._accounts.of(lease.project))
         if not mine or not others:
             return self._right_inside(lease)
+        if lease.pool in self._pools and self._has_pool_right(lease):
+            return Right.GUARANTEE
         side = others[0]
         if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
             return None
         if any(branch.covers(self._cost) for branch in mine):
             return Right.GUARANTEE
         return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
+
+    def _has_pool_right(self, lease: Lease) -> bool:
+        """Whether its project is guaranteed in the lease's node pool what the lease's has of it beyond its own."""
+        accounts = self._state.pools.by_name[lease.pool].accounts
+        mine, others = parting(accounts.of(self._account.project.id), accounts.of(lease.project))
+        side, coverage = others[0], self._state.coverage.in_pool(lease.pool)
+        is_borrowed = coverage.is_borrowed(side.account, lease.id, by_users=side.is_members)
+        return is_borrowed and any(branch.covers(self._cost) for branch in mine)
 
     def _right_inside(self, lease: Lease) -> Right | None:
         """Say by which right it may take a cell of its own project."""
@@ -173,7 +189,7 @@ class ReclaimProspects:
         self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
         self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
         self.are_for_shares = state.wakeups.is_for_shares
-        state.coverage.follow(state.accounts, state.leases, state.touched)
+        state.follow_coverage()
 
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
@@ -193,7 +209,8 @@ class ReclaimProspects:
         """Kinds of nodes where others run what is borrowed, seen from a project."""
         name = account.project.id
         if name not in self._beside:
-            sides = _borrowed_beside(self._state, account)
+            pools = tuple(self._state.pools.by_name)
+            sides = [*_borrowed_beside(self._state, account), *_borrowed_in_pools(self._state, account, pools)]
             self._beside[name] = frozenset(kind for borrowed in sides for kind in self._kinds(borrowed))
         return self._beside[name]
 
@@ -217,14 +234,25 @@ class ReclaimProspects:
         return self._of[leases]
 
 
+def _borrowed_in_pools(state: State, account: Account, pools: Iterable[str]) -> Iterator[frozenset[LeaseId]]:
+    """List what others have of these node pools beyond what they are guaranteed there."""
+    for name in pools:
+        accounts = state.pools.by_name[name].accounts
+        yield from _sides(state.coverage.in_pool(name), accounts, accounts.of(account.project.id))
+
+
 def _borrowed_beside(state: State, account: Account) -> Iterator[frozenset[LeaseId]]:
     """List what is borrowed, seen from where the path of others parts from a project's: side by side."""
-    coverage, siblings = state.coverage, list(account.children.values())
+    yield from _sides(state.coverage, state.accounts, account)
+
+
+def _sides(coverage: Coverage, accounts: Accounts, account: Account) -> Iterator[frozenset[LeaseId]]:
+    siblings = list(account.children.values())
     for at in account.path:
         for side in siblings:
             yield coverage.borrowed_in(side)
         above = at.parent
-        beside = state.accounts.top if above is None else above.children
+        beside = accounts.top if above is None else above.children
         siblings = [one for one in beside.values() if one is not at]
         if above is not None:
             yield coverage.borrowed_in(above, by_users=True)

@@ -37,6 +37,14 @@ class Budget(msgspec.Struct, frozen=True):
     period: Literal["day", "week", "month"]
 
 
+class NodePool(msgspec.Struct, frozen=True, kw_only=True):
+    """Slots of which projects may be guaranteed some: GPUs with such a name, or of nodes. A slot is in one at most."""
+
+    name: str
+    words: tuple[str, ...] = ()  #: of the GPU's name, in lower case
+    nodes: tuple[str, ...] = ()  #: by their names
+
+
 class Project(msgspec.Struct, frozen=True, kw_only=True):
     """A hub group by default. Nests: what its members use counts for it, and for all that it is in."""
 
@@ -51,6 +59,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget | None = None
     user_limit_milli: int | None = None  #: what one of its users never exceeds
     class_hours: tuple[ClassHours, ...] = ()  #: when it is guaranteed more
+    pool_guarantees: tuple[tuple[str, int], ...] = ()  #: of its guarantee: what it gets in each node pool
     #: Of each of its cells; None is what the project that it is in has.
     qos: tuple[str, ...] | None = None  #: classes of service that they may use
     default_qos: str | None = None  #: what they have if they name none
@@ -129,6 +138,7 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     qos: tuple[QoS, ...] = DEFAULT_QOS
     projects: tuple[Project, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
     start_ms: int = 60_000  #: a granted lease with no cell after this time is taken back
     ask_again_ms: int = 10_000  #: an agent that has not answered Evict or EndLease is asked again
     apart_ms: int = 10_000  #: how much later each further request of a user is due
@@ -173,18 +183,18 @@ def check_projects(projects: Sequence[Project], capacity_milli: int | None = Non
 
 
 def usual(project: Project) -> int:
-    """Find what a project itself is guaranteed outside its class hours."""
-    return project.guaranteed_milli
+    """Find what a project itself is guaranteed outside its class hours: at least what it is in all node pools."""
+    return max(project.guaranteed_milli, sum(milli for _, milli in project.pool_guarantees))
 
 
 def in_force(now_ms: int) -> Callable[[Project], int]:
     """Find what a project itself is guaranteed at a time."""
-    return lambda project: max(project.guaranteed_milli, guaranteed_at(project.class_hours, now_ms))
+    return lambda project: max(usual(project), guaranteed_at(project.class_hours, now_ms))
 
 
 def most_in_force(now_ms: int) -> Callable[[Project], int]:
     """Find the most that a project itself is guaranteed at that time or any later one."""
-    return lambda project: max(project.guaranteed_milli, most_from(project.class_hours, now_ms))
+    return lambda project: max(usual(project), most_from(project.class_hours, now_ms))
 
 
 def guarantees(projects: Iterable[Project], own: Callable[[Project], int] = usual) -> dict[ProjectId, int]:
@@ -220,8 +230,8 @@ def _check_one(project: Project) -> list[Problem]:
             wrong(field, f"{name} of {project.id!r} is below 0. Write 0 or more GPUs, or leave it out.")
     if project.weight < 1:
         wrong("weight", f"weight of {project.id!r} is {project.weight}. Write a whole number from 1 on.")
-    if project.limit_milli is not None and 0 <= project.limit_milli < project.guaranteed_milli:
-        limit, guaranteed = show_gpus(project.limit_milli), show_gpus(project.guaranteed_milli)
+    if project.limit_milli is not None and 0 <= project.limit_milli < usual(project):
+        limit, guaranteed = show_gpus(project.limit_milli), show_gpus(usual(project))
         wrong(
             "limit_milli",
             f"{project.id!r} has {guaranteed} guaranteed and a limit of {limit}. "

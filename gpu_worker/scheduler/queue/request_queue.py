@@ -7,6 +7,7 @@ from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, Rank, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.credits import Trader
@@ -21,8 +22,8 @@ _FOREVER_MS = 1 << 62
 class RequestQueue:
     """The requests in line, in the tree of a pool's accounts. What these use changes who is next."""
 
-    def __init__(self, accounts: Accounts) -> None:
-        self._accounts = accounts
+    def __init__(self, accounts: Accounts, pools: NodePools) -> None:
+        self._accounts, self._pools = accounts, pools
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         self.alike: dict[tuple[Lane, int, Wants], dict[Shape, None]] = {}  #: those by what they need of a node
         self._takers: dict[ProjectId, tuple[int, bool]] = {}  #: whether anybody may leave for its users, and as of when
@@ -216,37 +217,38 @@ class RequestQueue:
         if closed.are_hopeless(account.heads) and not self._takes(account, closed):
             return None
         refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
-        uncovered: set[int] = set()
+        uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
-            if closed.has(account.project.id, shape) or (first is not None and shape.cost in uncovered):
+            key = shape.cost, self._pools.serving(shape)
+            if closed.has(account.project.id, shape) or (first is not None and key in uncovered):
                 continue
             is_hopeless = closed.is_hopeless(shape)
             entry = account.users[name].lines[shape][0][1]
-            if is_hopeless and shape.cost in uncovered and not self._may_have_room(account, entry, closed):
+            if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue
             asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
             if asks in refused and entry.key.is_early:
                 continue
             if not self._accounts.is_allowed(account, entry):
                 refused.add(asks)
-            elif is_covered(account, shape.cost):
+            elif is_covered(account, shape.cost) or self._pools.cover(account, shape):
                 if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
                     continue
-                return NextInTree(
-                    account.project.id,
-                    entry,
-                    Branch(account, is_members=True).covers(shape.cost),
-                    is_covered_above=True,
-                )
+                users = Branch(account, is_members=True)
+                is_own = users.covers(shape.cost) or self._pools.cover_branch(users, shape)
+                return NextInTree(account.project.id, entry, is_own, is_covered_above=True)
             else:
-                uncovered.add(shape.cost)
+                uncovered.add(key)
                 if is_hopeless and not self._may_have_room(account, entry, closed):
                     continue
                 first = first or entry
-                if not account.children and not has_room(account):
+                if not account.children and not self._has_room(account):
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
+
+    def _has_room(self, account: Account) -> bool:
+        return has_room(account) or self._pools.have_room(account)
 
     def _takes(self, account: Account, closed: Closed) -> bool:
         """Whether anybody may have to leave for some request of a project's users."""
@@ -256,7 +258,7 @@ class RequestQueue:
         known = self._takers.get(account.project.id)
         if known is None or known[0] != changes:
             asked = {(shape.qos, shape.cost) for shape in account.heads}
-            takes = bool(account.children) or has_room(account) or account.project.user_limit_milli is not None
+            takes = bool(account.children) or self._has_room(account) or account.project.user_limit_milli is not None
             takes = takes or any(self._accounts.qos[qos].running_per_user is not None for qos, _ in asked)
             takes = takes or any(
                 account.used_below(self._accounts.qos, self._accounts.qos[qos].priority) for qos, _ in asked
@@ -306,7 +308,7 @@ class RequestQueue:
         if branch.is_members:
             history -= sum(child.history.amount for child in account.children.values())
         rest = (history // branch.weight, *key[4:])
-        if found.is_covered or branch.covers(cost):
+        if found.is_covered or branch.covers(cost) or self._pools.cover_branch(branch, entry.shape):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
             rank = (0, *late, 0, key.priority, 0, *parts, *rest)

@@ -9,6 +9,7 @@ from tests.mutants.catalogue.cell_rules import CELL_RULES
 from tests.mutants.catalogue.guarantees import GUARANTEES
 from tests.mutants.catalogue.hours import HOURS
 from tests.mutants.catalogue.keep_times import KEEP_TIMES
+from tests.mutants.catalogue.node_pools import NODE_POOLS
 from tests.mutants.catalogue.others import OTHERS
 from tests.mutants.catalogue.patience import PATIENCE
 from tests.mutants.catalogue.room import ROOM
@@ -38,6 +39,7 @@ _ALL = (
     *GUARANTEES,
     *HOURS,
     *KEEP_TIMES,
+    *NODE_POOLS,
     *OTHERS,
     *PATIENCE,
     *ROOM,

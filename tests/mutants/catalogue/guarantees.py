@@ -13,8 +13,8 @@ GUARANTEES = (
         "covered-inside-forgotten",
         "queue/request_queue.py",
         "RequestQueue._ranked",
-        "found.is_covered or branch.covers(cost)",
-        "branch.covers(cost)",
+        "found.is_covered or branch.covers(cost) or self._pools.cover_branch(branch, entry.shape)",
+        "branch.covers(cost) or self._pools.cover_branch(branch, entry.shape)",
         "who is in quota in a project comes first wherever that one is inside",
     ),
     (
@@ -92,17 +92,17 @@ GUARANTEES = (
     (
         "never-preempted-covered-last",
         "accounts/coverage.py",
-        "Coverage._place",
-        "_Use(is_preemptible, lease.since_ms, self._seq, name, lease.cost)",
-        "_Use(True, lease.since_ms, self._seq, name, lease.cost)",
+        "Coverage._precedence",
+        "qos.must_be_in_quota or qos.preemption is Preemption.NEVER",
+        "qos.must_be_in_quota and False",
         "a guarantee covers first what may not be taken back, so the rest can be",
     ),
     (
         "last-begun-covered-first",
         "accounts/coverage.py",
         "Coverage._place",
-        "_Use(is_preemptible, lease.since_ms, self._seq, name, lease.cost)",
-        "_Use(is_preemptible, -lease.since_ms, self._seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), lease.since_ms, seq, name, lease.cost)",
+        "_Use(self._precedence(accounts, lease), -lease.since_ms, seq, name, lease.cost)",
         "a guarantee covers cells in the order in which they began",
     ),
     (

@@ -85,8 +85,8 @@ SHARING = (
         "lower-class-stays-where-nothing-is-covered",
         "placement/reclaim.py",
         "may_reclaim",
-        "is_covered(account, shape.cost) or account.used_below(state.qos, state.qos[request.qos].priority)",
-        "is_covered(account, shape.cost)",
+        "state.is_covered(request) or account.used_below(state.qos, state.qos[request.qos].priority)",
+        "state.is_covered(request)",
         "a higher class does not wait for a lower one of its own project, also where that borrows",
     ),
     (

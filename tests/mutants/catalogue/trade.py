@@ -43,10 +43,10 @@ TRADE = (
     ),
     (
         "drained-nodes-lend",
-        "state.py",
-        "State._note_capacity",
-        "self.accounts.set_capacity(self.available)",
-        "self.accounts.set_capacity(self.capacity)",
+        "nodes/capacity.py",
+        "available",
+        "capacity(there, catalog) - capacity(drained, catalog) + sum((node.used for node in drained))",
+        "capacity(there, catalog)",
         "what a drained node has is not to be lent",
     ),
     (

@@ -56,6 +56,13 @@ def said(report: console.Report) -> list[str]:
     return layout.plain_lines(report_sentences.show(report))
 
 
+def test_projects_say_what_they_have_of_node_pools() -> None:
+    use = console.PoolUse(name="h100", used_milli=2000, guaranteed_milli=8000)
+    row = msgspec.structs.replace(PROJECT, node_pools=(use,))
+    report = console.ProjectReport(projects=(row,), slot_word="GPU")
+    assert any("h100: 2 of 8 guaranteed there" in one for one in said(report))
+
+
 def test_the_queue() -> None:
     hot = msgspec.structs.replace(RUNNING, lease=LeaseId("l-2"), state="hot", in_quota=None, slots=(SlotId("gpu-3"),))
     report = console.QueueReport(waiting=(WAITING,), waiting_count=3, running=(RUNNING, hot), slot_word="GPU")

@@ -1,0 +1,183 @@
+"""Who has what of a node pool: what projects are guaranteed on some slots, beside what they are anywhere.
+
+Each pool has accounts of its own, in the same tree, of what runs on its slots alone. What a project is guaranteed in a
+pool is part of its whole guarantee. It is given back there by whoever has more of the pool than is guaranteed to them
+there, also if another guarantee covers them: that one is of any GPU, so they find another.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from bulletin.ids import AgentId, ProjectId, UserName
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
+
+
+class PoolAccounts:
+    """One pool: its accounts, and the slots that are in it now."""
+
+    def __init__(self, pool: NodePool, accounts: Accounts) -> None:
+        self.pool, self.accounts = pool, accounts
+        self.slots: dict[AgentId, tuple[Slot, ...]] = {}  #: of connected nodes that are not drained
+        self._serves_cache: dict[tuple[SlotKind, int], bool] = {}
+
+    def offer(self, agent: AgentId, slots: tuple[Slot, ...]) -> None:
+        """Note what a node offers here from now on, which may be nothing."""
+        if slots:
+            self.slots[agent] = slots
+        else:
+            self.slots.pop(agent, None)
+        self._serves_cache.clear()
+        self.accounts.set_capacity(sum(slot.milli for some in self.slots.values() for slot in some))
+
+    def serves(self, shape: Shape) -> bool:
+        """Whether such a request could run here, on one node, if nothing else did."""
+        if shape.lane != "gpu" or not shape.cost:
+            return False
+        key = shape.wants.kind, shape.need
+        if key not in self._serves_cache:
+            numbers = (sum(map(shape.wants.kind.serves, slots)) for slots in self.slots.values())
+            self._serves_cache[key] = any(number >= shape.need for number in numbers)
+        return self._serves_cache[key]
+
+
+class NodePools:
+    """All pools of the settings. Without any, nothing here costs more than to ask whether there are some."""
+
+    def __init__(
+        self, pools: Sequence[NodePool], projects: Iterable[Project], qos: Iterable[QoS], now_ms: int = 0
+    ) -> None:
+        projects, qos = tuple(projects), tuple(qos)
+        self.by_name = {
+            pool.name: PoolAccounts(pool, Accounts([_inside(one, pool.name) for one in projects], qos, now_ms))
+            for pool in pools
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self.by_name)
+
+    # --- what is in them
+
+    def begin_step(self, now_ms: int) -> None:
+        """Note the time of the step."""
+        for one in self.by_name.values():
+            one.accounts.now_ms = now_ms
+
+    def offer(self, agent: AgentId, node: str, slots: Iterable[Slot], projects: Accounts) -> None:
+        """Note what a node offers from now on: nothing where it is gone or drained.
+
+        What a pool cannot keep of its guarantees, because nodes of it are missing, is taken off its projects alone.
+        """
+        if not self.by_name:
+            return
+        inside: dict[str, list[Slot]] = {name: [] for name in self.by_name}
+        for slot in slots:
+            name = self._find_one(node, slot)
+            if name:
+                inside[name].append(slot)
+        for name, some in inside.items():
+            self.by_name[name].offer(agent, tuple(some))
+        projects.lose(self._missing())
+
+    def _missing(self) -> dict[ProjectId, int]:
+        """Compute what of each project's guarantees its pools cannot keep now."""
+        missing: dict[ProjectId, int] = {}
+        for one in self.by_name.values():
+            total = sum(account.promised for account in one.accounts.top.values())
+            lost = max(0, total - one.accounts.capacity)
+            for project, account in one.accounts.by_id.items() if lost else ():
+                missing[project] = missing.get(project, 0) + account.promised * lost // total
+        return missing
+
+    def _find_one(self, node: str, slot: Slot) -> str:
+        """Find the pool of a slot, the first of the file that it fits; empty where it is in none."""
+        return next((name for name, one in self.by_name.items() if _is_in(one.pool, node, slot)), "")
+
+    def find(self, node: str, slots: Iterable[Slot]) -> str:
+        """Find the pool that all these slots of a node are in; empty where there is none."""
+        names = {self._find_one(node, slot) for slot in slots} if self.by_name else {""}
+        return names.pop() if len(names) == 1 else ""
+
+    def of(self, agent: AgentId, shape: Shape) -> str:
+        """Find the pool in which such a request would be on a node; empty where it is in none."""
+        found = (name for name, one in self.by_name.items() if agent in one.slots and one.serves(shape))
+        return next(found, "")
+
+    def use(self, pool: str, project: ProjectId, user: UserName, qos: str, cost: int, sign: Literal[1, -1]) -> None:
+        """Count so much more, or less, as in use in a pool."""
+        if pool in self.by_name:
+            self.by_name[pool].accounts.use(project, user, qos, cost, sign)
+
+    # --- whom they cover
+
+    def serving(self, shape: Shape) -> tuple[str, ...]:
+        """List the pools in which such a request could run."""
+        return tuple(name for name, one in self.by_name.items() if one.serves(shape)) if self.by_name else ()
+
+    def covering(self, account: Account, shape: Shape) -> tuple[str, ...]:
+        """List the pools in which a request of a project is within what is guaranteed there."""
+        project, cost = account.project.id, shape.cost
+        return tuple(name for name in self.serving(shape) if self._covers(name, project, cost))
+
+    def cover(self, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a project is within what is guaranteed in some pool."""
+        return bool(self.by_name) and bool(self.covering(account, shape))
+
+    def is_covered(self, account: Account, shape: Shape) -> bool:
+        """Whether a request of a project that costs something is covered, of any GPUs or of those of a pool."""
+        return shape.cost > 0 and (is_covered(account, shape.cost) or self.cover(account, shape))
+
+    def covers(self, pool: str, account: Account, cost: int) -> bool:
+        """Whether so much more of a pool is within what a project is guaranteed there."""
+        return pool in self.by_name and bool(cost) and self._covers(pool, account.project.id, cost)
+
+    def _covers(self, pool: str, project: ProjectId, cost: int) -> bool:
+        return is_covered(self.by_name[pool].accounts.of(project), cost)
+
+    def cover_branch(self, branch: Branch, shape: Shape) -> bool:
+        """Whether such a request of one side of the tree is within what that side is guaranteed in some pool."""
+        if not self.by_name:
+            return False
+        project = branch.account.project.id
+        sides = (Branch(self.by_name[name].accounts.of(project), branch.is_members) for name in self.serving(shape))
+        return any(side.covers(shape.cost) for side in sides)
+
+    def have_room(self, account: Account) -> bool:
+        """Whether anything is left of what a project is guaranteed in any pool."""
+        return any(has_room(one.accounts.of(account.project.id)) for one in self.by_name.values())
+
+    def agents(self, pools: Iterable[str]) -> frozenset[AgentId]:
+        """List the nodes that have slots in one of these pools."""
+        return frozenset(agent for name in pools for agent in self.by_name[name].slots)
+
+    def distance(self, account: Account, agent: AgentId, shape: Shape) -> int:
+        """Rank a node for a request: one where it is guaranteed pool slots first, then of no pool, then of others'."""
+        if not self.by_name:
+            return 0
+        pool = self.of(agent, shape)
+        return 1 if not pool else 0 if self._covers(pool, account.project.id, shape.cost) else 2
+
+    def together(self) -> Iterator[tuple[str, Accounts]]:
+        """List each pool's name and accounts."""
+        return ((name, one.accounts) for name, one in self.by_name.items())
+
+
+def _is_in(pool: NodePool, node: str, slot: Slot) -> bool:
+    """Whether a slot is in a pool. What costs nothing beside GPUs, a CPU slot, is in none."""
+    if lane_of(slot) == "cpu":
+        return False
+    return node in pool.nodes or (bool(pool.words) and SlotKind(pool.words, is_slice=slot.kind == "mig").serves(slot))
+
+
+def _inside(project: Project, pool: str) -> Project:
+    """Make the project that a pool's accounts have: with what it is guaranteed there, and without any other rule."""
+    guaranteed: Mapping[str, int] = dict(project.pool_guarantees)
+    bare = Project(id=project.id, parent=project.parent, weight=project.weight, priority=project.priority)
+    return msgspec.structs.replace(bare, guaranteed_milli=guaranteed.get(pool, 0))
