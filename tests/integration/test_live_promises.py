@@ -158,3 +158,25 @@ def test_hot_sessions_that_never_borrow_begin_no_cell_beyond_the_guarantee(pool:
     assert sue.collect(school).error is None
     rows = until(lambda: len(found := cells_of(pool, "maths")) == 3 and found, "all ends in the ledger")
     assert [row["borrowed_ms"] for row in rows] == [0, 0, 0]
+
+
+def test_a_budget_at_its_edge_starts_only_what_it_can_finish(pool: HubPool) -> None:
+    """0.05 GPU-hours are three minutes: of two cells that ask for two each, one waits for what the other leaves."""
+    pool.obey('[projects.physics]\nbudget = "0.05 GPU-hours per month"\n')
+    ann, bob, jim = pool.open("ida", "physics"), pool.open("ben", "physics"), pool.open("jim", "physics")
+    refused = ann.run("%%gpu --time 4min\n1")
+    assert refused.error is not None
+    assert "each month" in refused.error["evalue"]
+    hers = ann.start_until("%%gpu --time 2min\nprint('runs')\ninput()", shows="runs")
+
+    def others_go_on() -> None:
+        short = jim.run("%%gpu --time 20s\nprint('short')")
+        assert short.stream() == "short\n", "what fits the rest starts at once, past the one that does not"
+        ann.answer("go")
+
+    output = bob.run_until("%%gpu --time 2min\nprint('later')", shows="of this month", then=others_go_on)
+    assert output.stream() == "later\n", "what she did not use is there again, and her hot session made way"
+    assert ann.collect(hers).error is None
+    assert pool.projects()["physics"].budget_left_ms is not None
+    rows = until(lambda: len(found := cells_of(pool, "physics")) == 3 and found, "all ends in the ledger")
+    assert sum(row["held_ms"] for row in rows) < 180_000

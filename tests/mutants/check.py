@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,9 +26,10 @@ _NAMES = """
     periods projects scenarios quotas reclaim resources promises rules_of_promises inside_projects patience shares
     credits class_hours timetable lending backfill sharing drain pause coverage crowd
 """
+PROMISES = "tests/scheduler/promises"
 TESTS = [
     *(f"tests/scheduler/test_{name}.py" for name in _NAMES.split()),
-    "tests/scheduler/promises",
+    PROMISES,
     "tests/scheduler/test_histories.py",
 ]
 #: A mutant that takes so many times as long as the code as it is hangs.
@@ -42,7 +45,7 @@ class Verdict(NamedTuple):
     seconds: float
 
 
-def run(mutant: Mutant | None, limit_s: float = FIRST_LIMIT_S) -> Verdict:
+def run(mutant: Mutant | None, limit_s: float = FIRST_LIMIT_S, tests: Sequence[str] = TESTS) -> Verdict:
     """Test a copy of the code, with the bug, or as it is."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         root = Path(folder)
@@ -55,9 +58,8 @@ def run(mutant: Mutant | None, limit_s: float = FIRST_LIMIT_S) -> Verdict:
             file = root / SCHEDULER / mutant.file
             file.write_text(mutated(file.read_text(), mutant))
         began_s = time.monotonic()
-        tests = [test for test in TESTS if (root / test).exists()]
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "-p", "no:randomly", "-p", "no:cacheprovider"]
-        command += ["-p", "tests.mutants.quick", "--tb=line", *tests]
+        command += ["-p", "tests.mutants.quick", "--tb=line", *(test for test in tests if (root / test).exists())]
         environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
         try:
             done = subprocess.run(
@@ -76,11 +78,13 @@ def main() -> int:
     """Print a table; 1 if too many survive, or if the code as it is does not pass."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutants")
+    parser.add_argument("--promises", action="store_true", help="with nothing but tests/scheduler/promises")
     parser.add_argument("--jobs", type=int, default=1, help="so many at once")
     arguments = parser.parse_args()
     chosen = [one for one in MUTANTS if not arguments.names or one.name in arguments.names]
     began_s = time.monotonic()
-    control = run(None)
+    tests = [PROMISES] if arguments.promises else TESTS
+    control = run(None, tests=tests)
     print(f"control: {control.end} {control.by} ({control.seconds:.0f} s)\n", flush=True)
     if control.end != "survived":
         return 1
@@ -88,7 +92,7 @@ def main() -> int:
     ends = []
     with ThreadPoolExecutor(arguments.jobs) as pool:
         limits_s = [PATIENCE * control.seconds] * len(chosen)
-        for mutant, verdict in zip(chosen, pool.map(run, chosen, limits_s), strict=True):
+        for mutant, verdict in zip(chosen, pool.map(partial(run, tests=tests), chosen, limits_s), strict=True):
             ends.append(verdict.end)
             by = verdict.by if verdict.end == "caught" else f"**{verdict.end}** {verdict.by}"
             print(f"| {mutant.name} | {mutant.promise} | {by} |", flush=True)
