@@ -21,6 +21,7 @@ from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
 from gpu_worker.quotas.quota_settings import NEW_QOS, PRICE_SETTINGS, PROJECT_SETTINGS, QOS_SETTINGS, SCHEDULER_SETTINGS
+from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.leases.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
@@ -213,6 +214,14 @@ How the scheduler goes about it, for all projects and classes of service. What i
 """
 
 
+QUOTA_FILE_RESERVATIONS = """
+## [reservations.NAME]
+
+GPUs that are guaranteed once, from one time to another, to a project or to some of its users:
+[the page on quotas](../explanation/quotas.md) has an example, and says what counts in it. A time that clocks show twice
+bounds it so that it is as long as can be.
+
+"""
 QUOTA_FILE_PRICES = """
 ## [prices]
 
@@ -242,6 +251,8 @@ def quota_file() -> str:
         parts.append(f"| `{setting.name}` |{shown}\n")
     parts.append(QUOTA_FILE_SCHEDULER)
     parts += _settings_table(SCHEDULER_SETTINGS, SchedulerSettings())
+    parts.append(QUOTA_FILE_RESERVATIONS)
+    parts += _settings_table(RESERVATION_SETTINGS, None)
     [price], example = PRICE_SETTINGS, "H100 = 4.0"
     parts.append(QUOTA_FILE_PRICES)
     parts.append("| name | value | default | example | |\n| --- | --- | --- | --- | --- |\n| words of a GPU's name | ")

@@ -151,7 +151,7 @@ class AdminRequests:
         left_ms: int = 0,
     ) -> console.ChangedByHand:
         """Note a change and tell its notebook. What owners do with their own is logged, and not in the ledger."""
-        note = HandNote(what, known_ids.lease_id(one), one.user, one.project, person.user, why)
+        note = HandNote(what, known_ids.lease_id(one), one.user, one.home, person.user, why)
         self._log.info("changed by hand", what=what, lease=note.lease, user=one.user, by=person.user, why=why)
         if isinstance(one, Request):
             self._shell.teller.tell_anew(one.id)
@@ -160,7 +160,7 @@ class AdminRequests:
         return console.ChangedByHand(
             lease=note.lease,
             user=one.user,
-            project=one.project,
+            project=one.home,
             what=what,
             why=why,
             grace_ms=grace_ms,

@@ -133,7 +133,12 @@ class ConsoleRequests:
         if not person.is_admin:
             mine = [state.accounts.by_id[own] for own in _own_projects(person) if own in state.accounts.by_id]
             seen = {at.project.id for account in mine for at in account.path}
-            accounts = [account for account in accounts if account.project.id in seen]
+            mine_too = {at.project.id for at in mine}  # and what is reserved in them
+            accounts = [
+                account
+                for account in accounts
+                if account.project.id in seen or (account.project.users and account.project.parent in mine_too)
+            ]
         rows = tuple(reports.project(account, state) for account in accounts)
         return console.ProjectReport(projects=rows, slot_word=self._agents.slot_word)
 

@@ -89,7 +89,8 @@ def _markets(accounts: Accounts) -> Iterator[dict[_Whose, Trader]]:
     """Yield those who trade with each other, market by market."""
     yield {(account.project.id, False): account.trader for account in accounts.top.values()}
     for account in accounts.by_id.values():
-        inside = {(child.project.id, False): child.trader for child in account.children.values()}
+        children = [one for one in account.children.values() if not one.project.users]  # reservations keep none
+        inside = {(child.project.id, False): child.trader for child in children}
         yield {(account.project.id, True): account.members, **inside}
 
 

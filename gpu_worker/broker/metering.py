@@ -271,7 +271,7 @@ class Metering:
             lease=name,
             session=lease.session,
             user=lease.user,
-            project=lease.project,
+            project=lease.home,
             qos=lease.qos,
             node=node.name,
             slots=lease.slots,

@@ -37,7 +37,7 @@ def waiting(
         lease=request.lease,
         position=known.position,
         user=request.user,
-        project=request.project,
+        project=request.home,
         qos=request.qos,
         gpus=request.gpus,
         walltime_ms=request.walltime_ms,
@@ -57,7 +57,7 @@ def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> co
         lease=lease.id,
         cell=lease.cell,
         user=lease.user,
-        project=lease.project,
+        project=lease.home,
         qos=lease.qos,
         node=node.name,
         slots=lease.slots,
@@ -101,11 +101,16 @@ def project(account: Account, state: State) -> console.ProjectRow:
 
 
 def tree(state: State) -> Iterator[Account]:
-    """Walk through all projects, each behind the one that it is in; siblings by their names."""
+    """Walk through all projects, each behind the one that it is in; siblings by their names.
+
+    A reservation for users is one of them until it is over.
+    """
+    now_ms = state.accounts.now_ms
     waiting = sorted(state.accounts.top.values(), key=lambda one: one.project.id, reverse=True)
     while waiting:
         account = waiting.pop()
-        yield account
+        if not account.project.users or not all(one.is_over(now_ms) for one in account.project.windows):
+            yield account
         waiting += sorted(account.children.values(), key=lambda one: one.project.id, reverse=True)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from pathlib import Path
 
 import msgspec
@@ -13,8 +14,10 @@ from gpu_worker.quotas.findings import Finding, Findings, TooManyErrors
 from gpu_worker.quotas.quota_changes import QuotaChange, compare_quotas
 from gpu_worker.quotas.reader import read_tree
 from gpu_worker.quotas.tree import NotReadable
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 
 __all__ = ["Finding", "QuotaChange", "Quotas", "difference", "parse_quotas", "read_quotas"]
 
@@ -39,14 +42,18 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     back_off_ms: int = _DEFAULTS.back_off_ms
     longest_back_off_ms: int = _DEFAULTS.longest_back_off_ms
     prices: tuple[Price, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
     @property
     def settings(self) -> SchedulerSettings:
-        """What a scheduler is told of them."""
-        return SchedulerSettings(**{field: getattr(self, field) for field in self.__struct_fields__})
+        """What a scheduler is told of them: projects have their reservations."""
+        told = {field: getattr(self, field) for field in self.__struct_fields__ if field != "reservations"}
+        return SchedulerSettings(**told | {"projects": with_reservations(self.projects, self.reservations)})
 
 
-def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
+def read_quotas(
+    path: str | Path, capacity_milli: int | None = None, now_ms: int | None = None
+) -> tuple[Quotas, list[Finding]]:
     """Read a quota file, TOML or YAML by the end of its name.
 
     Parameters
@@ -55,6 +62,8 @@ def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Qu
         The file. Findings name it as it is given here.
     capacity_milli
         What the pool has, in thousandths of a GPU; None where nobody knows.
+    now_ms
+        The time, in milliseconds since 1970, UTC: reservations that are over are warnings. None is by this computer.
 
     Returns
     -------
@@ -66,10 +75,13 @@ def read_quotas(path: str | Path, capacity_milli: int | None = None) -> tuple[Qu
     BadConfig
         With every error, one a line, as "file:line: sentence".
     """
-    return parse_quotas(_read_content(str(path)), str(path), capacity_milli)
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    return parse_quotas(_read_content(str(path)), str(path), capacity_milli, now_ms)
 
 
-def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -> tuple[Quotas, list[Finding]]:
+def parse_quotas(
+    content: bytes, file: str, capacity_milli: int | None = None, now_ms: int = 0
+) -> tuple[Quotas, list[Finding]]:
     """Read the content of a quota file; `file` is its name, and says by its end in which language it is.
 
     Everything else is as for `read_quotas`.
@@ -80,7 +92,7 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         if parse is None:
             raise NotReadable(None, f"The end of its name must say what it is: {', '.join(_LANGUAGES)}. Rename it.")
         reading = read_tree(parse(_decode(content)), findings)
-        check_reading(reading, findings, capacity_milli)
+        check_reading(reading, findings, capacity_milli, now_ms)
     except NotReadable as problem:
         findings.add_error(problem.line, (), problem.sentence)
     except TooManyErrors:
@@ -92,6 +104,7 @@ def parse_quotas(content: bytes, file: str, capacity_milli: int | None = None) -
         qos=reading.qos,
         node_pools=reading.node_pools,
         prices=reading.prices,
+        reservations=reading.reservations,
         **reading.scheduler,
     )
     return quotas, findings.warnings
@@ -102,7 +115,7 @@ def difference(before: Quotas, after: Quotas) -> list[QuotaChange]:
 
     `str()` of a change is a sentence for the log.
     """
-    return list(compare_quotas(before.settings, after.settings))
+    return list(compare_quotas(before, after))
 
 
 def _read_content(path: str) -> bytes:

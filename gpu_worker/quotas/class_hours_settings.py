@@ -16,6 +16,7 @@ from gpu_worker.scheduler.policy.projects import show_gpus
 
 HOURS_NAME_LENGTH = 64
 _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+_LOCAL_TIME = re.compile(rf"(20[0-9]{{2}}-[0-9]{{2}}-[0-9]{{2}})T{_CLOCK.pattern}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH = date(1970, 1, 1)
 _MIDNIGHT = "24:00"
@@ -69,6 +70,31 @@ class TimeOfDay(msgspec.Struct, frozen=True):
     def show(self, value: Any) -> str:
         """Write it as the file does."""
         return show_clock(value)
+
+
+class LocalTime(msgspec.Struct, frozen=True):
+    """A minute of a day of a year, as a clock on the wall shows it."""
+
+    form: str = "day and time of day, in quotes"
+
+    def read(self, value: Scalar) -> int:
+        """Return minutes since 1970, as the clock counts them. Raises UnfitValue."""
+        match = _LOCAL_TIME.fullmatch(value) if isinstance(value, str) else None
+        try:
+            if match is not None:
+                return (date.fromisoformat(match[1]) - _EPOCH).days * 24 * 60 + int(match[2]) * 60 + int(match[3])
+        except ValueError:  # the month has no such day
+            pass
+        raise UnfitValue('Write a day that there is and a time of that day, in quotes, as in "2026-12-01T10:00".')
+
+    def schema(self) -> dict[str, Any]:
+        """Allow a text of this form."""
+        return {"type": "string", "pattern": f"^{_LOCAL_TIME.pattern}$"}
+
+    def show(self, value: Any) -> str:
+        """Write it as the file does."""
+        day, minute = divmod(value, 24 * 60)
+        return f"{CalendarDay().show(day)}T{show_clock(minute)}"
 
 
 class CalendarDay(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from bulletin.units import show_duration
 from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.quota_settings import PROJECT_SETTINGS
 from gpu_worker.quotas.reader import Reading, line_of
+from gpu_worker.quotas.reservation_checks import idle_reservations, unfit_reservations
 from gpu_worker.quotas.tree import KeyPath
 from gpu_worker.scheduler.leases.resources import words_of
 from gpu_worker.scheduler.policy.prices import Price
@@ -23,14 +24,17 @@ from gpu_worker.scheduler.policy.projects import (
     most_in_force,
     show_gpus,
 )
+from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 
 #: Projects are nested this deep at most: a hub, its faculties, their courses, groups in them, and room to spare.
 MOST_LEVELS = 16
 _NAME_OF_FIELD = {setting.field: setting.name for setting in PROJECT_SETTINGS}
 
 
-def check_reading(reading: Reading, findings: Findings, capacity_milli: int | None) -> None:
+def check_reading(reading: Reading, findings: Findings, capacity_milli: int | None, now_ms: int) -> None:
     """Note as errors what the scheduler says of the projects, and as warnings, where all is right, what has no effect.
+
+    Reservations that are over by `now_ms` count for nothing.
 
     Raises
     ------
@@ -47,16 +51,22 @@ def check_reading(reading: Reading, findings: Findings, capacity_milli: int | No
         findings.add_error(line_of(lines, path), path, sentence)
     for path, sentence in _unknown_pools(reading.projects, [one.name for one in reading.node_pools]):
         findings.add_error(line_of(lines, path), path, sentence)
-    for problem in check_projects(reading.projects, capacity_milli):
+    unfit = list(unfit_reservations(reading.reservations, reading.projects))
+    for path, sentence in unfit:
+        findings.add_error(line_of(lines, path), path, sentence)
+    ahead = [one for one in reading.reservations if not one.is_over(now_ms) and not unfit]
+    for problem in check_projects(with_reservations(reading.projects, ahead), capacity_milli):
         field, _, inside = problem.field.partition(".")
         path = ("projects", problem.project, _NAME_OF_FIELD.get(field, field), *([inside] if inside else []))
+        path = ("reservations", inside) if field == "reservations" else path
         if problem.is_warning:
             findings.add_warning(line_of(lines, path), path, problem.sentence)
         else:  # of what was read: the rest is at its default, of which nothing is said
             findings.add_error(line_of(lines, path), path, problem.sentence)
     if not findings.errors:
         idle = [*_idle_projects(reading.projects), *_idle_qos(reading.qos), *_idle_back_off(reading.scheduler)]
-        for path, sentence in [*idle, *_idle_prices(reading.prices)]:
+        idle += [*_idle_prices(reading.prices), *idle_reservations(reading.reservations, reading.projects, now_ms)]
+        for path, sentence in idle:
             findings.add_warning(line_of(lines, path), path, sentence)
 
 

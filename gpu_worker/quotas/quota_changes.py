@@ -1,7 +1,7 @@
 """What differs between two sets of quotas: as data for the ledger, and as sentences for the log."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -14,14 +14,39 @@ from gpu_worker.quotas.quota_settings import (
     QOS_SETTINGS,
     SCHEDULER_SETTINGS,
 )
+from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.prices import USUAL_PERCENT, Price
-from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
 
-Named = TypeVar("Named", QoS, NodePool)
-
+_Named = TypeVar("_Named", QoS, NodePool, Reservation)
 #: Whose setting changed: of the scheduler and of all prices there is one.
-What = Literal["project", "node pool", "qos", "scheduler", "price", "prices"]
+What = Literal["project", "node pool", "qos", "scheduler", "price", "prices", "reservation"]
+
+
+class Comparable(Protocol):
+    """All that a file says, or another one did. The settings of the scheduler are fields of it, too."""
+
+    @property
+    def projects(self) -> Sequence[Project]:
+        """What projects there are."""
+
+    @property
+    def node_pools(self) -> Sequence[NodePool]:
+        """What node pools there are."""
+
+    @property
+    def qos(self) -> Sequence[QoS]:
+        """What classes of service there are."""
+
+    @property
+    def prices(self) -> Sequence[Price]:
+        """What GPUs cost, in the order in which they are looked at."""
+
+    @property
+    def reservations(self) -> Sequence[Reservation]:
+        """What is reserved."""
 
 
 class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +70,7 @@ class QuotaChange(msgspec.Struct, frozen=True, kw_only=True):
         return f"{thing} removed, had {self.before}" if self.after is None else f"{thing} added, with {self.after}"
 
 
-def compare_quotas(before: SchedulerSettings, after: SchedulerSettings) -> Iterator[QuotaChange]:
+def compare_quotas(before: Comparable, after: Comparable) -> Iterator[QuotaChange]:
     """Yield each difference once: projects, classes of service, the scheduler; what was there first, in its order."""
     projects = _by_id(before.projects), _by_id(after.projects)
     yield from _compare("project", *projects, PROJECT_SETTINGS, Project(id=ProjectId("")))
@@ -54,6 +79,8 @@ def compare_quotas(before: SchedulerSettings, after: SchedulerSettings) -> Itera
     yield from _compare("qos", _by_name(before.qos), _by_name(after.qos), QOS_SETTINGS, NEW_QOS)
     yield from _compare_one("scheduler", "", before, after, SCHEDULER_SETTINGS)
     yield from _compare_prices(before.prices, after.prices)
+    reservations = _by_name(before.reservations), _by_name(after.reservations)
+    yield from _compare("reservation", *reservations, RESERVATION_SETTINGS, None)
 
 
 def _compare_prices(before: Sequence[Price], after: Sequence[Price]) -> Iterator[QuotaChange]:
@@ -70,7 +97,7 @@ def _by_id(projects: Sequence[Project]) -> dict[str, Project]:
     return {one.id: one for one in projects}
 
 
-def _by_name(some: Sequence[Named]) -> dict[str, Named]:
+def _by_name(some: Sequence[_Named]) -> dict[str, _Named]:
     return {one.name: one for one in some}
 
 
@@ -109,6 +136,6 @@ def _describe(one: Any, settings: Sequence[QuotaSetting], default: Any) -> str:
     said = []
     for setting in settings:
         value = getattr(one, setting.field)
-        if value != getattr(default, setting.field):
+        if default is None or value != getattr(default, setting.field):
             said.append(f"{setting.name} {setting.kind.show(value)}")
     return ", ".join(said) or "nothing set"

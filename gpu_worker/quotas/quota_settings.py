@@ -224,8 +224,8 @@ PRICE_NAME_LENGTH = 64
 #: Whoever is charged goes through all of them.
 MOST_PRICES = 100
 
-#: The tables of a file; those of projects, classes of service and prices have names in them.
-TABLES = ("projects", "node_pools", "qos", "scheduler", "prices")
+#: The tables of a file; those of all but the scheduler have names in them.
+TABLES = ("projects", "node_pools", "qos", "scheduler", "prices", "reservations")
 
 
 def read_setting(setting: QuotaSetting, node: TreeNode) -> Any:

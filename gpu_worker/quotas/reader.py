@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bulletin.ids import ProjectId
-from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable
+from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS, HOURS_NAME_LENGTH, ClassHoursTable, LocalTime
 from gpu_worker.quotas.findings import Findings
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS, POOL_NAME_LENGTH, PoolGuaranteesTable
 from gpu_worker.quotas.quota_settings import (
@@ -21,6 +21,11 @@ from gpu_worker.quotas.quota_settings import (
     TABLES,
     read_setting,
 )
+from gpu_worker.quotas.reservation_settings import (
+    MOST_RESERVATIONS,
+    RESERVATION_NAME_LENGTH,
+    RESERVATION_SETTINGS,
+)
 from gpu_worker.quotas.tree import KeyPath, TreeEntry, TreeLeaf, TreeTable, show_node, show_path, show_text
 from gpu_worker.quotas.value_kinds import (
     PROJECT_NAME_LENGTH,
@@ -32,6 +37,7 @@ from gpu_worker.quotas.value_kinds import (
 )
 from gpu_worker.scheduler.leases.resources import words_of
 from gpu_worker.scheduler.policy.class_hours import ClassHours, show_clock
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.prices import Price
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS
 
@@ -44,6 +50,7 @@ class Reading(msgspec.Struct):
     node_pools: tuple[NodePool, ...]
     scheduler: dict[str, Any]  #: what is set of the scheduler itself, by the field of its settings
     prices: tuple[Price, ...]
+    reservations: tuple[Reservation, ...]
     lines: dict[KeyPath, int]
 
 
@@ -62,7 +69,16 @@ def read_tree(tree: TreeTable, findings: Findings) -> Reading:
     node_pools = reader.read_node_pools(tables.get("node_pools"))
     scheduler = reader.read_scheduler(tables.get("scheduler"))
     prices = reader.read_prices(tables.get("prices"))
-    return Reading(tuple(projects), tuple(qos), tuple(node_pools), scheduler, tuple(prices), reader.lines)
+    reservations = reader.read_reservations(tables.get("reservations"))
+    return Reading(
+        tuple(projects),
+        tuple(qos),
+        tuple(node_pools),
+        scheduler,
+        tuple(prices),
+        tuple(reservations),
+        reader.lines,
+    )
 
 
 class _Reader:
@@ -143,19 +159,37 @@ class _Reader:
                 self._findings.add_error(one.line, key, f"{show_path(key)} is {show_node(one.node)}. {unfit}")
         return found
 
+    def read_reservations(self, entry: TreeEntry | None) -> list[Reservation]:
+        """Read the reservations; those that can never be on are errors, and left out."""
+        found: list[Reservation] = []
+        for one in self._read_entries(entry, ("reservations",), RESERVATION_NAME_LENGTH):
+            key = ("reservations", one.name)
+            if len(found) == MOST_RESERVATIONS:
+                sentence = f"There are more than {MOST_RESERVATIONS} reservations. Leave out those that are over."
+                self._findings.add_error(one.line, key, sentence)
+                break
+            values = self._read_needed(one, key, RESERVATION_SETTINGS)
+            if values is None:
+                continue
+            reservation = Reservation(name=one.name, **values)
+            if reservation.end_ms <= reservation.begin_ms:
+                end = LocalTime().show(reservation.until_minute)
+                sentence = f"{show_path(key)} ends at {end}, which is not after it begins. Write a later time."
+                self._findings.add_error(self.lines[*key, "until"], (*key, "until"), sentence)
+            elif not reservation.guaranteed_milli:
+                sentence = f"{show_path(key)} reserves nothing. Write how many GPUs, or leave it out."
+                self._findings.add_error(self.lines[*key, "gpus"], (*key, "gpus"), sentence)
+            else:
+                found.append(reservation)
+        return found
+
     def read_class_hours(self, entry: TreeEntry, path: KeyPath) -> tuple[ClassHours, ...]:
         """Read the class hours of a project; those that can never be on are errors, and left out."""
         found = []
         for one in self._read_entries(entry, path, HOURS_NAME_LENGTH):
             key = (*path, one.name)
-            values = self._read_values(one, key, CLASS_HOURS_SETTINGS)
-            needed = [setting for setting in CLASS_HOURS_SETTINGS if setting.is_needed]
-            missing = [setting.name for setting in needed if (*key, setting.name) not in self.lines]
-            if missing:
-                self._findings.add_error(
-                    one.line, key, f"{show_path(key)} does not say {', '.join(missing)}. Write it."
-                )
-            elif all(setting.field in values for setting in needed):
+            values = self._read_needed(one, key, CLASS_HOURS_SETTINGS)
+            if values is not None:
                 hours = ClassHours(name=one.name, **values)
                 problem = _impossible(hours)
                 if problem:
@@ -194,6 +228,17 @@ class _Reader:
                 )
             else:
                 yield one
+
+    def _read_needed(self, entry: TreeEntry, path: KeyPath, settings: Sequence[QuotaSetting]) -> dict[str, Any] | None:
+        """Read settings as `_read_values` does; None where one that must be written is not there, or is wrong."""
+        values = self._read_values(entry, path, settings)
+        needed = [setting for setting in settings if setting.is_needed]
+        missing = [setting.name for setting in needed if (*path, setting.name) not in self.lines]
+        if missing:
+            self._findings.add_error(
+                entry.line, path, f"{show_path(path)} does not say {', '.join(missing)}. Write it."
+            )
+        return values if all(setting.field in values for setting in needed) else None
 
     def _read_values(self, entry: TreeEntry, path: KeyPath, settings: Sequence[QuotaSetting]) -> dict[str, Any]:
         """Read what one project or class of service sets, by the field of the scheduler's model."""

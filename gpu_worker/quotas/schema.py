@@ -13,6 +13,11 @@ from gpu_worker.quotas.quota_settings import (
     QOS_SETTINGS,
     SCHEDULER_SETTINGS,
 )
+from gpu_worker.quotas.reservation_settings import (
+    MOST_RESERVATIONS,
+    RESERVATION_NAME_LENGTH,
+    RESERVATION_SETTINGS,
+)
 from gpu_worker.quotas.value_kinds import PROJECT_NAME_LENGTH, QOS_NAME_LENGTH, QuotaSetting
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS
 
@@ -52,11 +57,19 @@ def quota_schema() -> dict[str, Any]:
                 "additionalProperties": PRICE_SETTINGS[0].kind.schema(),
                 "maxProperties": MOST_PRICES,
             },
+            "reservations": {
+                "description": "Reservations by name.",
+                "type": ["object", "null"],
+                "propertyNames": _name(RESERVATION_NAME_LENGTH),
+                "additionalProperties": {"$ref": "#/$defs/reservation"},
+                "maxProperties": MOST_RESERVATIONS,
+            },
         },
         "$defs": {
             "project": _settings(PROJECT_SETTINGS),
             "class_hours": {**_settings(CLASS_HOURS_SETTINGS), "type": "object"},
             "qos": _settings(QOS_SETTINGS),
+            "reservation": {**_settings(RESERVATION_SETTINGS), "type": "object"},
         },
     }
 

@@ -34,7 +34,7 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
         return Reclaim(lease.id, 0, lease.reclaimed_by)
     state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
     wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
-    wanted = as_asked_again(lease.user, lease.project, lease.qos, len(lease.slots), wants)
+    wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), wants)
     state.reclaimed_ages.keep(lease.session, wanted, lease.age, now_ms)
     if lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE):
         first_ms, longest_ms = settings.back_off_ms, settings.longest_back_off_ms

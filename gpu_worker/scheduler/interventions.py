@@ -43,7 +43,7 @@ def intervene(state: State, event: Intervention) -> list[Action]:
         case CellExtended():
             lease = state.leases.get(event.lease)
             if lease is not None and lease.cell == event.cell and 0 < event.more_ms <= most_more_ms(state, lease)[0]:
-                state.extend(lease, event.more_ms)
+                state.change(lease, more_ms=event.more_ms)
         case UserBoosted():
             owner = event.project, event.user
             is_boosted = state.boosts.set(owner, event.until_ms, state.accounts.now_ms)

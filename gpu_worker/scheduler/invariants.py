@@ -119,6 +119,8 @@ def _check_requests(state: State) -> None:
         alike.setdefault((shape.lane, shape.need, shape.wants), set()).add(shape)
     _same("shapes by need", {need: set(some) for need, some in state.queue.alike.items()}, alike)
     for request in pending:
+        place = state.accounts.place_of(request.home, request.user)
+        _same(f"project of {request.id}", request.project, place)
         _same(f"lane of {request.id}", request.lane, state.slot_catalog.lane_for(request.gpus))
         wants = request.entry.shape.wants
         shape = state.slot_catalog.shape_of(
@@ -193,6 +195,7 @@ def _check_accounts(state: State) -> None:
     for lease in leases:
         node = state.nodes[lease.agent]
         _same(f"cost of {lease.id}", lease.cost, state.slot_catalog.cost_on(node, lease.lane, lease.slots))
+        _same(f"project of {lease.id}", lease.project, state.accounts.place_lease(lease))
         if lease.phase in IDLE:
             _same(f"price of {lease.id}", lease.charged, state.slot_catalog.charge_on(node, lease.slots))
     paying, now_ms = [account.project for account in state.accounts.by_id.values()], state.accounts.now_ms

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from bulletin.ids import CellId, LeaseId, RequestId
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.actions import (
     Action,
@@ -18,6 +18,7 @@ from gpu_worker.scheduler.actions import (
 from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, walltime_of
 from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
+from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -96,11 +97,12 @@ class Scheduler:
     # What happened
 
     def _turn_hours(self) -> list[Action]:
-        """Class hours begin and end; what waited for some that never come again is refused."""
+        """Class hours and reservations begin and end; what waited for some that never come again is refused."""
         state = self.state
         if state.accounts.turns_ms is None or self._now_ms < state.accounts.turns_ms:
             return []
         state.accounts.turn()
+        place_anew(state)
         actions: list[Action] = []
         for request in list(state.pending.values()):
             reason = never_allowed(state, request.project, request.entry.shape, request.walltime_ms)
@@ -119,7 +121,7 @@ class Scheduler:
             case NodeDrained():
                 self.state.drain(event.agent, is_drained=event.is_drained)
             case RequestSubmitted():
-                return self._submit(event)
+                return self._submit(placed(self.state, event), event.project)
             case RequestWithdrawn():
                 return self._withdraw(event)
             case CellStarted():
@@ -151,7 +153,7 @@ class Scheduler:
                 return intervene(self.state, event)
         return []
 
-    def _submit(self, event: RequestSubmitted) -> list[Action]:
+    def _submit(self, event: RequestSubmitted, home: ProjectId) -> list[Action]:
         state = self.state
         if event.request in state.pending:
             return []
@@ -168,7 +170,7 @@ class Scheduler:
         qos = state.qos[event.qos]
         walltime_ms = walltime_of(state.accounts, event)
         shape = state.slot_catalog.shape_asked(event, qos, walltime_ms)
-        wanted = departures.as_asked_again(event.user, event.project, shape.qos, shape.need, shape.wants)
+        wanted = departures.as_asked_again(event.user, home, shape.qos, shape.need, shape.wants)
         age = state.reclaimed_ages.take(event.session, wanted, self._now_ms)
         if age is None:
             aside = sum(1 for one in state.on_hold if state.pending[one].is_of(event.project, event.user))
@@ -181,6 +183,7 @@ class Scheduler:
             session=event.session,
             user=event.user,
             project=event.project,
+            home=home,
             qos=event.qos,
             gpus=event.gpus,
             gpu_type=event.gpu_type,

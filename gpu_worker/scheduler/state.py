@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from bulletin.ids import AgentId, CellId, LeaseId, RequestId, SessionId, UserName
+from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, UserName
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.accounts.held_amounts import count_held
@@ -41,8 +41,7 @@ class State:
         self.leases: dict[LeaseId, Lease] = {}
         self.pending: dict[RequestId, Request] = {}
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
-        self.slot_catalog = SlotCatalog(settings.prices)
-        self.accounts = Accounts(settings.projects, settings.qos)
+        self.slot_catalog, self.accounts = SlotCatalog(settings.prices), Accounts(settings.projects, settings.qos)
         self.pools = NodePools(settings.node_pools, settings.projects, settings.qos)
         self.queue = RequestQueue(self.accounts, self.pools)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
@@ -97,7 +96,6 @@ class State:
     def change_settings(self, settings: SchedulerSettings) -> None:
         """From now on these hold. Leases and lines are as before, each in its new account."""
         leases = sorted(self.leases.values(), key=lambda lease: lease.used)
-        queued = [request for request in self.pending.values() if request.standing is RequestStatus.QUEUED]
         for lease in leases:
             self._count(lease, -1)
         before, self.slot_catalog.prices = self.accounts, settings.prices
@@ -111,12 +109,14 @@ class State:
             self._offer_pools(node)
         for lease in leases:
             lease.pool = self._pool_of(lease)
-        for request in queued:
-            self.queue.enter(request.project, request.entry)
         for request in self.pending.values():
+            request.project = self.accounts.place_of(request.home, request.user)
+            if request.standing is RequestStatus.QUEUED:
+                self.queue.enter(request.project, request.entry)
             if not request.entry.key.is_early:
                 self.patience.note_late(self.accounts, request)
         for lease in leases:
+            lease.project = self.accounts.place_lease(lease)
             if lease.phase in IDLE:
                 self._charge_anew(lease)
             self._count(lease, +1)
@@ -288,8 +288,7 @@ class State:
 
     def add(self, lease: Lease, alarm_ms: int | None) -> None:
         """Seat a lease on slots that are free."""
-        node = self.nodes[lease.agent]
-        node.seat(lease)
+        self.nodes[lease.agent].seat(lease)
         lease.pool = self._pool_of(lease)
         self.leases[lease.id] = lease
         lease.counted_ms = self.accounts.now_ms
@@ -307,6 +306,7 @@ class State:
         self._remember(lease)
         lease.phase, lease.cell, lease.since_ms, lease.counted_ms = phase, cell, now_ms, self.accounts.now_ms
         if to in IDLE:
+            lease.project = self.accounts.place_lease(lease)
             self._charge_anew(lease)
         if to is not Phase.RECLAIMING:
             lease.more_ms = 0
@@ -315,16 +315,15 @@ class State:
         self._count(lease, +1)
         self.set_alarm(lease, alarm_ms)
 
-    def extend(self, lease: Lease, more_ms: int) -> None:
-        """Let the cell that runs on a lease take so much longer."""
+    def change(self, lease: Lease, *, project: ProjectId | None = None, more_ms: int = 0) -> None:
+        """Let a lease count in another account from now on, or let its cell take so much longer."""
         self._count(lease, -1)
-        lease.more_ms += more_ms
+        lease.project, lease.more_ms = project or lease.project, lease.more_ms + more_ms
         self._count(lease, +1)
 
     def end(self, lease: Lease) -> None:
         """Remove a lease that is over: its slots are free, and its session's next request comes into the line."""
-        node = self.nodes[lease.agent]
-        phase = moved(lease.phase, Phase.ENDED)
+        node, phase = self.nodes[lease.agent], moved(lease.phase, Phase.ENDED)
         self._count(lease, -1)
         self._remember(lease)
         lease.phase = phase
@@ -353,7 +352,7 @@ class State:
         if lease.phase in {Phase.BUSY, Phase.RECLAIMING}:
             percent = self.qos[lease.qos].usage_percent if lease.qos in self.qos else 100
             amount = lease.charged * (self.accounts.now_ms - lease.counted_ms) * percent // 100
-            self.accounts.remember(lease.project, lease.user, amount)
+            self.accounts.remember(lease.home, lease.user, amount)
 
     def _count(self, lease: Lease, sign: Literal[1, -1]) -> None:
         """Add or take a lease in its present phase to or from the indexes by phase."""

@@ -10,15 +10,25 @@ EPOCH = date(1970, 1, 1)
 
 def own_guarantee(project: Project, now_ms: int) -> int:
     """What the project itself is guaranteed at this time."""
-    return max(
-        [project.guaranteed_milli, *(one.guaranteed_milli for one in project.class_hours if _is_on(one, now_ms))]
-    )
+    on = [one.guaranteed_milli for one in project.class_hours if _is_on(one, now_ms)]
+    on += [one.guaranteed_milli for one in project.reservations if _times(one)[0] <= now_ms < _times(one)[1]]
+    return max([project.guaranteed_milli, *on])
 
 
 def best_guarantee(project: Project, now_ms: int) -> int:
     """What it will be guaranteed at best, now or at any later time."""
     ahead = [one.guaranteed_milli for one in project.class_hours if _comes(one, now_ms)]
+    ahead += [one.guaranteed_milli for one in project.reservations if now_ms < _times(one)[1]]
     return max([project.guaranteed_milli, *ahead])
+
+
+def _times(reservation) -> tuple[int, int]:
+    """When it begins and ends, where clocks show each time once."""
+    begin, end = (
+        datetime(1970, 1, 1, tzinfo=ZoneInfo(reservation.zone.name)) + timedelta(minutes=minute)
+        for minute in (reservation.from_minute, reservation.until_minute)
+    )
+    return int(begin.timestamp() * 1000), int(end.timestamp() * 1000)
 
 
 def _local(hours, now_ms: int) -> datetime:

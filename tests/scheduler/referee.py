@@ -352,7 +352,7 @@ class Referee:
         self.count_budgets(now_ms)
         self.credits.count(self, now_ms)
         self.now_ms = now_ms
-        if any(one.class_hours for one in self.settings.projects):  # the last ones may be over
+        if any(one.windows for one in self.settings.projects):  # the last ones may be over
             due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
         match event:
             case ev.AgentJoined():

@@ -1,6 +1,6 @@
 """Who has what: projects in a tree, the users of each, and what they may have yet."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -9,8 +9,9 @@ from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
 from gpu_worker.scheduler.accounts.branches import Branch
 from gpu_worker.scheduler.accounts.lending import kept_from, note_use
+from gpu_worker.scheduler.leases.leases import IDLE, Lease
 from gpu_worker.scheduler.leases.shapes import QueueEntry
-from gpu_worker.scheduler.policy.class_hours import next_edge_ms
+from gpu_worker.scheduler.policy.class_hours import guaranteed_at, next_edge_ms
 from gpu_worker.scheduler.policy.credits import Credits, Market, Trader
 from gpu_worker.scheduler.policy.projects import Project, QoS, guarantees, in_force, most_in_force
 
@@ -61,7 +62,12 @@ class Accounts:
 
         for project in by_id.values():
             add(project)
-        self.timed = [account for account in self.by_id.values() if account.project.class_hours]
+        self.timed = [account for account in self.by_id.values() if account.project.windows]
+        self._reserved: dict[tuple[ProjectId, UserName], list[Account]] = {}  #: what is for a user of a project
+        for account in self.by_id.values():
+            for name in account.project.users:
+                assert account.parent is not None, "a reservation is inside a project"
+                self._reserved.setdefault((account.parent.project.id, name), []).append(account)
         self.turn()
 
     def _add(self, project: Project, parent: Account | None) -> None:
@@ -87,6 +93,8 @@ class Accounts:
         for market in [self.market, *(account.members.market for account in self.by_id.values())]:
             market.counted_ms = self.now_ms
         for old in before.by_id.values():
+            if old.project.users and old.project.id not in self.by_id:
+                continue  # a reservation that is no more
             account = self.of(old.project.id)
             account.trader.inherit(old.trader.at(self.now_ms))
             account.members.inherit(old.members.at(self.now_ms))
@@ -134,6 +142,10 @@ class Accounts:
         if limit is not None:
             yield self.runs.setdefault((name, qos), UsageTotals()), 1, limit
 
+    def place_lease(self, lease: Lease) -> ProjectId:
+        """Find where a lease counts from now on: what runs stays in its project until it is over."""
+        return self.place_of(lease.home, lease.user, None if lease.phase in IDLE else lease.project)
+
     # --- amounts
 
     def use(
@@ -178,7 +190,25 @@ class Accounts:
             account.history.amount = max(0, account.history.amount - taken)
         self.of(project).note_change()
 
-    # --- class hours
+    # --- class hours and reservations
+
+    def reserved_for(self, home: ProjectId, user: UserName) -> Sequence[Account]:
+        """List the accounts of reservations for a user of a project, whenever they are."""
+        return self._reserved.get((home, user), ())
+
+    def place_of(
+        self, home: ProjectId, user: UserName, place: ProjectId | None = None, began_ms: int | None = None
+    ) -> ProjectId:
+        """Find where cells of a user count that were submitted to a project: in a reservation for them that is on.
+
+        A cell that runs counts in `place`: in its project it stays, until it is over. Where nobody knows where it
+        counts, `began_ms` says when it began.
+        """
+        if place == home:
+            return home
+        times = (self.now_ms, self.now_ms if began_ms is None else began_ms)
+        reserved = (one.project for one in self.reserved_for(home, user))
+        return next((one.id for one in reserved if all(guaranteed_at(one.windows, at_ms) for at_ms in times)), home)
 
     def turn(self) -> None:
         """Guarantee what is in force now: class hours have begun or ended, or nothing was guaranteed before."""
@@ -217,7 +247,7 @@ class Accounts:
 
     def _promised(self) -> Promises:
         projects = [account.project for account in self.by_id.values()]
-        edges = (next_edge_ms(account.project.class_hours, self.now_ms) for account in self.timed)
+        edges = (next_edge_ms(account.project.windows, self.now_ms) for account in self.timed)
         own = in_force(self.now_ms)
         return Promises(
             guarantees(projects, lambda project: max(0, own(project) - self.lost.get(project.id, 0))),

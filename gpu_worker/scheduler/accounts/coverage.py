@@ -132,7 +132,7 @@ class Coverage:
         for name in touched:
             self._place(accounts, name, leases.get(name), changed)
         after: dict[LeaseId, None] = {}
-        for top in self._cover([accounts.of(project) for project in changed]):
+        for top in self._cover([accounts.by_id[project] for project in changed if project in accounts.by_id]):
             before |= self._borrowed.get(top.project.id, {})
             borrowed = dict.fromkeys(use.lease for use in self._project(top.project.id).rest)
             self._borrowed[top.project.id] = borrowed

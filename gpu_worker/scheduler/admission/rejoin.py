@@ -1,6 +1,6 @@
 """An agent joins, or joins again: what was believed of it is forgotten, and what it reports is believed."""
 
-from bulletin.ids import SlotId
+from bulletin.ids import ProjectId, SlotId
 from gpu_worker.scheduler.actions import Action, EndLease, Why
 from gpu_worker.scheduler.events import AgentJoined, ReportedLease
 from gpu_worker.scheduler.leases.leases import Lease
@@ -67,7 +67,8 @@ def _relearn(
         request=was.request if was is not None else None,
         session=held.session,
         user=held.user,
-        project=held.project,
+        project=_place(state, now_ms, held, was),
+        home=held.project,
         qos=held.qos,
         agent=event.agent,
         slots=tuple(slots),
@@ -100,3 +101,13 @@ def _agreed(state: State, node: Node, held: ReportedLease, slots: tuple[SlotId, 
     if held.cell is not None and held.charged is not None:
         return held.charged
     return state.slot_catalog.charge_on(node, slots)
+
+
+def _place(state: State, now_ms: int, held: ReportedLease, was: Lease | None) -> ProjectId:
+    """Find where the lease counts: a cell that runs where it did, or where it would have begun."""
+    accounts = state.accounts
+    if held.cell is None:
+        return accounts.place_of(held.project, held.user)
+    if was is not None and (was.cell, was.home) == (held.cell, held.project):
+        return accounts.place_of(held.project, held.user, was.project)
+    return accounts.place_of(held.project, held.user, began_ms=now_ms - held.running_ms)

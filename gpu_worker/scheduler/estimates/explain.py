@@ -22,7 +22,7 @@ from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.placement.order import decisions
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk
-from gpu_worker.scheduler.policy.class_hours import ClassHours, next_beginning, show_clock
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Window, next_beginning
 from gpu_worker.scheduler.policy.credits import STEP, Trader
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 from gpu_worker.scheduler.state import State
@@ -95,8 +95,9 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
-    whose = (_quota(state, request), _back_off(state, request), _credits(state, request), _kept_hot(state, request))
-    parts = [part for part in (*whose, reason, drained, before) if part]
+    whose = (_quota(state, request), _reserved(state, request), _back_off(state, request), _credits(state, request))
+    rest = (_kept_hot(state, request), reason, drained, before)
+    parts = [part for part in (*whose, *rest) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
@@ -137,55 +138,81 @@ def _why_no_room(shape: Shape, capable: list[Node]) -> str:
 
 
 def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
-    """Find hours in which its project, or one that it is in, would be guaranteed what it needs; none if one is."""
+    """Find when its project, one that it is in, or its user would be guaranteed what it needs; none if one is."""
     accounts, cost = state.accounts, request.entry.shape.cost
     account = accounts.of(request.project)
-    timed = [at for at in account.path if at.project.class_hours]
+    timed = [*accounts.reserved_for(request.home, request.user), *(at for at in account.path if at.project.windows)]
     if not cost or not timed or is_covered(account, cost):
         return ""
     for at in timed:
-        enough = [one for one in at.project.class_hours if at.used + cost <= one.guaranteed_milli]
+        enough = [one for one in at.project.windows if at.used + cost <= one.guaranteed_milli]
         found = next_beginning(enough, accounts.now_ms)
         if found is not None and (within_ms is None or found[0] - accounts.now_ms < within_ms):
             when = show_turn(*found, accounts.now_ms)
-            return f"the class hours of project {at.project.id!r} begin {when}"
+            return f"{found[1].show_edge(at.project.id, is_end=False)} {when}"
     return ""
 
 
 def _ends(state: State, turn_ms: int | None) -> str:
-    """Find the class hours that end when the request will have its turn, those that are guaranteed most."""
+    """Find the class hours, or the reservation, that end when the request will have its turn, those of most."""
     if turn_ms is None:
         return ""
     ended = [
         (-one.guaranteed_milli, number, account.project.id, one)
         for number, account in enumerate(state.accounts.timed)
-        for one in account.project.class_hours
+        for one in account.project.windows
         if one.is_on(turn_ms - 1) and not one.is_on(turn_ms)
     ]
     if not ended:
         return ""
     *_, project, hours = min(ended, key=lambda one: one[:2])
-    return f"the class hours of project {project!r} end {show_turn(turn_ms, hours, state.accounts.now_ms)}"
+    return f"{hours.show_edge(project, is_end=True)} {show_turn(turn_ms, hours, state.accounts.now_ms)}"
+
+
+def _reserved(state: State, request: Request) -> str:
+    """Name the reservation of others that takes most of what there is now; none where its own guarantee covers it."""
+    accounts, now_ms = state.accounts, state.accounts.now_ms
+    account = accounts.of(request.project)
+    if is_covered(account, request.entry.shape.cost):
+        return ""
+    others = [at for at in accounts.timed if at not in account.path and (at.used or at.waiting)]
+    on = [one for at in others for one in at.project.reservations if one.is_on(now_ms)]
+    if not on:
+        return ""
+    most = max(on, key=lambda one: one.guaranteed_milli)
+    gpus = show_gpus(most.guaranteed_milli, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
+    verb = "is" if most.guaranteed_milli == GPU_MILLI else "are"
+    return f"{gpus} {verb} reserved for {most.name!r} until {_until(most, most.end_ms, now_ms)}"
+
+
+def _until(window: Window, at_ms: int, now_ms: int) -> str:
+    """Show when something is over: "12:00", or "Wed at 10:00"."""
+    shown = window.zone.show_moment(at_ms).removeprefix("on ")
+    return shown.rpartition(" ")[2] if at_ms - now_ms < _SOON_MS else shown
 
 
 def show_class_hours(account: Account, now_ms: int) -> str:
     """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; or empty."""
-    on = [one for one in account.project.class_hours if one.is_on(now_ms)]
+    on = [one for one in account.project.windows if one.is_on(now_ms)]
     if on:
         most = max(on, key=lambda one: one.guaranteed_milli)
-        left_ms = (most.next_edge_ms(now_ms) or now_ms) - now_ms
-        return f"class hours until {show_clock(most.until_minute)}, for another {show_duration(left_ms)}"
-    found = next_beginning(account.project.class_hours, now_ms)
-    return f"class hours begin {show_turn(*found, now_ms)}" if found is not None else ""
+        end_ms = most.next_edge_ms(now_ms) or now_ms
+        what = "class hours" if isinstance(most, ClassHours) else f"reservation {most.name!r}"
+        return f"{what} until {_until(most, end_ms, now_ms)}, for another {show_duration(end_ms - now_ms)}"
+    found = next_beginning(account.project.windows, now_ms)
+    if found is None:
+        return ""
+    what = "class hours begin" if isinstance(found[1], ClassHours) else f"reservation {found[1].name!r} begins"
+    return f"{what} {show_turn(*found, now_ms)}"
 
 
-def show_turn(at_ms: int, hours: ClassHours, now_ms: int) -> str:
+def show_turn(at_ms: int, hours: Window, now_ms: int) -> str:
     """When class hours begin or end: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
     left_ms = at_ms - now_ms
     if left_ms < _SOON_MS:
-        return f"at {hours.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
+        return f"at {hours.zone.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
     days = round(left_ms / _SOON_MS)
-    return f"{hours.show_moment(at_ms)}, in {days} day{'' if days == 1 else 's'}"
+    return f"{hours.zone.show_moment(at_ms)}, in {days} day{'' if days == 1 else 's'}"
 
 
 def _drained(names: list[str]) -> str:

@@ -163,7 +163,7 @@ class ReplayAhead:
             lease=LeaseId(f"ahead-{self._named}"),
             session=lease.session,
             user=lease.user,
-            project=lease.project,
+            project=lease.home,
             qos=lease.qos,
             gpus=0 if lease.lane == "cpu" and state.slot_catalog.largest["gpu"] else len(lease.slots),
             walltime_ms=min(lease.walltime_ms, state.qos[lease.qos].walltime_ms),

@@ -42,7 +42,8 @@ class Request(msgspec.Struct):
     lease: LeaseId
     session: SessionId
     user: UserName
-    project: ProjectId
+    project: ProjectId  #: in which it counts
+    home: ProjectId  #: which was named: `project` is the same, or a reservation in it
     qos: str
     gpus: int
     gpu_type: str
@@ -72,7 +73,8 @@ class Lease(msgspec.Struct):
     request: RequestId | None  #: None for a lease learned from an agent
     session: SessionId
     user: UserName
-    project: ProjectId
+    project: ProjectId  #: in which it counts
+    home: ProjectId  #: which was named: `project` is the same, or a reservation in it
     qos: str
     agent: AgentId
     slots: tuple[SlotId, ...]
@@ -112,6 +114,7 @@ def lease_of(
         session=request.session,
         user=request.user,
         project=request.project,
+        home=request.home,
         qos=request.qos,
         agent=agent,
         slots=slots,

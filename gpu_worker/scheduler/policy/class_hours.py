@@ -5,11 +5,14 @@ so that nothing here asks a clock, a calendar or a database of time zones, and a
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import msgspec
 
 from bulletin.units import DAY_MS, MINUTE_MS
 
+#: After all times.
+_FAR_MS = 1 << 62
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -26,6 +29,64 @@ class Zone(msgspec.Struct, frozen=True):
             until_ms = self.offsets[number + 1][0] if number + 1 < len(self.offsets) else None
             if until_ms is None or now_ms < until_ms:
                 yield (max(from_ms, now_ms) if number else now_ms), until_ms, ahead_ms
+
+    def find_moment(self, local_ms: int, *, is_last: bool = False) -> int:
+        """Find when clocks show this: where they show it twice, first or last; where they skip it, when they do so."""
+        shown = [at_ms for from_ms, until_ms, at_ms in self._candidates(local_ms) if from_ms <= at_ms < until_ms]
+        if shown:
+            return shown[-1 if is_last else 0]
+        return min(from_ms for from_ms, _, at_ms in self._candidates(local_ms) if from_ms > at_ms)
+
+    def _candidates(self, local_ms: int) -> Iterator[tuple[int, int, int]]:
+        """List from when until when clocks are so far ahead, and when they would show this."""
+        for number, (from_ms, ahead_ms) in enumerate(self.offsets):
+            until_ms = self.offsets[number + 1][0] if number + 1 < len(self.offsets) else _FAR_MS
+            yield (from_ms if number else -_FAR_MS), until_ms, local_ms - ahead_ms
+
+    def show_moment(self, at_ms: int) -> str:
+        """Show a time as clocks there do: "on Wed at 10:00"."""
+        _, _, ahead_ms = next(self.spans(at_ms))
+        day, in_day_ms = divmod(at_ms + ahead_ms, DAY_MS)
+        return f"on {DAYS[(day + 3) % 7]} at {show_clock(in_day_ms // MINUTE_MS)}"
+
+
+class Window(Protocol):
+    """Some time in which a project is guaranteed so much: class hours or a reservation."""
+
+    @property
+    def name(self) -> str:
+        """What the file calls it."""
+
+    @property
+    def setting(self) -> str:
+        """Name the table of the file that it is in."""
+
+    @property
+    def guaranteed_milli(self) -> int:
+        """What the project is guaranteed in it, in thousandths of a GPU."""
+
+    @property
+    def zone(self) -> Zone:
+        """Whose clocks count."""
+
+    @property
+    def first_day(self) -> int | None:
+        """Before which day it is not on, as the place counts them since 1970."""
+
+    def is_on(self, now_ms: int) -> bool:
+        """Whether it is on."""
+
+    def next_edge_ms(self, now_ms: int) -> int | None:
+        """When it begins or ends next, after this time; None is never."""
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether it never is on again."""
+
+    def begins(self, at_ms: int) -> bool:
+        """Whether it begins at this time."""
+
+    def show_edge(self, project: str, *, is_end: bool) -> str:
+        """Say that it begins or ends: "the class hours of project 'cs101' begin"."""
 
 
 class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,11 +128,14 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it begins at this time."""
         return self.is_on(at_ms) and self.next_edge_ms(at_ms - 1) == at_ms
 
-    def show_moment(self, at_ms: int) -> str:
-        """Show a time as clocks there do: "on Wed at 10:00"."""
-        _, _, ahead_ms = next(self.zone.spans(at_ms))
-        day, in_day_ms = divmod(at_ms + ahead_ms, DAY_MS)
-        return f"on {DAYS[(day + 3) % 7]} at {show_clock(in_day_ms // MINUTE_MS)}"
+    @property
+    def setting(self) -> str:
+        """Name the table of the file that it is in."""
+        return "class_hours"
+
+    def show_edge(self, project: str, *, is_end: bool) -> str:
+        """Say that it begins or ends: "the class hours of project 'cs101' begin"."""
+        return f"the class hours of project {project!r} {'end' if is_end else 'begin'}"
 
     def _has(self, day: int) -> bool:
         """Whether it is on that day, counted from 1970, which began on a Thursday."""
@@ -95,23 +159,23 @@ class ClassHours(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def guaranteed_at(hours: Iterable[ClassHours], now_ms: int) -> int:
+def guaranteed_at(hours: Iterable[Window], now_ms: int) -> int:
     """Find what they guarantee at a time, in thousandths of a GPU: where two are on at once, the larger one counts."""
     return max((one.guaranteed_milli for one in hours if one.is_on(now_ms)), default=0)
 
 
-def most_from(hours: Iterable[ClassHours], now_ms: int) -> int:
+def most_from(hours: Iterable[Window], now_ms: int) -> int:
     """Find the most that they guarantee at that time or any later one, in thousandths of a GPU."""
     return max((one.guaranteed_milli for one in hours if not one.is_over(now_ms)), default=0)
 
 
-def next_edge_ms(hours: Iterable[ClassHours], now_ms: int) -> int | None:
+def next_edge_ms(hours: Iterable[Window], now_ms: int) -> int | None:
     """When the first of them begins or ends, after this time; None is never."""
     edges = (one.next_edge_ms(now_ms) for one in hours)
     return min((edge_ms for edge_ms in edges if edge_ms is not None), default=None)
 
 
-def next_beginning(hours: Iterable[ClassHours], now_ms: int) -> tuple[int, ClassHours] | None:
+def next_beginning(hours: Iterable[Window], now_ms: int) -> tuple[int, Window] | None:
     """When the next one of them begins that is not on, and which one that is."""
     beginnings = ((one.next_edge_ms(now_ms), one) for one in hours if not one.is_on(now_ms))
     known = ((at_ms, one) for at_ms, one in beginnings if at_ms is not None)
@@ -123,7 +187,7 @@ def show_clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
 
 
-def moments(hours: Iterable[ClassHours]) -> list[int]:
+def moments(hours: Iterable[Window]) -> list[int]:
     """List times at which all that they guarantee together is as much as it ever is.
 
     What is guaranteed grows only where one begins. Those that ever meet do so within a week after the first day of one

@@ -11,9 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS, MINUTE_MS
-from gpu_worker.scheduler.policy.class_hours import ClassHours, guaranteed_at, moments, most_from
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Window, guaranteed_at, moments, most_from
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.prices import Price
 
 #: One GPU, as projects are accounted.
@@ -67,6 +68,14 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     walltime_ms: int | None = None  #: at most, whatever the class allows; and what they get if they do not ask
     #: For so long after its last cell a hot session keeps its GPU from those who borrow; None as above.
     keep_hot_ms: int | None = None
+    reservations: tuple[Reservation, ...] = ()  #: when it is guaranteed more, once each
+    #: Of a reservation for them: while it is on, their cells of `parent` count here. Else empty: whoever names it.
+    users: tuple[UserName, ...] = ()
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """List when it is guaranteed more: class hours and reservations."""
+        return (*self.class_hours, *self.reservations)
 
 
 class QoS(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +164,7 @@ class _Time(msgspec.Struct, frozen=True):
     words: str  #: when; empty outside all class hours
     own: Callable[[Project], int]
     inside: dict[ProjectId, int]
-    began: tuple[ProjectId, ClassHours] | None = None  #: the class hours that begin then
+    began: tuple[ProjectId, Window] | None = None  #: the class hours or the reservation that begin then
 
     def excess(self, project: Project) -> int:
         """Compute what the projects inside this one are guaranteed beyond its own guarantee, if it has one."""
@@ -189,12 +198,12 @@ def usual(project: Project) -> int:
 
 def in_force(now_ms: int) -> Callable[[Project], int]:
     """Find what a project itself is guaranteed at a time."""
-    return lambda project: max(usual(project), guaranteed_at(project.class_hours, now_ms))
+    return lambda project: max(usual(project), guaranteed_at(project.windows, now_ms))
 
 
 def most_in_force(now_ms: int) -> Callable[[Project], int]:
     """Find the most that a project itself is guaranteed at that time or any later one."""
-    return lambda project: max(usual(project), most_from(project.class_hours, now_ms))
+    return lambda project: max(usual(project), most_from(project.windows, now_ms))
 
 
 def guarantees(projects: Iterable[Project], own: Callable[[Project], int] = usual) -> dict[ProjectId, int]:
@@ -237,12 +246,13 @@ def _check_one(project: Project) -> list[Problem]:
             f"{project.id!r} has {guaranteed} guaranteed and a limit of {limit}. "
             "Raise the limit or lower the guarantee.",
         )
-    for hours in project.class_hours:
-        if project.limit_milli is not None and 0 <= project.limit_milli < hours.guaranteed_milli:
-            limit, guaranteed = show_gpus(project.limit_milli), show_gpus(hours.guaranteed_milli)
+    for window in project.windows:
+        if project.limit_milli is not None and 0 <= project.limit_milli < window.guaranteed_milli:
+            limit, guaranteed = show_gpus(project.limit_milli), show_gpus(window.guaranteed_milli)
+            which = "class hours" if isinstance(window, ClassHours) else "reservation"
             wrong(
-                f"class_hours.{hours.name}",
-                f"{project.id!r} has {guaranteed} guaranteed in its class hours {hours.name!r} and a limit of {limit}. "
+                f"{window.setting}.{window.name}",
+                f"{project.id!r} has {guaranteed} guaranteed in its {which} {window.name!r} and a limit of {limit}. "
                 "Raise the limit or lower the guarantee.",
             )
     if project.budget is not None and project.budget.gpu_ms < 0:
@@ -280,21 +290,23 @@ def _check_sums(by_id: dict[ProjectId, Project], capacity_milli: int | None) -> 
 
     Of all hours of the week, it is told of the worst: of the usual guarantees, unless some class hours make it worse.
     """
-    timed = [(project, hours) for project in by_id.values() for hours in project.class_hours]
+    timed = [(project, window) for project in by_id.values() for window in project.windows]
     times = [_Time("", usual, guarantees(by_id.values()))]
     for at_ms in moments(hours for _, hours in timed):
         began = next((project.id, one) for project, one in timed if one.begins(at_ms))
-        words = f" {began[1].show_moment(at_ms)}"
+        words = f" {began[1].zone.show_moment(at_ms)}"
         times.append(_Time(words, in_force(at_ms), guarantees(by_id.values(), in_force(at_ms)), began))
     problems = []
 
     def warn(time: _Time, name: ProjectId, field: str, sentence: str) -> None:
         if time.began is not None and field == "guaranteed_milli":
-            name, field = time.began[0], f"class_hours.{time.began[1].name}"
+            name, field = time.began[0], f"{time.began[1].setting}.{time.began[1].name}"
         problems.append(Problem(name, field, sentence, is_warning=True))
 
     for project in by_id.values():
-        worst = max(times, key=partial(_Time.excess, project=project))
+        # What is reserved for some users is meant to be more than the project has otherwise.
+        told = [time for time in times if time.began is None or not by_id[time.began[0]].users]
+        worst = max(told, key=partial(_Time.excess, project=project))
         if worst.excess(project) > 0:
             promised, own = show_gpus(worst.inside[project.id]), show_gpus(worst.own(project))
             sentence = (

@@ -90,8 +90,9 @@ class Patience:
 
 def next_late(accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> tuple[int, QueueEntry] | None:
     """Find which request of a user is late next, and when; None where one is late already, or none is in line."""
-    user = accounts.user_of(*owner)
-    if user.late is not None:
+    account = accounts.by_id.get(owner[0])  # a reservation may be no more
+    user = None if account is None else account.users.get(owner[1])
+    if user is None or user.late is not None:
         return None
     times = (
         (

@@ -117,8 +117,8 @@ BUDGETS = (
         "hot-session-keeps-its-price",
         "state.py",
         "State.move",
-        "if to in IDLE:\n    self._charge_anew(lease)",
-        "",
+        "if to in IDLE:\n    lease.project = self.accounts.place_lease(lease)\n    self._charge_anew(lease)",
+        "if to in IDLE:\n    lease.project = self.accounts.place_lease(lease)",
         "a session that goes on with another cell is charged by the prices then in force",
     ),
     (

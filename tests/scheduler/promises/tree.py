@@ -56,7 +56,7 @@ class Tree:
 
         def fill(name: ProjectId) -> int:
             project = self.projects[name]
-            on = [hours.guaranteed_milli for hours in project.class_hours if hours.is_on(now_ms)]
+            on = [hours.guaranteed_milli for hours in project.windows if hours.is_on(now_ms)]
             inside = sum(fill(child) for child in self.children.get(name, ()))
             whole = max(project.guaranteed_milli, inside, *on)
             found[Side(name)] = whole
@@ -87,5 +87,5 @@ class Tree:
 
     def next_edge_ms(self, now_ms: int) -> int | None:
         """Find when class hours begin or end next; None is never."""
-        edges = [hours.next_edge_ms(now_ms) for project in self.projects.values() for hours in project.class_hours]
+        edges = [hours.next_edge_ms(now_ms) for project in self.projects.values() for hours in project.windows]
         return min((edge for edge in edges if edge is not None), default=None)

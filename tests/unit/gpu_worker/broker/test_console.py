@@ -8,7 +8,9 @@ from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.projects import Project
+from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, HOUR_MS, BrokerParts
 
 
@@ -277,3 +279,30 @@ def test_a_drained_node_stays_so_for_the_next_broker_until_it_is_undone(broker: 
     asyncio.run(last.console.recall())
     last.join()
     assert last.submit(ANN, "cell-z") in last.shell.active_leases
+
+
+def test_a_reservation_is_shown_until_it_is_over_and_the_ledger_has_its_cells_under_the_project(
+    broker: BrokerParts,
+) -> None:
+    exam = Reservation(
+        name="exam", project=ProjectId("maths"), guaranteed_milli=1000, from_minute=600, until_minute=720,
+        zone=Zone("UTC"), users=(UserName("ann"),),
+    )  # fmt: skip
+    broker = BrokerParts(broker.ledger, with_reservations((Project(id=ProjectId("maths")),), [exam]))
+    broker.join(slots=2)
+    told = []
+    for hour in (9, 10, 12):
+        broker.now_ms = hour * HOUR_MS
+        broker.step(events.Tick())
+        rows = broker.ask(ANN, console.AskProjects()).projects
+        told.append([(row.project, row.guaranteed_milli, row.class_hours) for row in rows])
+        if hour == 10:
+            lease = broker.run(ANN, "cell-a")
+            [row] = broker.ask(ADMIN, console.AskQueue()).running
+            assert (row.project, row.in_quota) == ("maths", True)
+            assert broker.shell.scheduler.state.leases[lease].project == "exam in maths"
+    assert told == [
+        [("maths", 0, ""), ("exam in maths", 0, "reservation 'exam' begins at 10:00, in 60 min")],
+        [("maths", 1000, ""), ("exam in maths", 1000, "reservation 'exam' until 12:00, for another 2 h")],
+        [("maths", 0, "")],
+    ]
