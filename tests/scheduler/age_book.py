@@ -27,7 +27,7 @@ class AgeBook:
 
     def reclaimed(self, lease: "Tenancy", now_ms: int) -> None:
         rest = (lease.gpu_type, lease.gpu_memory_bytes, lease.cpus, lease.memory_bytes)
-        wanted = (lease.user, lease.project, lease.qos, len(lease.slots), *rest)
+        wanted = (lease.user, lease.home, lease.qos, len(lease.slots), *rest)
         self.lost[lease.session] = wanted, lease.age, now_ms + HOUR
 
     def is_expected(self, session: str, now_ms: int) -> bool:

@@ -15,10 +15,12 @@ from gpu_worker.scheduler.actions import Action, EndLease, Evict, Grant, Pause, 
 from gpu_worker.scheduler.journal import Told
 from gpu_worker.scheduler.policy.class_hours import ClassHours
 from gpu_worker.scheduler.policy.credits import Credits
+from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.projects import Budget, Project
+from gpu_worker.scheduler.policy.reserved_projects import with_reservations
 from tests.scheduler import saved
 from tests.scheduler.bench import MINUTE, SETTINGS, Bench, models, slots
-from tests.scheduler.timetable import hours
+from tests.scheduler.timetable import hours, place
 
 NODES = {"a": slots(2), "b": slots(1), "c": slots(4), "d": slots(1, "cpu") + slots(1)}
 #: Alike in nothing: kinds of GPUs, slices of them, CPUs and memory.
@@ -285,10 +287,11 @@ class Pool(RuleBasedStateMachine):
     ) -> None:
         if not self.settings.projects:
             return
+        inside = {one.id for one in self.settings.projects if one.parent in gone}
         projects = tuple(
             msgspec.structs.replace(one, guaranteed_milli=guaranteed, weight=weight) if one.id == "lab" else one
             for one in self.settings.projects
-            if one.id not in gone and one.parent not in gone
+            if not gone & {one.id, one.parent} and one.parent not in inside
         )
         qos = tuple(
             msgspec.structs.replace(one, walltime_ms=walltime_ms) if one.name == "interactive" else one
@@ -409,6 +412,39 @@ class Timetable(ManyProjects):
                 can_borrow=False,
                 class_hours=(hours("Thu Fri", "01:00", "03:00", 2, first=date(1970, 1, 1), last=date(1970, 1, 9)),),
             ),
+        ),
+    )
+
+
+def booked(name: str, users: str, begin: int, end: int, gpus: int = 2) -> Reservation:
+    """A reservation, in minutes since a history begins: clocks there show an hour more."""
+    return Reservation(
+        name=f"{name}-{begin}",
+        project=ProjectId(name),
+        users=tuple(map(UserName, users.split())),
+        guaranteed_milli=1000 * gpus,
+        from_minute=60 + begin,
+        until_minute=60 + end,
+        zone=place("Europe/Berlin"),
+    )
+
+
+class Booked(ManyProjects):
+    """The same with reservations: for projects and for some users, one after the other, at the same time, by day."""
+
+    settings = msgspec.structs.replace(
+        SETTINGS,
+        projects=with_reservations(
+            PROJECTS,
+            [
+                booked("lab", "u0 u1", 20, 50),
+                booked("lab", "u1", 50, 90, gpus=1),
+                booked("lab", "u2", 30, 200, gpus=1),
+                booked("lab", "", 40, 100, gpus=4),
+                booked("maths", "u0", 10, 40, gpus=1),
+                booked("choir", "u0 u2", 30, 60, gpus=3),
+                booked("physics", "", 60, 3000, gpus=1),
+            ],
         ),
     )
 

@@ -73,6 +73,7 @@ class Tenancy:
     gpu_memory_bytes: int = 0
     walltime_ms: int = 0
     prices: tuple[Price, ...] = ()  # those in force when it was granted, or its last cell began
+    home: str = ""  # what was named: `project` is that, or what is reserved in it
 
 
 @dataclass
@@ -197,10 +198,32 @@ class Referee:
         there = sum(self.worth("cpu" if slot.kind == "cpu" else "gpu", slot.milli) for slot in slots)
         return there + sum(self.cost_of(lease) for lease in using if lease.agent in self.drained)
 
+    def place(self, home: str, user: str) -> str:
+        """Where what a user wants of a project counts now: in what is reserved for the user there, while it is on."""
+        for one in self.settings.projects:
+            if user in one.users and one.parent == home and own_guarantee(one, self.now_ms):
+                return one.id
+        return home
+
+    def place_anew(self) -> None:
+        """What runs stays in its project; what is in a reservation that is no more, or runs nothing, does not."""
+        for lease in self.leases.values():
+            if lease.project != lease.home or lease.state in ("hot", "leaving"):
+                lease.project = self.place(lease.home, lease.user)
+
+    def place_of_held(self, held: ev.ReportedLease, was: Tenancy | None) -> str:
+        """Where a lease counts that an agent reports: what runs, where it did or where it would have begun."""
+        if was and held.cell and (was.cell, was.home) == (held.cell, held.project):
+            return was.project if was.project == was.home else self.place(held.project, held.user)
+        place = self.place(held.project, held.user)
+        began_ms = self.now_ms - held.running_ms
+        return place if not held.cell or own_guarantee(self.project(place), began_ms) else held.project
+
     def who(self, of: ev.RequestSubmitted | Tenancy) -> list[tuple[str, ...]]:
         """Whose amounts it counts for: projects, the user in the project, the user in the QoS."""
-        projects = [("project", name) for name in self.path(of.project)]
-        return [*projects, ("user", of.project, of.user), ("qos", of.qos, of.user)]
+        at = of.project if isinstance(of, Tenancy) else self.place(of.project, of.user)
+        projects = [("project", name) for name in self.path(at)]
+        return [*projects, ("user", at, of.user), ("qos", of.qos, of.user)]
 
     def add(self, amounts: dict[tuple[str, ...], int], who: list[tuple[str, ...]], cost: int, number: int) -> None:
         for one in who:
@@ -244,7 +267,7 @@ class Referee:
             if one[0] == "project":
                 limit, cost = self.limit(one[1]), self.cost(asked)
             elif one[0] == "user":
-                limit, cost = self.project(asked.project).user_limit_milli, self.cost(asked)
+                limit, cost = self.project(one[1]).user_limit_milli, self.cost(asked)
             else:
                 limit, cost = qos.running_per_user, 1
             if limit is not None and now + cost > limit:
@@ -255,7 +278,7 @@ class Referee:
         """Whether it may run by its limits and its QoS, once hot sessions have made room."""
         if self.cost(wish.event) and not self.is_below_limits(wish, used):
             return False
-        names = self.path(wish.event.project)
+        names = self.path(self.place(wish.event.project, wish.event.user))
         qos, cost = self.qos(wish.event.qos), self.cost(wish.event)
         if self.hopes and self.breaks_a_rule(wish.event):
             return False
@@ -321,7 +344,7 @@ class Referee:
         if lease.state in ("busy", "reclaiming"):
             percent = self.qos(lease.qos).usage_percent if self.qos(lease.qos) else 100
             amount = self.charge_of(lease) * (self.now_ms - lease.busy_ms) * percent // 100
-            for who in self.who(lease):
+            for who in [*(("project", name) for name in self.path(lease.home)), ("user", lease.home, lease.user)]:
                 self.past.setdefault(who, []).append((amount, self.now_ms))
         lease.busy_ms = self.now_ms
 
@@ -352,6 +375,7 @@ class Referee:
         self.count_budgets(now_ms)
         self.credits.count(self, now_ms)
         self.now_ms = now_ms
+        self.place_anew()
         if any(one.windows for one in self.settings.projects):  # the last ones may be over
             due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
         match event:
@@ -381,7 +405,8 @@ class Referee:
                         h.session, event.agent, h.slots, state, now_ms, h.project, h.user, h.qos, now_ms,
                         was.request if was else None, h.cell,
                     )  # fmt: skip
-                    self.leases[name].begun_ms = now_ms - h.running_ms
+                    self.leases[name].begun_ms, self.leases[name].home = now_ms - h.running_ms, h.project
+                    self.leases[name].project = self.place_of_held(h, was)
                     self.leases[name].prices = was.prices if was and h.cell == was.cell else self.settings.prices
                     self.leases[name].cpus, self.leases[name].memory_bytes = h.cpus, h.memory_bytes
                     self.leases[name].walltime_ms = h.walltime_ms
@@ -407,6 +432,7 @@ class Referee:
                 due |= self.note_submit(event)
             case ev.SettingsChanged():
                 self.settings = event.settings
+                self.place_anew()
                 for name, wish in self.wishes.items():
                     qos, asked_ms = self.qos(wish.event.qos), wish.event.walltime_ms
                     if qos is None or (asked_ms or 0) > qos.walltime_ms or not self.could_be_allowed(wish):
@@ -461,11 +487,13 @@ class Referee:
                 if lease and lease.state == "reclaiming" and lease.cell == event.cell:
                     self.note_use(lease)
                     lease.state, lease.asked_ms = "leaving", now_ms
+                    self.place_anew()
                     if lease.is_pausing:  # nobody has told its agent to free the slots
                         due.add(("evict", event.lease))
                 elif lease and ((lease.state == "busy" and lease.cell == event.cell) or lease.state == "granted"):
                     self.note_use(lease)
                     lease.state, lease.cell, lease.hot_since = "hot", None, self.count
+                    self.place_anew()
             case ev.PauseDeclined():
                 lease = self.leases.get(event.lease)
                 if lease and lease.state == "reclaiming" and lease.is_pausing:
@@ -498,10 +526,10 @@ class Referee:
         ):
             self.wishes[event.request] = Wish(event, (0, 0))
             return {("refuse", event.request)}
-        used_ms = int(self.use_before(("user", event.project, event.user))) // 1000
-        user = ("user", event.project, event.user)
+        user = ("user", self.place(event.project, event.user), event.user)
+        used_ms = int(self.use_before(user)) // 1000
         number = self.amounts("granted", "busy").get(user, 0) // 1000 + sum(
-            (wish.event.project, wish.event.user) == user[1:] and name != earlier
+            (wish.event.project, wish.event.user) == (event.project, event.user) and name != earlier
             for name, wish in self.wishes.items()
             if wish.event.session not in {lease.session for lease in self.leases.values()}
         )
@@ -543,11 +571,12 @@ class Referee:
         assert not owners, f"session {grant.session} has {owners} and gets another lease"
         held = self.amounts(*HOLDING)
         assert not self.cost(asked) or self.is_below_limits(wish, held), f"{grant.request} is above a limit"
+        place = self.place(asked.project, asked.user)
         new = Tenancy(
-            grant.session, grant.agent, grant.slots, "granted", now_ms, asked.project, asked.user, asked.qos, now_ms,
+            grant.session, grant.agent, grant.slots, "granted", now_ms, place, asked.user, asked.qos, now_ms,
             grant.request, grant=grant, age=(wish.due, wish.order[1]), cpus=asked.cpus, memory_bytes=asked.memory_bytes,
             gpu_type=asked.gpu_type, gpu_memory_bytes=asked.gpu_memory_bytes, walltime_ms=grant.walltime_ms,
-            prices=self.settings.prices,
+            prices=self.settings.prices, home=asked.project,
         )  # fmt: skip
         del self.wishes[grant.request]
         self.ended.add(grant.request)
@@ -582,6 +611,7 @@ class Referee:
             case _:
                 raise AssertionError(f"{evict} of a lease that is {lease.state}")
         lease.state, lease.asked_ms = "leaving", now_ms
+        self.place_anew()
 
     def see_reclaim(self, reclaim: act.Reclaim | act.Pause, due: set[tuple[str, str]], now_ms: int) -> None:
         lease = self.leases.get(reclaim.lease)

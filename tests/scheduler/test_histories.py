@@ -2,12 +2,14 @@
 
 from hypothesis import settings
 
-from tests.scheduler.history_machines import QUICK, CpuPool, ManyProjects, MixedPool, Pool, Timetable
+from tests.scheduler.history_machines import QUICK, Booked, CpuPool, ManyProjects, MixedPool, Pool, Timetable
 
 TestPool = Pool.TestCase
 TestPool.settings = QUICK
 TestManyProjects = ManyProjects.TestCase
 TestManyProjects.settings = QUICK
+TestBooked = Booked.TestCase
+TestBooked.settings = settings(QUICK, max_examples=80)
 TestTimetable = Timetable.TestCase
 TestTimetable.settings = settings(QUICK, max_examples=80)
 TestMixedPool = MixedPool.TestCase
