@@ -38,8 +38,13 @@ class Watch:
 
         def left_over(account: Account) -> tuple[list[LeaseId], int]:
             """What stays uncovered in a project and inside it, and how much is covered there."""
-            wanted = [name for name, lease in using.items() if lease.project == account.project.id]
-            covered = 0
+            own = [name for name, lease in using.items() if lease.project == account.project.id]
+            part = account.guaranteed - sum(child.guaranteed for child in account.children.values())
+            wanted, covered = [], 0  # its own users are a side of their own there
+            for name in sorted(own, key=self.starts.__getitem__):
+                fits = covered + using[name].cost <= part
+                covered += using[name].cost if fits else 0
+                wanted += [] if fits else [name]
             for child in account.children.values():
                 uncovered, inside = left_over(child)
                 wanted += uncovered
