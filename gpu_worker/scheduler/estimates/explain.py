@@ -22,7 +22,7 @@ from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
 from gpu_worker.scheduler.placement.order import decisions
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk
-from gpu_worker.scheduler.policy.class_hours import ClassHours, Window, next_beginning
+from gpu_worker.scheduler.policy.class_hours import ClassHours, Window, next_beginning, show_clock
 from gpu_worker.scheduler.policy.credits import STEP, Trader
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 from gpu_worker.scheduler.state import State
@@ -197,8 +197,11 @@ def show_class_hours(account: Account, now_ms: int) -> str:
     if on:
         most = max(on, key=lambda one: one.guaranteed_milli)
         end_ms = most.next_edge_ms(now_ms) or now_ms
-        what = "class hours" if isinstance(most, ClassHours) else f"reservation {most.name!r}"
-        return f"{what} until {_until(most, end_ms, now_ms)}, for another {show_duration(end_ms - now_ms)}"
+        if isinstance(most, ClassHours):  # which may be until 24:00
+            what = f"class hours until {show_clock(most.until_minute)}"
+        else:
+            what = f"reservation {most.name!r} until {_until(most, end_ms, now_ms)}"
+        return f"{what}, for another {show_duration(end_ms - now_ms)}"
     found = next_beginning(account.project.windows, now_ms)
     if found is None:
         return ""
