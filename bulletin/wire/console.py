@@ -157,6 +157,8 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     is_drained: bool
     #: Whether its slots are enough for the request, were they free.
     is_large_enough: bool
+    #: It is to be drained then; None where nobody plans that.
+    drains_in_ms: int | None = None
 
 
 class AboutWaiting(Message, frozen=True, kw_only=True, tag="about-waiting"):
@@ -230,10 +232,12 @@ class Cancelled(Message, frozen=True, kw_only=True, tag="cancelled"):
 
 
 class Drain(Message, frozen=True, kw_only=True, tag="drain"):
-    """Give a node nothing more, by its name or its agent's; or give it something again."""
+    """Give a node nothing more, by its name or its agent's, from now or from then on; or give it something again."""
 
     node: Name
     is_undone: bool = False
+    in_ms: Duration | None = None
+    why: Name = ""
 
 
 class Drained(Message, frozen=True, kw_only=True, tag="drained"):
@@ -244,6 +248,8 @@ class Drained(Message, frozen=True, kw_only=True, tag="drained"):
     is_drained: bool
     running: tuple[RunningRow, ...]
     slot_word: str
+    #: When it is drained; None is: now.
+    in_ms: int | None = None
 
 
 # --- one request or cell, by hand: Hold, Release, PutFirst, Requeue, Extend, and ChangedByHand

@@ -16,7 +16,7 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.ledger_notes import keep
+from gpu_worker.broker.ledger_notes import keep, printable
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.user_boosts import UserBoosts
 from gpu_worker.scheduler import events
@@ -35,6 +35,8 @@ class NodeNote(msgspec.Struct, frozen=True):
     node: str
     is_drained: bool
     by: UserName
+    at_ms: int | None = None  #: from when on, in milliseconds since 1970, UTC; None is from when it was said
+    why: str = ""
 
 
 class ConsoleRequests:
@@ -208,10 +210,22 @@ class ConsoleRequests:
             raise CannotTell(
                 RefusalCode.NO_NODE, f"There is no node {asked.node!r} in this pool. Connected nodes: {nodes}."
             )
-        changed = [agent for agent in agents if asked.is_undone == (agent in self._drained)]
-        notes = [NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user) for agent in changed]
+        is_planned = asked.in_ms is not None and not asked.is_undone
+        if is_planned and any(agent in self._state.drained for agent in agents):
+            raise CannotTell(
+                RefusalCode.NO_NODE,
+                f"{names[agents[0]]} is drained already. First undo that: bulletin drain {asked.node} --undo",
+            )
+        at_ms = self._now_ms() + asked.in_ms if is_planned and asked.in_ms is not None else None
+        why = printable(asked.why)
+        notes = [
+            NodeNote(agent, names[agent], is_drained=not asked.is_undone, by=person.user, at_ms=at_ms, why=why)
+            for agent in agents
+            if is_planned or asked.is_undone == (agent in self._drained) or agent in self._state.planned_drains.at_ms
+        ]
         for note in notes:
-            self._log.info("node drained" if note.is_drained else "node given back", node=note.node, by=note.by)
+            what = "node given back" if not note.is_drained else "node drained" if at_ms is None else "drain planned"
+            self._log.info(what, node=note.node, by=note.by, at_ms=at_ms, why=why)
             await self._note(note)
         # Before the ledger is waited for: sessions that leave now may be gone by then, and are to be told of.
         leases = [lease for lease in self._state.leases.values() if lease.agent in agents]
@@ -225,6 +239,7 @@ class ConsoleRequests:
             is_drained=not asked.is_undone,
             running=running,
             slot_word=self._agents.slot_word,
+            in_ms=asked.in_ms if is_planned else None,
         )
 
     async def _note(self, note: NodeNote) -> None:
@@ -232,7 +247,10 @@ class ConsoleRequests:
             self._drained[note.agent] = note.node
         else:
             self._drained.pop(note.agent, None)
-        await self._shell.step(events.NodeDrained(note.agent, note.is_drained))
+        if note.is_drained and note.at_ms is not None:
+            await self._shell.step(events.DrainPlanned(note.agent, note.at_ms))
+        else:
+            await self._shell.step(events.NodeDrained(note.agent, note.is_drained))
 
 
 def _own_projects(person: Person) -> tuple[ProjectId, ...]:

@@ -118,11 +118,11 @@ def nodes(state: State, request: Request) -> Iterator[console.NodeRow]:
     """Make a row of each node that has slots of the lane that the request is in: GPUs or CPU slots."""
     for node in state.nodes.values():
         if node.lanes[request.lane].capacity:
-            yield _node(node, request)
+            yield _node(state, node, request)
 
 
-def _node(node: Node, request: Request) -> console.NodeRow:
-    counts = node.lanes[request.lane]
+def _node(state: State, node: Node, request: Request) -> console.NodeRow:
+    counts, at_ms = node.lanes[request.lane], state.planned_drains.at_ms.get(node.agent)
     return console.NodeRow(
         node=node.name,
         capacity=counts.capacity,
@@ -131,7 +131,8 @@ def _node(node: Node, request: Request) -> console.NodeRow:
         hot=counts.hot,
         leaving=counts.leaving,
         is_drained=node.is_drained,
-        is_large_enough=node.holds(request.entry.shape),
+        is_large_enough=node.could_hold(request.entry.shape),
+        drains_in_ms=None if at_ms is None else max(0, at_ms - state.accounts.now_ms),
     )
 
 

@@ -9,10 +9,12 @@ from traitlets import Bool, Int, MetaHasTraits, Unicode
 
 from bulletin.errors import BadConfig
 from bulletin.ids import ProjectId, UserName
+from bulletin.units import DAY_MS
 from bulletin.wire import console, messages as wire
 from gpu_worker.config import Pool
 from gpu_worker.console import client
 from gpu_worker.console.base_command import Command, end_quietly_on_broken_pipe
+from gpu_worker.console.moments import ms_from_now
 
 
 class _AbstractCommandMeta(MetaHasTraits, ABCMeta):
@@ -132,16 +134,25 @@ class DrainCommand(QueryCommand):
     name = "bulletin-drain"
     description = (
         "Give a node nothing more, so that it can be taken down: drain NODE. Running cells end first, idle sessions "
-        "leave at once. It holds until `drain NODE --undo`. For admins."
+        "leave at once. It holds until `drain NODE --undo`. With --at=2026-12-01T08:00, or --at=+2h, it is drained "
+        "then, and is given until then only cells that are over by then, by their walltime. For admins."
     )
-    usage = "drain NODE [--undo] [--json]"
+    usage = "drain NODE [--at=TIME] [--why=TEXT] [--undo] [--json]"
+    at = Unicode("", help="When: 2026-12-01T08:00 by this computer's clock, or +2h. Empty: now.").tag(config=True)
+    why = Unicode("", help="Why, in a few words: the ledger keeps it.").tag(config=True)
+    aliases = {**QueryCommand.aliases, "at": "DrainCommand.at", "why": "DrainCommand.why"}
     words = 1
     undo = Bool(False, help="Give the node cells again.").tag(config=True)
     flags = {**QueryCommand.flags, "undo": ({"DrainCommand": {"undo": True}}, "Give the node cells again.")}
 
     def question(self, name: str = "") -> console.Drain:
         """Have it drained."""
-        return console.Drain(node=checked(name), is_undone=self.undo)
+        if len(self.why) > wire.TEXT_LIMIT:
+            raise BadConfig(f"--why has {len(self.why)} letters, and may have {wire.TEXT_LIMIT}.")
+        if self.undo and self.at:
+            raise BadConfig("Write --at=TIME, or --undo, and not both.")
+        in_ms = min(ms_from_now(self.at, "--at"), 366 * DAY_MS) if self.at else None
+        return console.Drain(node=checked(name), is_undone=self.undo, in_ms=in_ms, why=self.why)
 
 
 class QuotaCommand(QueryCommand):

@@ -6,6 +6,7 @@ from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
 from gpu_worker.console.layout import Blocks, line, name_value_lines, paragraph
+from gpu_worker.console.moments import show_moment
 from gpu_worker.console.report_tables import (
     cell_table,
     node_table,
@@ -233,6 +234,14 @@ def _drained(answer: console.Drained) -> Blocks:
     node = answer.node
     if not answer.is_drained:
         return [line(f"{node} is given cells again.")]
+    if answer.in_ms is not None:
+        when = f"{show_moment(answer.in_ms)}, in {show_duration(answer.in_ms)}"
+        return [
+            line(
+                f"{node} is drained from {when}: until then it is given only cells that are over by then. "
+                f"Undo: bulletin drain {node} --undo"
+            )
+        ]
     busy = [row for row in answer.running if row.state in ("granted", "busy", "reclaiming")]
     idle = len(answer.running) - len(busy)
     left = []

@@ -7,6 +7,7 @@ from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire import console
 from gpu_worker.console.layout import ReportTable
+from gpu_worker.console.moments import show_moment
 
 #: Stands where nothing can be said.
 NONE = "-"
@@ -121,11 +122,20 @@ def node_table(rows: Sequence[console.NodeRow], slot_word: str) -> ReportTable:
         (
             row.node,
             *(str(number) for number in (row.capacity, row.free, row.busy, row.hot, row.leaving)),
-            "is being drained" if row.is_drained else "" if row.is_large_enough else "is too small",
+            _about_node(row),
         )
         for row in rows
     ]
     return ReportTable(head, table)
+
+
+def _about_node(row: console.NodeRow) -> str:
+    """Say why a node's free slots are not for the request, or not for long."""
+    if row.is_drained:
+        return "is being drained"
+    if not row.is_large_enough:
+        return "is too small"
+    return "" if row.drains_in_ms is None else f"is drained from {show_moment(row.drains_in_ms)}"
 
 
 def cell_table(rows: Sequence[console.EndedRow]) -> ReportTable:

@@ -72,7 +72,7 @@ def overdue(state: State) -> list[Action]:
 def unwanted(state: State) -> list[Action]:
     """Evict what nobody may keep, one kind after the other: each looks at what those before it have left."""
     actions: list[Action] = []
-    for leases in (_own_leases, _over_budget, _from_drained):
+    for leases in (_own_leases, _over_budget, _from_drained, _too_long_for_drains):
         actions += [evict(state, lease) for lease in leases(state)]
     return actions
 
@@ -94,6 +94,19 @@ def _from_drained(state: State) -> list[Lease]:
     """List what is hot on nodes that are drained."""
     nodes = [state.nodes[agent] for agent in state.drained if agent in state.nodes]
     return [state.leases[name] for node in nodes for counts in node.lanes.values() for name in counts.hot_leases]
+
+
+def _too_long_for_drains(state: State) -> list[Lease]:
+    """List what is hot on nodes that are to be drained, and could begin a cell that runs into that; note the others."""
+    found: list[Lease] = []
+    for node, at_ms in state.planned_drains.nodes:
+        for lease in [state.leases[name] for counts in node.lanes.values() for name in counts.hot_leases]:
+            last_ms = at_ms - lease.walltime_ms
+            if last_ms < state.accounts.now_ms:
+                found.append(lease)
+            else:
+                state.wakeups.note(last_ms + 1)
+    return found
 
 
 def as_asked_again(user: UserName, project: ProjectId, qos: str, need: int, wants: Wants) -> Wanted:

@@ -205,8 +205,17 @@ class Tick(msgspec.Struct, frozen=True, tag=True):
     """Nothing happened, but a deadline may have passed."""
 
 
+class DrainPlanned(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants a node drained from a time on. NodeDrained, whichever way, takes the place of that."""
+
+    agent: AgentId
+    at_ms: int  #: in the time of `step`; what has passed is now
+
+
 #: What a person changes by hand.
-Intervention = RequestHeld | RequestReleased | RequestPutFirst | CellRequeued | CellExtended | UserBoosted
+Intervention = (
+    RequestHeld | RequestReleased | RequestPutFirst | CellRequeued | CellExtended | UserBoosted | DrainPlanned
+)
 
 Event = (
     AgentJoined

@@ -9,6 +9,7 @@ from gpu_worker.scheduler.departures import reclaim
 from gpu_worker.scheduler.events import (
     CellExtended,
     CellRequeued,
+    DrainPlanned,
     Intervention,
     RequestHeld,
     RequestPutFirst,
@@ -48,9 +49,30 @@ def intervene(state: State, event: Intervention) -> list[Action]:
             owner = event.project, event.user
             is_boosted = state.boosts.set(owner, event.until_ms, state.accounts.now_ms)
             state.queue.boost(*owner, is_boosted=is_boosted)
+        case DrainPlanned():
+            state.drain(event.agent, is_drained=False)
+            state.planned_drains.plan(event.agent, event.at_ms)
+            drain_due(state)
+            state.planned_drains.limit(state.accounts.now_ms, state.settings.start_ms)
         case _:
             assert_never(event)
     return []
+
+
+def drain_due(state: State) -> None:
+    """Drain the nodes whose time has come."""
+    for agent in state.planned_drains.pop_due(state.accounts.now_ms):
+        state.drain(agent, is_drained=True)
+
+
+def note_drains(state: State) -> None:
+    """Note when to look again since a request that waits may start no more on a node that is to be drained."""
+    now_ms, shapes = state.accounts.now_ms, state.queue.shapes
+    for _, at_ms in state.planned_drains.nodes:
+        lasts = {at_ms - state.settings.start_ms - shape.walltime_ms for shape in shapes}
+        first_ms = min((last_ms for last_ms in lasts if last_ms >= now_ms), default=None)
+        if first_ms is not None:
+            state.wakeups.note(first_ms + 1)
 
 
 def end_boosts(state: State) -> None:

@@ -63,6 +63,9 @@ def _check_tenants(state: State) -> None:
             _same(f"soon free on {node.agent}", kept, node.soon or (*kept[:2], {}))
     drained = {node.agent for node in state.nodes.values() if node.is_drained}
     _same("drained nodes", drained, set(state.drained) & set(state.nodes))
+    planned = {node.agent for node in state.nodes.values() if node.whole_kind is not None}
+    _same("nodes to be drained", planned, set(state.planned_drains.at_ms) & set(state.nodes))
+    _same("drained and to be drained", set(state.drained) & set(state.planned_drains.at_ms), set())
     _same("agents of leases", {lease.agent for lease in state.leases.values()} - set(state.nodes), set())
 
 

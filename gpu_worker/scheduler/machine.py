@@ -35,7 +35,7 @@ from gpu_worker.scheduler.events import (
     UseRecalled,
     UseRefunded,
 )
-from gpu_worker.scheduler.interventions import end_boosts, intervene
+from gpu_worker.scheduler.interventions import drain_due, end_boosts, intervene, note_drains
 from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
@@ -72,6 +72,7 @@ class Scheduler:
             self.state.accounts.began_ms = self._now_ms
         self.state.begin_step(self._now_ms)
         end_boosts(self.state)
+        drain_due(self.state)
         actions = self._turn_hours()
         actions += self._note(event)
         actions += departures.overdue(self.state)
@@ -79,18 +80,15 @@ class Scheduler:
         self._promote()
         actions += self._advance()
         self.state.follow_coverage()
+        note_drains(self.state)
         self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
         return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
         state = self.state
-        changes = [
-            *state.accounts.next_changes_ms(),
-            state.wakeups.next_ms,
-            state.patience.next_ms,
-            state.boosts.next_ms,
-        ]
+        changes = [*state.accounts.next_changes_ms(), state.wakeups.next_ms, state.patience.next_ms]
+        changes += [state.boosts.next_ms, state.planned_drains.next_ms]
         changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
@@ -290,7 +288,7 @@ class Scheduler:
         actions: list[Action] = []
         is_settled = False
         while not is_settled:
-            ahead, is_settled = Ahead(), True
+            ahead, is_settled = Ahead(is_timed=bool(self.state.planned_drains)), True
             for lane in LANES:
                 is_settled &= self._walk(lane, ahead, actions)
         return actions

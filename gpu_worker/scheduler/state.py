@@ -20,9 +20,10 @@ from gpu_worker.scheduler.leases.leases import IDLE, USING, Lease, Request, Requ
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus, moved, stood
 from gpu_worker.scheduler.leases.reclaimed_ages import ReclaimedAges
 from gpu_worker.scheduler.leases.resources import LANES, Lane
-from gpu_worker.scheduler.leases.shapes import QueueKey
+from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.planned_drains import PlannedDrains
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.boosts import Boosts
@@ -54,7 +55,7 @@ class State:
         self.roomy: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.wakeups, self.estimate_cache, self.coverage = Wakeups(), EstimateCache(), Coverage()
-        self.patience, self.boosts = Patience(), Boosts()
+        self.patience, self.boosts, self.planned_drains = Patience(), Boosts(), PlannedDrains(self.nodes)
         self.reclaimed_ages = ReclaimedAges()  #: of cells that were reclaimed and are to run again
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
@@ -68,13 +69,7 @@ class State:
 
     def end_ms(self, lease: Lease) -> int:
         """When a lease is over at the latest, by its walltime; 0 where it would go, or goes, at once."""
-        match lease.phase:
-            case Phase.BUSY:
-                return lease.since_ms + lease.cell_walltime_ms
-            case Phase.GRANTED:
-                return self.alarms[lease.id] + lease.walltime_ms
-            case _:
-                return 0
+        return lease.end_ms(self.alarms.get(lease.id, 0))
 
     def begin_step(self, now_ms: int) -> None:
         """Forget what held in the step before, and which leases it touched."""
@@ -83,6 +78,7 @@ class State:
         self.reclaimable.clear()
         self.wakeups.begin(now_ms)
         self.pools.begin_step(now_ms)
+        self.planned_drains.limit(now_ms, self.settings.start_ms)
 
     def ends_ms(self, node: Node, lane: Lane) -> list[int]:
         """Of each slot of a lane, when its lease is over at the latest; the first one first."""
@@ -134,6 +130,7 @@ class State:
         node.is_drained = agent in self.drained
         self.nodes[agent] = node
         self._offer_pools(node)
+        self.planned_drains.limit(self.accounts.now_ms, self.settings.start_ms)
         is_first_gpu = self.slot_catalog.largest["gpu"] == 0 and node.lanes["gpu"].capacity > 0
         if is_first_gpu:  # once in the pool's life: CPU slots no longer stand in for GPUs
             for lease in self.leases.values():
@@ -159,14 +156,10 @@ class State:
         )
         if shape == old:
             return
-        if request.standing is RequestStatus.QUEUED:
-            self.queue.leave(request.project, request.entry)
         request.lane = shape.lane
-        request.entry = msgspec.structs.replace(request.entry, shape=shape)
+        self._set_entry(request, msgspec.structs.replace(request.entry, shape=shape))
         if not request.entry.key.is_early:
             self.patience.note_late(self.accounts, request)
-        if request.standing is RequestStatus.QUEUED:
-            self.queue.enter(request.project, request.entry)
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""
@@ -183,7 +176,8 @@ class State:
         return leases
 
     def drain(self, agent: AgentId, *, is_drained: bool) -> None:
-        """From now on the node is given nothing more; or it is again."""
+        """From now on the node is given nothing more; or it is again. What was planned for it is off."""
+        self.planned_drains.plan(agent, None)
         if is_drained:
             self.drained[agent] = None
         else:
@@ -237,10 +231,13 @@ class State:
         self.patience.watch(self.accounts, self.pending, (request.project, request.user))
 
     def _set_key(self, request: Request, key: QueueKey) -> None:
-        """Let a request stand elsewhere among its like, now or once it is in line."""
+        self._set_entry(request, msgspec.structs.replace(request.entry, key=key))
+
+    def _set_entry(self, request: Request, entry: QueueEntry) -> None:
+        """Let a request stand elsewhere, now or once it is in line."""
         if request.standing is RequestStatus.QUEUED:
             self.queue.leave(request.project, request.entry)
-        request.entry = msgspec.structs.replace(request.entry, key=key)
+        request.entry = entry
         if request.standing is RequestStatus.QUEUED:
             self.queue.enter(request.project, request.entry)
 

@@ -155,6 +155,11 @@ class Pool(RuleBasedStateMachine):
         if agent in self.nodes:
             self.say(ev.NodeDrained(AgentId(agent), is_drained))
 
+    @rule(agent=st.sampled_from(sorted(NODES)), minutes=st.sampled_from((-1, 0, 1, 2, 20, 32, 60, 24 * 60)))
+    def a_drain_is_planned(self, agent: str, minutes: int) -> None:
+        if agent in self.nodes:
+            self.say(ev.DrainPlanned(AgentId(agent), self.bench.now_ms + minutes * MINUTE))
+
     # Kernels
 
     @rule(

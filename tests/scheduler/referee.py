@@ -95,6 +95,7 @@ class Referee:
     ages: AgeBook = field(default_factory=AgeBook)
     drained: set[str] = field(default_factory=set)  # agents
     on_hold: set[str] = field(default_factory=set)  # requests
+    planned: dict[str, int] = field(default_factory=dict)  # agents that are to be drained, and when
     now_ms: int = 0
     hopes: bool = False  # whether all class hours that are still to come count
 
@@ -378,6 +379,7 @@ class Referee:
         self.place_anew()
         if any(one.windows for one in self.settings.projects):  # the last ones may be over
             due |= {("refuse", name) for name, wish in self.wishes.items() if not self.could_be_allowed(wish)}
+        self.drain_what_is_due(now_ms)
         match event:
             case ev.AgentJoined():
                 held = {h.lease: h for h in event.held}
@@ -428,6 +430,11 @@ class Referee:
                 self.offers.pop(event.agent, None)
             case ev.NodeDrained():
                 self.drained = (self.drained | {event.agent}) if event.is_drained else self.drained - {event.agent}
+                self.planned.pop(event.agent, None)
+            case ev.DrainPlanned():
+                self.drained -= {event.agent}
+                self.planned[event.agent] = event.at_ms
+                self.drain_what_is_due(now_ms)
             case ev.RequestSubmitted():
                 due |= self.note_submit(event)
             case ev.SettingsChanged():
@@ -504,6 +511,11 @@ class Referee:
                     self.note_use(self.leases.pop(event.lease))
         return due
 
+    def drain_what_is_due(self, now_ms: int) -> None:
+        due = {agent for agent, at_ms in self.planned.items() if at_ms <= now_ms}
+        self.drained |= due
+        self.planned = {agent: at_ms for agent, at_ms in self.planned.items() if agent not in due}
+
     def note_submit(self, event: ev.RequestSubmitted) -> set[tuple[str, str]]:
         if event.request in self.wishes:
             return set()
@@ -561,6 +573,8 @@ class Referee:
         assert grant.request not in self.on_hold, f"{grant} of a request that is held"
         assert grant.agent in self.nodes, f"{grant} on a node that is not there"
         assert grant.agent not in self.drained, f"{grant} on a node that is being drained"
+        over_ms = now_ms + self.settings.start_ms + grant.walltime_ms
+        assert over_ms <= self.planned.get(grant.agent, over_ms), f"{grant} runs into a drain"
         assert len(set(grant.slots)) == len(grant.slots) == need, f"{grant} is not what was asked for"
         taken = self.taken(grant.agent)
         for slot in grant.slots:
@@ -603,7 +617,8 @@ class Referee:
                 withdrawn = isinstance(event, ev.RequestWithdrawn) and event.request == lease.request
                 assert overdue or withdrawn or asks_itself, f"{evict} before its first cell could begin"
             case "hot":
-                is_drained = lease.agent in self.drained
+                at_ms = self.planned.get(lease.agent, now_ms + lease.walltime_ms)
+                is_drained = lease.agent in self.drained or now_ms + lease.walltime_ms > at_ms
                 pays = any(self.project(name).budget is not None for name in self.path(lease.project))
                 assert asks_itself or is_drained or pays or self.wishes, f"{evict} although nobody waits"
             case "leaving":
@@ -663,6 +678,9 @@ class Referee:
             late = lease.state == "granted" and now_ms >= lease.since_ms + self.settings.start_ms
             assert not late, f"{name} was granted long ago, has no cell, and keeps its slots"
             assert lease.state != "hot" or lease.agent not in self.drained, f"{name} is hot on a node that is drained"
+            if lease.state == "hot":
+                over_ms = now_ms + lease.walltime_ms
+                assert over_ms <= self.planned.get(lease.agent, over_ms), f"{name} may run into a drain"
             if lease.state in ("hot", "granted"):
                 asks = any(wish.event.session == lease.session for wish in self.wishes.values())
                 assert not asks, f"{name} is kept although its session asks for another lease"

@@ -112,9 +112,11 @@ def _slots(shape: Shape) -> str:
 def _room(state: State, shape: Shape) -> Room:
     """Find why there is no room for such a request, once for all of a shape: there are as many requests as nodes."""
     if shape not in state.estimate_cache.rooms:
-        able = [node for node in state.nodes.values() if node.holds(shape)]
-        capable = [node for node in able if not node.is_drained]
+        able = [node for node in state.nodes.values() if node.could_hold(shape)]
+        capable = [node for node in able if not node.is_drained and node.holds(shape)]
         drained = _drained([node.name for node in able if node.is_drained])
+        soon = _soon_drained(state, [node for node in able if not node.is_drained and not node.holds(shape)])
+        drained = _and(drained, soon) if drained else soon
         if not capable:
             what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
             reason = drained or f"no connected node has {what}"
@@ -224,6 +226,14 @@ def _drained(names: list[str]) -> str:
         return f"node {names[0]} is being drained" if names else ""
     which = f"nodes {' and '.join(names)}" if len(names) == 2 else f"{len(names)} nodes"
     return f"{which} are being drained"
+
+
+def _soon_drained(state: State, nodes: list[Node]) -> str:
+    """Nodes that could hold the request, were they not to be drained before it could end."""
+    if len(nodes) > 1:
+        return f"{len(nodes)} nodes are to be drained before yours could end"
+    left = [show_duration(state.planned_drains.at_ms[node.agent] - state.accounts.now_ms) for node in nodes]
+    return f"node {nodes[0].name} is drained in {left[0]}, before yours could end" if nodes else ""
 
 
 def _has_rest(node: Node, shape: Shape) -> bool:

@@ -102,6 +102,16 @@ class Lease(msgspec.Struct):
         """How long the cell that runs may take; the next one has the walltime of the lease again."""
         return self.walltime_ms + self.more_ms
 
+    def end_ms(self, alarm_ms: int) -> int:
+        """When it is over at the latest, if the cell of a granted one begins by the alarm; 0 where it would go."""
+        match self.phase:
+            case Phase.BUSY:
+                return self.since_ms + self.cell_walltime_ms
+            case Phase.GRANTED:
+                return alarm_ms + self.walltime_ms
+            case _:
+                return 0
+
 
 def lease_of(
     request: Request, agent: AgentId, slots: tuple[SlotId, ...], phase: Phase, since_ms: int, cost: int, charged: int

@@ -34,6 +34,8 @@ class NodeKind(msgspec.Struct, frozen=True, eq=False):
     offered: dict[Lane, tuple[Slot, ...]]  #: by lane, without their names on the node
     cpus: int
     memory_bytes: int
+    #: The longest walltime of what is over before such a node is to be drained; None where it is not.
+    longest_ms: int | None = None
     _serving_cache: dict[tuple[Lane, SlotKind], frozenset[int]] = msgspec.field(default_factory=dict)
     _holds_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
     _is_all_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
@@ -47,12 +49,17 @@ class NodeKind(msgspec.Struct, frozen=True, eq=False):
         return self._serving_cache[lane, kind]
 
     def holds(self, shape: Shape) -> bool:
-        """Whether such a node could hold such a request if nothing ran there."""
+        """Whether such a node could hold such a request, until it is over, if nothing ran there."""
         if shape not in self._holds_cache:
             wants = shape.wants
             enough = len(self._of_kind(shape.lane, wants.kind)) >= shape.need
+            enough = enough and (self.longest_ms is None or shape.walltime_ms <= self.longest_ms)
             self._holds_cache[shape] = enough and wants.cpus <= self.cpus and wants.memory_bytes <= self.memory_bytes
         return self._holds_cache[shape]
+
+    def over_within(self, longest_ms: int | None) -> "NodeKind":
+        """Make the same kind of a node that is drained so soon that no cell may run longer; None is: it is not."""
+        return msgspec.structs.replace(self, longest_ms=longest_ms, _holds_cache={})
 
     def is_all(self, shape: Shape) -> bool:
         """Whether all slots of the lane serve such a request, and slots are all that it needs."""
@@ -95,6 +102,7 @@ class Node(msgspec.Struct):
     leases: dict[LeaseId, None]
     lanes: dict[Lane, Counts]
     is_drained: bool = False  #: it is given nothing more
+    whole_kind: NodeKind | None = None  #: what it is of when it is not to be drained, where it is
     cpus: int = 0
     memory_bytes: int = 0  #: of the host
     free_cpus: int = 0
@@ -114,8 +122,20 @@ class Node(msgspec.Struct):
         return self._serving_cache[lane, kind]
 
     def holds(self, shape: Shape) -> bool:
-        """Whether it could hold such a request if nothing ran there."""
+        """Whether it could hold such a request, until it is over, if nothing ran there."""
         return self.kind.holds(shape)
+
+    def could_hold(self, shape: Shape) -> bool:
+        """Whether it could hold such a request if nothing ran there, and it were not to be drained."""
+        return (self.whole_kind or self.kind).holds(shape)
+
+    def end_by(self, longest_ms: int | None) -> None:
+        """Hold from now on only what runs no longer; None is: it holds all again."""
+        whole = self.whole_kind or self.kind
+        if longest_ms is None:
+            self.kind, self.whole_kind = whole, None
+        elif self.kind.longest_ms != longest_ms:
+            self.kind, self.whole_kind = whole.over_within(longest_ms), whole
 
     def is_all(self, shape: Shape) -> bool:
         """Whether all slots of the lane serve such a request, and slots are all that it needs."""

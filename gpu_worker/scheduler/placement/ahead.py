@@ -11,7 +11,9 @@ from gpu_worker.scheduler.placement.backfill import Head
 class Waiting:
     """Requests that wait, by shape: the nodes that could hold one are closed to whom it would be passed by."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_timed: bool = False) -> None:
+        """Say with `is_timed` that nodes are to be drained: they may hold a short one, and no long one."""
+        self._is_timed = is_timed
         self._shapes: list[Shape] = []  #: none that another one of them stands for
 
     def __bool__(self) -> bool:
@@ -19,8 +21,8 @@ class Waiting:
 
     def add(self, shape: Shape) -> None:
         """Count one more that waits."""
-        if not any(_stands_for(one, shape) for one in self._shapes):
-            self._shapes = [one for one in self._shapes if not _stands_for(shape, one)]
+        if not any(self._stands_for(one, shape) for one in self._shapes):
+            self._shapes = [one for one in self._shapes if not self._stands_for(shape, one)]
             self._shapes.append(shape)
 
     def to(self, node: Node, shape: Shape) -> bool:
@@ -30,15 +32,17 @@ class Waiting:
 
     def everywhere(self, shape: Shape) -> bool:
         """Whether each node that could hold such a request is closed to it."""
-        return any(one.takes_in(shape) for one in self._shapes)
+        return any(self._is_held_with(one, shape) for one in self._shapes)
 
+    def _stands_for(self, one: Shape, other: Shape) -> bool:
+        """Whether all that the other closes is closed by this one too."""
+        mine, its = one.wants, other.wants
+        is_more = bool(mine.cpus) >= bool(its.cpus) and bool(mine.memory_bytes) >= bool(its.memory_bytes)
+        return is_more and self._is_held_with(one, other)
 
-def _stands_for(one: Shape, other: Shape) -> bool:
-    """Whether all that one closes is closed by the other too."""
-    mine, its = one.wants, other.wants
-    return (
-        one.takes_in(other) and bool(mine.cpus) >= bool(its.cpus) and bool(mine.memory_bytes) >= bool(its.memory_bytes)
-    )
+    def _is_held_with(self, one: Shape, other: Shape) -> bool:
+        """Whether each node that holds the other holds this one."""
+        return one.takes_in(other) and (not self._is_timed or one.walltime_ms <= other.walltime_ms)
 
 
 class Ahead:
@@ -49,8 +53,9 @@ class Ahead:
     The first that waits for running cells is a head; whoever comes later is one on nodes that no other head wants.
     """
 
-    def __init__(self) -> None:
-        self.placed, self.blocked = Waiting(), Waiting()
+    def __init__(self, *, is_timed: bool = False) -> None:
+        self._is_timed = is_timed
+        self.placed, self.blocked = Waiting(is_timed=is_timed), Waiting(is_timed=is_timed)
         self.heads: list[Head] = []
         self._elsewhere: dict[tuple[Shape, AgentId], None] = {}  #: those in `placed`, and where their room is made
         self._no_room: list[Shape] = []
@@ -78,7 +83,7 @@ class Ahead:
 
         It is on these `nodes` only; None is all.
         """
-        ahead = Ahead()
+        ahead = Ahead(is_timed=self._is_timed)
         ahead._nodes = nodes
         ahead.placed, ahead._elsewhere = self.placed, self._elsewhere
         ahead.heads = [head for head in self.heads if head.is_before_covered]

@@ -65,7 +65,13 @@ class Head:
                 yield max(state.accounts.now_ms, ends_ms[shape.need - 1]), node.seq, node.agent
 
     def _start_ms(self, node: Node) -> int | None:
-        """When it can start there, once those ahead have what they claim."""
+        """When it can start there, once those ahead have what they claim, so that it is over before a planned drain."""
+        at_ms, longest_ms = self._free_ms(node), node.kind.longest_ms
+        if at_ms is None or longest_ms is None:
+            return at_ms
+        return at_ms if at_ms - self._state.accounts.now_ms + self.shape.walltime_ms <= longest_ms else None
+
+    def _free_ms(self, node: Node) -> int | None:
         shape = self.shape
         if node.is_drained or not self.is_of(node):
             return None

@@ -17,11 +17,12 @@ class FeasibleShapes:
         self._state = state
         self.changes = 0  #: how often anything was forgotten
         self.kinds = tuple(dict.fromkeys(node.kind for node in state.nodes.values() if not node.is_drained))
-        self._cache: dict[tuple[int, Wants], bool] = {}
+        self._cache: dict[tuple[int, Wants, int], bool] = {}
+        self._is_timed = bool(state.planned_drains)
 
     def has(self, shape: Shape) -> bool:
         """Whether a node that is not drained may have enough for such a request without ending anybody's cell."""
-        key = shape.need, shape.wants
+        key = shape.need, shape.wants, shape.walltime_ms if self._is_timed else 0
         if key not in self._cache:
             self._cache[key] = any(_may_hold(self._state, node, shape) for node in self._nodes(shape))
         return self._cache[key]

@@ -42,7 +42,7 @@ def decisions(
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
     """
-    line, waiting = QueueWalk(state, lane), before or Ahead()
+    line, waiting = QueueWalk(state, lane), before or Ahead(is_timed=bool(state.planned_drains))
     waiting.next_lane()
     claims: dict[AgentId, list[Shape]] = {}
     ahead, feasible = 0, FeasibleShapes(state)
@@ -246,6 +246,8 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             continue
         if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
             continue
+        if not _is_in_time(state, node, shape):
+            continue
         lacks = missing(state, node, shape, claims)
         rest = lacks
         for hot in hot_leases(state, node, shape, account):
@@ -279,6 +281,14 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             first = _victims(node, shape, lacks, hot_leases(state, node, shape, account)) or ()
             best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in chosen))
     return best[1] if best is not None else None
+
+
+def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
+    """Whether it could still be over before the node is to be drained once those who give back have had their grace."""
+    if node.kind.longest_ms is None:
+        return True
+    grace_ms = max(qos.grace_ms for qos in state.qos.values()) + state.settings.ask_again_ms
+    return shape.walltime_ms + grace_ms <= node.kind.longest_ms
 
 
 def _last_used(state: State, place: Placement) -> list[int]:

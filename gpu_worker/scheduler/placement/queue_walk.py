@@ -1,6 +1,6 @@
 """A lane's requests in the order in which they are looked at, and which of them are not looked at at all."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from typing import Literal
 
 from gpu_worker.scheduler.leases.leases import Request
@@ -32,6 +32,8 @@ class QueueWalk:
         #: One of those that find no room and need the same of a node, with kinds of nodes where nobody stands for it.
         self._exposed: dict[Shape, list[NodeKind]] = {}
         self._feasible_changes = -1  #: as of when
+        self._groups: dict[Shape, list[Shape]] = {}
+        self._is_timed = bool(state.planned_drains)
         self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
 
@@ -51,13 +53,21 @@ class QueueWalk:
 
     def narrow(self, waits: Shape, ahead: Ahead, feasible: FeasibleShapes) -> None:
         """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
-        for shapes in self._state.queue.alike.values():
-            one = next(iter(shapes))
-            if waits.takes_in(one):
+        for shapes in self._alike():
+            one = shapes[0]
+            if waits.takes_in(one) and (not self._is_timed or waits.walltime_ms <= one.walltime_ms):
                 is_feasible = feasible.has(one)
                 for shape in shapes:
                     if shape not in self._closed.shapes and not (is_feasible and _fits_in(shape, ahead)):
                         self._closed.close(shape)
+
+    def _alike(self) -> Iterator[list[Shape]]:
+        """Group the shapes that the same nodes hold: walltimes count where nodes are to be drained."""
+        for shapes in self._state.queue.alike.values():
+            if self._is_timed:
+                yield from ([shape] for shape in shapes)
+            else:
+                yield list(shapes)
 
     def skip_hopeless(self, waits: Shape, its_kinds: Iterable[NodeKind], feasible: FeasibleShapes) -> None:
         """Skip, from now on, whoever finds no room now, for whom nobody would leave, and who is stood for.
@@ -65,14 +75,15 @@ class QueueWalk:
         That is: on all kinds of nodes that could hold it somebody waits who keeps as much from those behind. One more
         is one that `waits`, on its kinds of nodes.
         """
-        self._waiters.append((waits, frozenset(its_kinds)))
+        where_it_waits = frozenset(kind for kind in its_kinds if not self._is_timed or kind.holds(waits))
+        self._waiters.append((waits, where_it_waits))
         if feasible.changes != self._feasible_changes:
             self._feasible_changes, news = feasible.changes, self._waiters
             self._closed.reopen_hopeless()
-            ones = (next(iter(shapes)) for shapes in self._state.queue.alike.values())
+            self._groups = {shapes[0]: shapes for shapes in self._alike()}
             self._exposed = {
                 one: [kind for kind in feasible.kinds if kind.holds(one)]
-                for one in ones
+                for one in self._groups
                 if one.lane == self._closed.lane and not feasible.has(one)
             }
         else:
@@ -85,7 +96,7 @@ class QueueWalk:
                 self._exposed[one] = left
             else:
                 del self._exposed[one]
-                self._closed.close_but_to_takers(self._state.queue.alike.get((one.lane, one.need, one.wants), ()))
+                self._closed.close_but_to_takers(self._groups[one])
 
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue

@@ -2,6 +2,38 @@
 
 BY_HAND = (
     (
+        "cells-run-into-a-drain",
+        "nodes/node.py",
+        "NodeKind.holds",
+        "self.longest_ms is None or shape.walltime_ms <= self.longest_ms",
+        "True",
+        "nothing starts on a node that may run into its drain",
+    ),
+    (
+        "hot-on-a-node-that-goes",
+        "departures.py",
+        "_too_long_for_drains",
+        "last_ms < state.accounts.now_ms",
+        "False",
+        "hot sessions leave before a cell that they begin could run into a drain",
+    ),
+    (
+        "nobody-wakes-for-a-drain",
+        "machine.py",
+        "Scheduler.deadline",
+        "state.planned_drains.next_ms",
+        "None",
+        "a node is drained when it is planned, whatever else happens",
+    ),
+    (
+        "short-ones-blocked-by-long-ones",
+        "placement/ahead.py",
+        "Waiting._is_held_with",
+        "not self._is_timed or one.walltime_ms <= other.walltime_ms",
+        "True",
+        "who cannot be over in time holds nobody back who can",
+    ),
+    (
         "boost-for-ever",
         "machine.py",
         "Scheduler.deadline",

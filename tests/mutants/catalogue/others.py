@@ -307,10 +307,10 @@ OTHERS = (
     ),
     (
         "estimate-forgets-what-ran",
-        "state.py",
-        "State.end_ms",
-        "lease.since_ms + lease.cell_walltime_ms",
-        "self.accounts.now_ms + lease.walltime_ms",
+        "leases/leases.py",
+        "Lease.end_ms",
+        "self.since_ms + self.cell_walltime_ms",
+        "self.since_ms + 2 * self.cell_walltime_ms",
         "the estimate counts what a cell has run already",
     ),
 )

@@ -86,6 +86,9 @@ class Books:
         self.machines: dict[AgentId, Machine] = {}
         self.drained: set[AgentId] = set()
         self.on_hold: set[RequestId] = set()
+        self.put_first: set[RequestId] = set()
+        self.boosts: dict[tuple[str, str], int] = {}  #: users of projects, each with the end
+        self.planned: dict[AgentId, int] = {}  #: nodes that are to be drained, and when
         self.leases: dict[LeaseId, Tenancy] = {}
         self.waiting: dict[RequestId, Waiting] = {}
         self.submitted: dict[RequestId, ev.RequestSubmitted] = {}
@@ -100,6 +103,12 @@ class Books:
     def note(self, event: ev.Event, now_ms: int) -> None:
         """Write one event down, before its answer is known."""
         self.now_ms = now_ms
+        if isinstance(event, ev.DrainPlanned):
+            self.drained.discard(event.agent)
+            self.planned[event.agent] = event.at_ms
+        for agent in [agent for agent, at_ms in self.planned.items() if at_ms <= now_ms]:
+            del self.planned[agent]
+            self.drained.add(agent)
         match event:
             case ev.AgentJoined():
                 self._join(event)
@@ -110,12 +119,17 @@ class Books:
                         del self.leases[lease.lease]
             case ev.NodeDrained():
                 (self.drained.add if event.is_drained else self.drained.discard)(event.agent)
+                self.planned.pop(event.agent, None)
             case ev.RequestSubmitted():
                 self._submit(event)
             case ev.RequestHeld():
                 self.on_hold |= {event.request} & self.waiting.keys()
             case ev.RequestReleased():
                 self.on_hold.discard(event.request)
+            case ev.RequestPutFirst():
+                self.put_first.add(event.request)
+            case ev.UserBoosted():
+                self.boosts[event.project, event.user] = event.until_ms
             case ev.CellRequeued():
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell is not None and known.qos in self.tree.qos:
@@ -183,6 +197,11 @@ class Books:
                 self.now_ms - held.held_ms, before[held.lease].order if held.lease in before else self._order,
                 cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=True,
             )  # fmt: skip
+
+    def is_put_first(self, request: Waiting) -> bool:
+        """Whether an admin wants it before others of its project."""
+        at = request.event
+        return at.request in self.put_first or self.boosts.get((at.project, at.user), 0) > self.now_ms
 
     # What was decided
 

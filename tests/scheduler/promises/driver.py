@@ -347,6 +347,8 @@ class Driver:
                 known = self.kernels.get(what.session)
                 if known is not None:
                     self._give_up(known, known.request)
+            case hi.PlansDrain():
+                self.tell(ev.DrainPlanned(what.agent, self.now_ms + self.ahead_ms + what.in_ms))
             case hi.ByHand():
                 self._change_by_hand(what)
             case hi.TicksEarly():

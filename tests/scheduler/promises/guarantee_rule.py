@@ -101,7 +101,9 @@ class GuaranteeRule(Rule):
         wanted: list[tuple[int, tuple[str, ...]]] = []
         if covers is not None and not kept_from(view, request.event.project, covers):
             wanted.append((1, ("hot", "leaves", "borrowed")))
-        if is_simple(view, request) and (covers is not None or view.is_one_project):
+        others = [other for other in view.books.waiting.values() if other.event.project == request.event.project]
+        is_open = not any(map(view.books.is_put_first, others))  # else whoever is first waits for whatever it does
+        if is_open and is_simple(view, request) and (covers is not None or view.is_one_project):
             wanted += [(12, ("lower class",)), (13, ("fair part",))]
         for promise, ways in wanted:
             if promise != 1 and found and found[0][0] == 1:

@@ -96,12 +96,30 @@ class ByHand(msgspec.Struct, frozen=True, tag=True):
     what: Literal["hold", "release", "put-first", "requeue", "extend", "boost"]
 
 
+class PlansDrain(msgspec.Struct, frozen=True, tag=True):
+    """An admin wants a node empty from a time on."""
+
+    agent: AgentId
+    in_ms: int
+
+
 class TicksEarly(msgspec.Struct, frozen=True, tag=True):
     """The timer rings before its time."""
 
 
 Happening = (
-    Opens | Joins | GoesSilent | Returns | Drains | Changes | ClockJumps | AsksAgain | GivesUp | ByHand | TicksEarly
+    Opens
+    | Joins
+    | GoesSilent
+    | Returns
+    | Drains
+    | Changes
+    | ClockJumps
+    | AsksAgain
+    | GivesUp
+    | ByHand
+    | PlansDrain
+    | TicksEarly
 )
 
 

@@ -44,6 +44,7 @@ def has_other_reasons(view: "View", victim: "Tenancy") -> bool:
     projects = view.tree.projects.values()
     return (
         victim.agent in view.books.drained
+        or victim.agent in view.books.planned
         or any(request.event.session == victim.session for request in view.books.waiting.values())
         or any(one.limit_milli is not None or not one.can_borrow for one in projects)
         or any(one.lending_limit_milli is not None or one.user_limit_milli is not None for one in projects)

@@ -17,6 +17,8 @@ _MONDAY_9_MS = 1_759_741_200_000
 
 #: Histories from this seed on have changes by hand, too.
 BY_HAND = 100_000
+#: From this one on admins plan that nodes are drained, too.
+DRAINS = 200_000
 
 
 def random_history(seed: int) -> hi.History:
@@ -49,6 +51,8 @@ class _Author:
         happenings += [hi.At(self._moment(), hi.TicksEarly()) for _ in range(draw.randrange(20))]
         if self.seed >= BY_HAND:
             happenings += self._by_hand()
+        if self.seed >= DRAINS:
+            happenings += self._drains(joins)
         happenings.sort(key=lambda at: at.ms)
         return hi.History(
             seed=self.seed,
@@ -74,6 +78,16 @@ class _Author:
             found.append(hi.At(at_ms, hi.ByHand(session, what)))
             if what == "hold":
                 found.append(hi.At(at_ms + draw.choice((5000, 60_000, 900_000)), hi.ByHand(session, "release")))
+        return found
+
+    def _drains(self, joins: Sequence[hi.Joins]) -> list[hi.At]:
+        """Draw when nodes are to be drained, and are given back."""
+        draw = self.random
+        at_ms, agent = draw.randrange(self.until_ms), draw.choice(joins).agent
+        in_ms = draw.choice((60_000, 900_000, 2_400_000, 7_200_000, 50_000_000))
+        found = [hi.At(at_ms, hi.PlansDrain(agent, in_ms))]
+        if draw.random() < 0.7:
+            found.append(hi.At(at_ms + draw.choice((30_000, 900_000, 3_600_000)), hi.Drains(agent, is_drained=False)))
         return found
 
     def _delays(self) -> hi.Delays:

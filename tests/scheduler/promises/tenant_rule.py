@@ -1,4 +1,4 @@
-"""Promises 15, 16 and 18: one tenant, one end of each request, its holds; the grace and the shortest run of a cell."""
+"""Promises 15, 16, 18, 19: one tenant, one end of each request, holds, drains; the grace and shortest run of a cell."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,6 +50,9 @@ class TenantRule(Rule):
         if machine is None or not machine.is_connected or action.agent in books.drained:
             self.report(16, "a grant on a node that is away or drained", f"{request} gets {action.agent}")
             return
+        at_ms = books.planned.get(action.agent)
+        if at_ms is not None and view.now_ms + action.walltime_ms > at_ms:
+            self.report(19, "a cell may run into a drain", f"{request} gets {action.agent}")
         tenants = books.on_node(action.agent)
         for name in action.slots:
             holder = next((lease for lease in tenants if name in lease.slots), None)

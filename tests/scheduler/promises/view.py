@@ -12,6 +12,9 @@ from tests.scheduler.promises.coverage import covered_by, covering, is_borrowed_
 from tests.scheduler.promises.keep_time import is_kept_from, kept_sessions
 from tests.scheduler.promises.tree import Side
 
+#: What is over so long before a planned drain is surely in time, with all graces; walltimes count in steps.
+_SURELY_MS = 600_000
+
 
 class Place(NamedTuple):
     """A node on which a request can have its slots, and who would have to go."""
@@ -211,6 +214,9 @@ class View:
         self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None
     ) -> tuple[tuple[SlotId, ...], tuple[Tenancy, ...]]:
         """Find what serves the request on a node, one by one, if those leave that one of the promises names."""
+        at_ms = self.books.planned.get(machine.agent)
+        if at_ms is not None and self.now_ms + 2 * request.walltime_ms + _SURELY_MS > at_ms:
+            return (), ()
         tenants = self._tenants.get(machine.agent, [])
         taken: dict[SlotId, Tenancy] = {slot: lease for lease in tenants for slot in lease.slots}
         going = [lease for lease in tenants if self.why_taken(lease, request, covers) in promises]
@@ -224,6 +230,9 @@ class View:
     def place(self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None) -> Place | None:
         """Find what the request can have on a node, if those leave that one of the promises names, and only they."""
         at = request.event
+        at_ms = self.books.planned.get(machine.agent)
+        if at_ms is not None and self.now_ms + 2 * request.walltime_ms + _SURELY_MS > at_ms:
+            return None  # it may be too late there by now
         slots, going = self.slots_for(request, machine, promises, covers)
         staying = [lease for lease in self._tenants.get(machine.agent, ()) if lease not in going]
         has_cpus = not at.cpus or sum(lease.cpus for lease in staying) + at.cpus <= machine.cpus

@@ -306,3 +306,37 @@ def test_a_reservation_is_shown_until_it_is_over_and_the_ledger_has_its_cells_un
         [("maths", 1000, ""), ("exam in maths", 1000, "reservation 'exam' until 12:00, for another 2 h")],
         [("maths", 0, "")],
     ]
+
+
+def test_a_node_is_drained_at_a_time_and_the_next_broker_knows(broker: BrokerParts) -> None:
+    broker.join("n1")
+    broker.join("n2")
+    assert "Only admins" in broker.refusal(ANN, console.Drain(node="n1", in_ms=HOUR_MS))
+    answer = broker.ask(ADMIN, console.Drain(node="n1", in_ms=HOUR_MS, why="new disks"))
+    assert (answer.is_drained, answer.in_ms) == (True, HOUR_MS)
+    broker.run(EVE, "cell-e")
+    broker.ask(ADMIN, console.Drain(node="n2"))
+    lease = broker.submit(ANN, "cell-a")
+    nodes = broker.ask(ANN, console.AskAbout(id=lease)).nodes
+    assert [(row.node, row.is_drained, row.drains_in_ms) for row in nodes] == [
+        ("n1", False, HOUR_MS),
+        ("n2", True, None),
+    ]
+    assert "First undo" in broker.refusal(ADMIN, console.Drain(node="n2", in_ms=1000))
+
+    after = BrokerParts(broker.ledger)
+    after.now_ms = HOUR_MS - 60_000
+    asyncio.run(after.console.recall())
+    after.join("n1")
+    lease = after.submit(ANN, "cell-a")
+    reason = after.ask(ANN, console.AskAbout(id=lease)).request.reason
+    assert reason.endswith("node n1 is drained in 60 s, before yours could end")
+    after.now_ms = HOUR_MS
+    after.step(events.Tick())
+    assert after.ask(ANN, console.AskAbout(id=lease)).request.reason == "node n1 is being drained"
+    after.ask(ADMIN, console.Drain(node="n1", is_undone=True))
+    assert isinstance(after.ask(ANN, console.AskAbout(id=lease)), console.AboutRunning)
+
+    last = BrokerParts(broker.ledger)
+    asyncio.run(last.console.recall())
+    assert last.shell.scheduler.state.planned_drains.at_ms == {}
