@@ -24,7 +24,8 @@ SCHEDULER = Path("gpu_worker") / "scheduler"
 #: The quickest first. All in one process, which ends with the first test that fails.
 _NAMES = """
     periods projects scenarios quotas reclaim resources promises rules_of_promises inside_projects patience shares
-    credits class_hours timetable reservations prices lending backfill sharing drain pause coverage crowd
+    credits class_hours timetable reservations prices lending backfill sharing drain planned_drains by_hand pause
+    coverage crowd
 """
 PROMISES = "tests/scheduler/promises"
 TESTS = [

@@ -87,6 +87,8 @@ def test_who_holds_their_own_gains_no_place_by_it(bench: Bench) -> None:
     for number in range(3):
         bench.ask(f"s{number}", user="ann", walltime_ms=MINUTE)
         hold(bench, f"s{number}/1", is_by_admin=False)
+    dues = [bench.scheduler.state.pending[RequestId(f"s{number}/1")].entry.key.due for number in range(3)]
+    assert dues == [dues[0], dues[0] + 1, dues[0] + 2]  # in tens of seconds
     bench.ask("bob", walltime_ms=MINUTE)
     for number in range(3):
         release(bench, f"s{number}/1")
@@ -300,6 +302,13 @@ def test_who_is_boosted_is_before_the_projects_other_users_until_it_is_over() ->
     boost(bench, "bob", 0)
     assert places(bench, "ann/1", "bob/1") == ["ann/1", "bob/1"]
     boost(bench, "nobody", 10, name="nothing")
+
+
+def test_a_boost_ends_although_nothing_else_happens(bench: Bench) -> None:
+    boost(bench, "bob", 10)
+    assert bench.scheduler.deadline() == 10 * MINUTE
+    bench.later(10 * MINUTE)
+    assert bench.scheduler.deadline() is None
 
 
 def test_a_boost_is_kept_when_settings_change() -> None:
