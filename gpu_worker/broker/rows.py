@@ -1,6 +1,7 @@
 """How the ledger's records become rows, each once however often it is said, and rows become records again."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeVar, assert_never
 
 import msgspec
@@ -49,18 +50,29 @@ def _write_hot(connection: Connection, records: list[HotRecord]) -> list[HotReco
 
 def _write_leases(connection: Connection, records: list[LeaseRecord]) -> list[LeaseRecord]:
     """Write leases, and the ends of leases. In whatever order they come, the end stays."""
-    new = []
-    for record in records:
-        statement = _inserts(connection)(leases).values(_row(record))
-        ends = statement.excluded.ended_at_ms.is_not(None) & leases.c.ended_at_ms.is_(None)
-        statement = statement.on_conflict_do_update(
-            index_elements=[leases.c.lease],
-            set_={"ended_at_ms": statement.excluded.ended_at_ms, "why": statement.excluded.why},
-            where=ends,
-        )
-        if connection.execute(statement.returning(leases.c.lease)).first() is not None:
-            new.append(record)
-    return new
+    begun = [record for record in records if record.ended_at_ms is None]
+    ended = [record for record in records if record.ended_at_ms is not None]
+    kept = _insert_new(connection, leases, [_row(record) for record in begun])
+    ends: set[str] = set()
+    if ended:
+        found = connection.execute(_end_leases(connection.dialect.name), [_row(record) for record in ended])
+        ends = {row.lease for row in found}
+    return [
+        record
+        for record in records
+        if (clean(record.lease) in ends if record.ended_at_ms is not None else (clean(record.lease),) in kept)
+    ]
+
+
+@cache
+def _end_leases(dialect: str) -> Any:
+    """Make the statement that writes ends of leases: built once, since that takes longer than to execute it."""
+    statement = _inserts(dialect)(leases)
+    return statement.on_conflict_do_update(
+        index_elements=[leases.c.lease],
+        set_={"ended_at_ms": statement.excluded.ended_at_ms, "why": statement.excluded.why},
+        where=leases.c.ended_at_ms.is_(None),
+    ).returning(leases.c.lease)
 
 
 def _write_credits(connection: Connection, records: list[CreditRecord]) -> list[CreditRecord]:
@@ -74,13 +86,17 @@ def _write_changes(connection: Connection, records: list[ConfigChange]) -> list[
 
 
 def _write_ledger_events(connection: Connection, records: list[LedgerEvent]) -> list[LedgerEvent]:
-    new = []
-    for record in records:
-        row = {"at": record.at_ms, "kind": record.kind, "payload": to_json(record.payload), "id": clean(record.id)}
-        statement = _inserts(connection)(events).values(row).on_conflict_do_nothing(index_elements=["id"])
-        if connection.execute(statement.returning(events.c.seq)).first() is not None:
-            new.append(record)
-    return new
+    events_of = [
+        {"at": record.at_ms, "kind": record.kind, "payload": to_json(record.payload), "id": clean(record.id)}
+        for record in records
+    ]
+    kept = {row.id for row in connection.execute(_add_events(connection.dialect.name), events_of)} if records else set()
+    return [record for record in records if clean(record.id) in kept]
+
+
+@cache
+def _add_events(dialect: str) -> Any:
+    return _inserts(dialect)(events).on_conflict_do_nothing(index_elements=["id"]).returning(events.c.id)
 
 
 #: In this order, so that two writers of the same tables wait for each other and never in a circle.
@@ -171,17 +187,21 @@ def _event_kind(record: Record) -> str:
     assert_never(record)
 
 
-def _inserts(connection: Connection) -> Callable[[Table], Any]:
+def _inserts(dialect: str) -> Callable[[Table], Any]:
     """Return the dialect's own INSERT, which knows what to do about rows that are there."""
-    return postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    return postgresql.insert if dialect == "postgresql" else sqlite.insert
+
+
+@cache
+def _insert(dialect: str, table: Table) -> Any:
+    return _inserts(dialect)(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
     """Insert the rows whose keys are not there yet, also where another writer is at it: the keys inserted."""
     if not rows:
         return set()
-    statement = _inserts(connection)(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
-    return {tuple(key) for key in connection.execute(statement, rows)}
+    return {tuple(key) for key in connection.execute(_insert(connection.dialect.name, table), rows)}
 
 
 def clean(text: str) -> str:
