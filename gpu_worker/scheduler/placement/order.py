@@ -42,11 +42,14 @@ def decisions(
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
     """
-    line, waiting = QueueWalk(state, lane), before or Ahead(is_timed=bool(state.planned_drains))
+    waiting = before or Ahead(is_timed=bool(state.planned_drains))
     waiting.next_lane()
+    _note_shares(state)
+    if all(asked != lane for asked, *_ in state.queue.alike):
+        return  # nobody is in line: the usual case of CPU slots, and of a pool that is not full
+    line = QueueWalk(state, lane)
     claims: dict[AgentId, list[Shape]] = {}
     ahead, feasible = 0, FeasibleShapes(state)
-    _note_shares(state)
     walk = iter(line)
     try:
         for request in walk:
