@@ -40,7 +40,7 @@ from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
 from gpu_worker.scheduler.leases.resources import LANES, Lane
-from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
+from gpu_worker.scheduler.leases.shapes import FIRST, QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.caps import Placement
@@ -306,6 +306,8 @@ class Scheduler:
                     for victim, right in decision.reclaimed:
                         if right is Right.SHARE:
                             request.took |= {victim.session}
+                        elif right is Right.CLASS and request.entry.key.is_early:  # whoever uses less then
+                            self.state.set_key(request, request.entry.key._replace(since_ms=FIRST))
                         victim.reclaimed_by = right
                         actions.append(departures.reclaim(self.state, victim))
                     has_waiting = True

@@ -214,12 +214,12 @@ class State:
 
     def promote(self, request: Request) -> None:
         """Let a request that is in line stand first among its like: it has waited for its patience."""
-        self._set_key(request, request.entry.key._replace(is_early=False, since_ms=request.since_ms))
+        self.set_key(request, request.entry.key._replace(is_early=False, since_ms=request.since_ms))
         self.patience.note_late(self.accounts, request)
 
     def put_first(self, request: Request) -> None:
         """Let a request stand first of its project, before others that were put first."""
-        self._set_key(request, request.entry.key._replace(turn=-self.next_seq()))
+        self.set_key(request, request.entry.key._replace(turn=-self.next_seq()))
 
     def hold(self, request: Request, hold: RequestHold | None) -> None:
         """Put a request aside, and let it keep nothing from others; None: it waits again, as long as it has."""
@@ -227,10 +227,11 @@ class State:
         self._place(request.session)
         if hold is not None and not request.entry.key.is_early:
             self.patience.forget_late(self.accounts, request, is_granted=False)
-            self._set_key(request, request.entry.key._replace(is_early=True, since_ms=0))
+            self.set_key(request, request.entry.key._replace(is_early=True, since_ms=0))
         self.patience.watch(self.accounts, self.pending, (request.project, request.user))
 
-    def _set_key(self, request: Request, key: QueueKey) -> None:
+    def set_key(self, request: Request, key: QueueKey) -> None:
+        """Let a request stand elsewhere among its like, now or once it is in line."""
         self._set_entry(request, msgspec.structs.replace(request.entry, key=key))
 
     def _set_entry(self, request: Request, entry: QueueEntry) -> None:

@@ -227,8 +227,8 @@ class Account(UsageTotals, kw_only=True):
         self.note_change()
 
     def covers(self, cost: int) -> bool:
-        """Whether so much more would be within its guarantee, of which hot leases that never borrow keep their part."""
-        return self.used + self.committed + cost <= self.guaranteed
+        """Whether so much more would be within its guarantee."""
+        return self.used + cost <= self.guaranteed
 
     def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority."""

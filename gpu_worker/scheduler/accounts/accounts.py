@@ -7,7 +7,7 @@ import msgspec
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
-from gpu_worker.scheduler.accounts.branches import Branch
+from gpu_worker.scheduler.accounts.branches import Branch, lacks_of_quota
 from gpu_worker.scheduler.accounts.lending import kept_from, note_use
 from gpu_worker.scheduler.leases.leases import IDLE, Lease
 from gpu_worker.scheduler.leases.shapes import QueueEntry
@@ -322,6 +322,6 @@ class Accounts:
             spendable = at.spendable(self.now_ms, without_hot=True)
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
-            if qos.must_be_in_quota and at is account.payer and used > at.guaranteed:
-                return False
-        return not (self.has_lenders and kept_from(self, account, shape.cost))
+        if qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below) > 0:
+            return False
+        return not (self.has_lenders and kept_from(self, account, shape.cost, below))

@@ -39,16 +39,14 @@ class Branch(msgspec.Struct, frozen=True):
         return self.account.guaranteed - inside
 
     @property
-    def room(self) -> int:
-        """What is left of its guarantee, of which hot leases that never borrow keep their part."""
+    def committed(self) -> int:
+        """What hot leases hold of its guarantee that never borrow."""
         inside = self.account.children.values() if self.is_members else ()
-        return self.guaranteed - self.used - self.account.committed + sum(child.committed for child in inside)
+        return self.account.committed - sum(child.committed for child in inside)
 
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
-        if not self.is_members:
-            return self.account.covers(cost)
-        return cost <= self.room
+        return self.used + cost <= self.guaranteed
 
     @property
     def used(self) -> int:
@@ -77,11 +75,23 @@ def is_covered(account: Account, cost: int) -> bool:
     return bool(account.children) and Branch(account, is_members=True).covers(cost)
 
 
+def lacks_of_quota(account: Account, cost: int, *, below: int, with_hot: bool = False) -> int:
+    """Compute how much too little is guaranteed for a cell that never borrows.
+
+    Cells of lower classes of its project that use `below` borrow from then on. `with_hot` counts what hot leases keep
+    for such cells.
+    """
+    sides = [Branch(account.payer)]
+    if account.children and account.payer is account:
+        sides.append(Branch(account, is_members=True))
+    return min(side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed for side in sides)
+
+
 def has_room(account: Account) -> bool:
     """Whether anything is left of its guarantee, or of one that it is in."""
     at: Account | None = account
     while at is not None:
-        if at.used + at.committed < at.guaranteed:
+        if at.used < at.guaranteed:
             return True
         at = at.parent
     return False

@@ -3,7 +3,7 @@
 What a project keeps is at least what the projects inside it keep: it is of the same guarantee.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gpu_worker.scheduler.accounts.account import Account
 
@@ -26,13 +26,32 @@ def note_use(accounts: PoolTotals, account: Account) -> None:
         above.kept_inside += at.kept - before
 
 
-def kept_from(accounts: PoolTotals, account: Account, cost: int) -> int:
+class Lent(NamedTuple):
+    """What lenders keep from a request, in thousandths of a GPU, and how much too little would be left for them."""
+
+    kept: int
+    lacks: int  #: of what may be lent to it, or of the guarantee that covers it
+    lacks_in_pool: int  #: of what nobody uses: who is covered may take that back first
+
+
+def kept_from(accounts: PoolTotals, account: Account, cost: int, below: int = 0) -> int:
     """Compute what others keep, where so much more for a project's users would not leave it free; 0 where it would.
 
+    Cells that use `below` give way to it.
+    """
+    lent = lent_to(accounts, account, cost)
+    return lent.kept if lent.lacks > below else 0
+
+
+def lent_to(accounts: PoolTotals, account: Account, cost: int) -> Lent:
+    """Compute what others keep from a project's users, and whether so much more for them would leave it free.
+
     A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
-    guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows.
+    guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows. Whatever
+    covers it, of what nobody uses now so much is left.
     """
     room, kept = accounts.capacity - accounts.in_use, 0
+    free = room
     above: Account | PoolTotals = accounts
     for at in reversed(list(account.path)):
         if at.covers(cost):
@@ -42,4 +61,4 @@ def kept_from(accounts: PoolTotals, account: Account, cost: int) -> int:
         above = at
     if account.kept_inside and account.members.surplus + cost > 0:
         kept += account.kept_inside
-    return kept if room < cost + kept else 0
+    return Lent(kept, cost + kept - room, cost + kept - free if kept else 0)

@@ -7,13 +7,16 @@ import msgspec
 from bulletin.ids import RequestId, UserName
 from gpu_worker.scheduler.leases.resources import PLAIN, Lane, Wants
 
+#: Of a request that stands before others of its project that are not late: cells there leave for it.
+FIRST = -1
+
 
 class QueueKey(NamedTuple):
     """Place in a user's own line: the smaller one is next. Sequence numbers never tie."""
 
     turn: int  #: below 0 for one that an admin put first: the later that was, the lower
     is_early: bool  #: False for one that has waited for its patience, and stands first
-    since_ms: int  #: of such a one, since when it waits; else 0
+    since_ms: int  #: of such a one, since when it waits; else 0, or `FIRST`
     priority: int  #: of its class of service, negated
     due: int  #: in tens of seconds
     walltime_ms: int

@@ -48,23 +48,23 @@ class Waiting:
 class Ahead:
     """Who waits already, of all lanes walked so far. GPUs are walked before CPU slots: they have a node's CPUs first.
 
-    For those in `placed` room is being made, for those in `blocked` none can be: neither are passed. The heads of the
-    line that is walked are in none of the two: where one could run, it alone counts of those for whom there is no room.
+    For those in `placed` room is being made on a node, for those in `blocked` none can be: neither are passed there.
+    The heads of the line that is walked are in none of the two: where one could run, it alone counts of those for whom
+    there is no room.
     The first that waits for running cells is a head; whoever comes later is one on nodes that no other head wants.
     """
 
     def __init__(self, *, is_timed: bool = False) -> None:
         self._is_timed = is_timed
-        self.placed, self.blocked = Waiting(is_timed=is_timed), Waiting(is_timed=is_timed)
+        self.placed: dict[tuple[Shape, AgentId], None] = {}
+        self.blocked = Waiting(is_timed=is_timed)
         self.heads: list[Head] = []
-        self._elsewhere: dict[tuple[Shape, AgentId], None] = {}  #: those in `placed`, and where their room is made
         self._no_room: list[Shape] = []
         self._nodes: frozenset[AgentId] | None = None  #: all but these are closed; None is not
 
     def place(self, shape: Shape, agent: AgentId) -> None:
         """Note that room is being made on a node."""
-        self.placed.add(shape)
-        self._elsewhere[shape, agent] = None
+        self.placed[shape, agent] = None
 
     def note_no_room(self, shape: Shape) -> None:
         """Note that a covered request finds no room free, leaving or hot. Whoever waits after it leaves no more."""
@@ -85,7 +85,7 @@ class Ahead:
         """
         ahead = Ahead(is_timed=self._is_timed)
         ahead._nodes = nodes
-        ahead.placed, ahead._elsewhere = self.placed, self._elsewhere
+        ahead.placed = self.placed
         ahead.heads = [head for head in self.heads if head.is_before_covered]
         return ahead
 
@@ -109,7 +109,7 @@ class Ahead:
 
     def lets_in(self, node: Node, shape: Shape) -> bool:
         """Whether such a request passes nobody there, or a head without harm."""
-        if self._is_closed(node) or self.placed.to(node, shape):
+        if self._is_closed(node) or self._is_promised(node, shape):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
@@ -118,15 +118,13 @@ class Ahead:
 
     def lets_fill(self, node: Node, shape: Shape) -> bool:
         """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
-        return (
-            self._is_harmless(node, shape)
-            and not self._is_closed(node)
-            and not any(
-                node.kind.are_rivals(one, shape) and (agent == node.agent or self._is_harmless(node, one))
-                for one, agent in self._elsewhere
-                if node.holds(one)
-            )
-        )
+        if self._is_closed(node) or self._is_promised(node, shape):
+            return False
+        return self._is_harmless(node, shape)
+
+    def _is_promised(self, node: Node, shape: Shape) -> bool:
+        """Whether room is being made there for somebody who could use what such a request would."""
+        return any(agent == node.agent and node.kind.are_rivals(one, shape) for one, agent in self.placed)
 
     def _is_harmless(self, node: Node, shape: Shape) -> bool:
         """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
@@ -148,10 +146,15 @@ class Ahead:
         return not self.blocked.to(node, shape)
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
-        """Whether running cells may be given back for such a request: where that passes nobody, or does no harm."""
+        """Whether running cells may be given back for such a request: where that passes nobody but heads."""
         if self._is_closed(node):
             return False
+        return bool(self._heads_of(node.kind, shape)) or not self.blocked.to(node, shape)
+
+    def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Shape]:
+        """List the heads that are to have their places there before running cells are given back for such a request.
+
+        Whoever is over before they can start does them no harm, if it starts after the grace of others.
+        """
         heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
-        if heads:
-            return all(head.is_over_before(node, shape) for head in heads)
-        return not self.blocked.to(node, shape)
+        return [head.shape for head in heads if not head.is_over_before(node, shape, grace_ms)]

@@ -114,10 +114,13 @@ class Head:
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
 
-    def is_over_before(self, node: Node, shape: Shape) -> bool:
-        """Whether the node is the one that is held, and such a request would have ended before the head can start."""
+    def is_over_before(self, node: Node, shape: Shape, later_ms: int = 0) -> bool:
+        """Whether the node is the one that is held, and such a request would have ended before the head can start.
+
+        It begins so much later.
+        """
         held = self.held
-        end_ms = self._state.accounts.now_ms + self._state.settings.start_ms + shape.walltime_ms
+        end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + shape.walltime_ms
         return held is not None and held[1] is node and end_ms <= held[0]
 
     def needs_of_hot(self) -> Amount:

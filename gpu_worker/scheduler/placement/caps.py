@@ -6,7 +6,9 @@ import msgspec
 
 from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
+from gpu_worker.scheduler.accounts.branches import lacks_of_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
+from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, reclaimable
@@ -24,6 +26,8 @@ class Placement(msgspec.Struct, frozen=True):
     victims: tuple[Lease, ...] = ()
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
     waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
+    is_for_lenders: bool = False  #: what it lacks is to stay free for them: nobody else borrows that
+    is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 
 
 def make_room_in_limits(state: State, request: Request, claims: Claims) -> Placement | None:
@@ -51,31 +55,38 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
         if lacks > 0:
             is_capped = True
             victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))
-        if qos.must_be_in_quota and at is account.payer and not at.covers(shape.cost):
-            is_capped = True
-            victims.update(dict.fromkeys(hot for hot in at.hot if commits(state.accounts, state.leases[hot])))
-            lacks = max(at.used - at.going + shape.cost - at.guaranteed, missing.get(at.project.id, (at, 0))[1])
-            missing[at.project.id] = at, lacks
+    below = account.used_below(state.qos, qos.priority)
+    if shape.cost and qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below, with_hot=True) > 0:
+        is_capped = True
+        victims.update(dict.fromkeys(hot for hot in account.payer.hot if commits(accounts, state.leases[hot])))
+    lent = lent_to(accounts, account, shape.cost) if shape.cost and accounts.has_lenders else None
+    unlent = 0  #: how much must be given back before what lenders keep is free beside it
+    is_for_lenders = lent is not None and lent.kept > 0 and max(lent.lacks, lent.lacks_in_pool) > 0
+    if lent is not None and is_for_lenders:
+        is_capped = True
+        unlent = max(lent.lacks, lent.lacks_in_pool) - sum(at.going for at in accounts.top.values())
     if not is_capped:
         return None
     reclaimed: dict[LeaseId, tuple[Lease, Right]] = {}
-    for at, lacks in missing.values():
-        chosen = _choose_running(state, request, at, lacks)
+    for where, lacks in [*missing.values(), (None, unlent)]:
+        chosen = _choose_running(state, request, where, lacks)
         if chosen is None:
-            return Placement(None, tuple(state.leases[lease] for lease in victims))
+            return Placement(None, tuple(state.leases[lease] for lease in victims), is_stuck=True)
         reclaimed |= {one.lease.id: (one.lease, one.right) for one in chosen}
     if reclaimed and not _could_start(state, request, claims, [lease for lease, _ in reclaimed.values()]):
         return Placement(None, waits_for_node=True)
-    return Placement(None, tuple(state.leases[lease] for lease in victims), tuple(reclaimed.values()))
+    hot = tuple(state.leases[lease] for lease in victims)
+    return Placement(None, hot, tuple(reclaimed.values()), is_for_lenders=is_for_lenders)
 
 
-def _choose_running(state: State, request: Request, at: Account, missing: int) -> list[Victim] | None:
-    """Choose running cells in a project that make so much room there; None where all of them would not."""
+def _choose_running(state: State, request: Request, at: Account | None, missing: int) -> list[Victim] | None:
+    """Choose running cells in a project, or in all, that make so much room there; None where all of them would not."""
     if missing <= 0:
         return []
     plan, now_ms = VictimSelection(state, state.accounts, request), state.accounts.now_ms
     running = reclaimable(state, request.lane)
-    inside = [state.leases[name] for name in state.coverage.uses_in(at) if name in running]
+    names = running if at is None else state.coverage.uses_in(at)
+    inside = [state.leases[name] for name in names if name in running]
     able = [one for lease in inside if (one := plan.victim(lease, now_ms)) is not None]
     chosen: list[Victim] = []
     for victim in sorted(able):

@@ -57,7 +57,7 @@ def find_keep_ms(account: Account) -> int:
 def _kept(state: State, account: Account) -> dict[LeaseId, int]:
     """Find which hot leases of a project's users are kept, each with its end; once for as long as nothing changes."""
     side = Branch(account, is_members=bool(account.children))
-    room = side.room
+    room = side.guaranteed - side.used - side.committed
     key = (state.accounts.now_ms, room, len(account.hot))
     known = state.estimate_cache.kept_hot.get(account.project.id)
     if known is None or known[0] != key:

@@ -10,10 +10,11 @@ no harm. And who is covered by a guarantee passes all that is not late, where it
 from collections.abc import Generator, Iterator
 
 from bulletin.ids import AgentId
+from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import is_covered
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane
-from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.leases.shapes import FIRST, Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
@@ -57,7 +58,8 @@ def decisions(
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
                 feasible.forget()
-                line.take_for_granted(lends=False)
+                if not capped.is_stuck:
+                    line.take_for_granted(lends=capped.is_for_lenders)
                 yield request, capped
                 continue
             shape = request.entry.shape
@@ -81,6 +83,14 @@ def decisions(
                     )
                 if found is None:
                     waiting.note_no_room(shape)
+            node = None if found is None or found.agent is None else state.nodes[found.agent]
+            first = None if node is None else _who_took(state, request, node, waiting, claims)
+            if node is not None and first is not None:
+                yield request, None
+                line.close_in_project(request)
+                if _is_free(node, first.entry.shape):
+                    yield first, node
+                continue
             if isinstance(found, Node):
                 yield request, found
                 continue
@@ -110,6 +120,38 @@ def decisions(
         walk.close()
 
 
+def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: Claims) -> Request | None:
+    """Find who would take the request's cell at once, since it is of a lower class of their project, for the node.
+
+    They have taken others already, or are late. The request does not come before them there.
+    """
+    account, shape = state.accounts.of(request.project), request.entry.shape
+    if not request.entry.key.is_early:
+        return None
+    for (turn, is_plain, is_early, since_ms, priority, *_), name, wanted in account.firsts:
+        if not turn and is_plain and is_early and since_ms != FIRST:
+            return None
+        entry = account.users[name].lines[wanted][0][1]
+        if priority >= request.entry.key.priority or not node.holds(wanted):
+            continue
+        if not state.accounts.is_allowed(account, entry) or not ahead.lets_make_room(node, wanted):
+            continue
+        beside = {node.agent: [*claims.get(node.agent, ()), shape]}
+        if _may_come_free(state, node, wanted, account, claims) and not _may_come_free(
+            state, node, wanted, account, beside
+        ):
+            return state.pending[entry.id]
+    return None
+
+
+def _may_come_free(state: State, node: Node, shape: Shape, account: Account, claims: Claims) -> bool:
+    """Whether there is room for such a request once what leaves has left, and what is hot."""
+    lacks = missing(state, node, shape, claims)
+    for hot in hot_leases(state, node, shape, account):
+        lacks = lacks.less(node.part_of(hot, shape))
+    return lacks.is_nothing
+
+
 def _note_shares(state: State) -> None:
     """Note when to look again for those who may take for a share later, and who are not looked at now."""
     first = next(iter(state.pending.values()), None)
@@ -135,7 +177,7 @@ def fit(state: State, request: Request, ahead: Ahead) -> Node | None:
     which is held for the head of the line, if the request is over in time.
     """
     shape, account = request.entry.shape, state.accounts.of(request.project)
-    if not ahead.heads and (ahead.placed.everywhere(shape) or ahead.blocked.everywhere(shape)):
+    if not ahead.heads and ahead.blocked.everywhere(shape):
         return None
     nodes = [node for node in _roomy(state, shape.lane) if _is_free(node, shape)]
     return min(
@@ -251,7 +293,9 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             continue
         if not _is_in_time(state, node, shape):
             continue
-        lacks = missing(state, node, shape, claims)
+        heads = ahead.first_there(node, shape, max(state.grace_ms(lease) for lease in leases))
+        claimed = {agent: [*claims.get(agent, ()), *heads]} if heads else claims
+        lacks = missing(state, node, shape, claimed)
         rest = lacks
         for hot in hot_leases(state, node, shape, account):
             rest = rest.less(node.part_of(hot, shape))

@@ -58,7 +58,11 @@ class QueueWalk:
             if waits.takes_in(one) and (not self._is_timed or waits.walltime_ms <= one.walltime_ms):
                 is_feasible = feasible.has(one)
                 for shape in shapes:
-                    if shape not in self._closed.shapes and not (is_feasible and _fits_in(shape, ahead)):
+                    if shape in self._closed.shapes or (is_feasible and _fits_in(shape, ahead)):
+                        continue
+                    if self._may_take(shape, waits, ahead):
+                        self._closed.close_but_to_takers((shape,))
+                    else:
                         self._closed.close(shape)
 
     def _alike(self) -> Iterator[list[Shape]]:
@@ -68,6 +72,12 @@ class QueueWalk:
                 yield from ([shape] for shape in shapes)
             else:
                 yield list(shapes)
+
+    @staticmethod
+    def _may_take(shape: Shape, waits: Shape, ahead: Ahead) -> bool:
+        """Whether such a request may take cells for a shorter time, where one who waits would be over too late."""
+        held = [(head, head.held[1]) for head in ahead.heads if head.held is not None]
+        return any(head.is_over_before(node, shape) and not head.is_over_before(node, waits) for head, node in held)
 
     def skip_hopeless(self, waits: Shape, its_kinds: Iterable[NodeKind], feasible: FeasibleShapes) -> None:
         """Skip, from now on, whoever finds no room now, for whom nobody would leave, and who is stood for.
@@ -118,6 +128,7 @@ class QueueWalk:
                 self._use(*one, -1)
             for request in reversed(aside):
                 queue.enter(request.project, request.entry)
+                state.patience.expect_request(state.accounts, request)  # its user's timer may have gone meanwhile
 
     def _use(self, request: Request, lends: bool, pool: str, sign: Literal[1, -1]) -> None:  # noqa: FBT001
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost

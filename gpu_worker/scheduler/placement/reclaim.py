@@ -172,6 +172,10 @@ class VictimSelection:
         its = self._has_cache[other.name] - self._taken.get(other.name, 0) - lease.cost - max(0, other.guaranteed)
         if its < 0 or mine.priority != other.priority:
             return its >= 0 and mine.priority > other.priority
+        for trader in (mine.trader, other.trader):  # who has more credits changes with time alone
+            step_ms = trader.next_step_ms(now_ms)
+            if step_ms is not None:
+                self._state.wakeups.note(step_ms)
         if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
             return False
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
@@ -194,16 +198,19 @@ class ReclaimProspects:
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
         shape, qos = entry.shape, self._state.qos[entry.shape.qos]
-        shares = self.are_for_shares and not is_covered and self._has_waited(entry)
+        shares = self.are_for_shares and not is_covered and self._ask_for_shares(entry)
         if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
             return True
         if not shares and not account.used_below(self._state.qos, qos.priority):
             return False
         return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
 
-    def _has_waited(self, entry: QueueEntry) -> bool:
+    def _ask_for_shares(self, entry: QueueEntry) -> bool:
         state = self._state
-        return state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms <= state.accounts.now_ms
+        from_ms = state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms
+        if from_ms > state.accounts.now_ms:
+            state.wakeups.note(from_ms)
+        return from_ms <= state.accounts.now_ms
 
     def _kinds_beside(self, account: Account) -> frozenset[NodeKind]:
         """Kinds of nodes where others run what is borrowed, seen from a project."""

@@ -5,8 +5,8 @@ ACCOUNTS = (
         "guarantee-boundary",
         "accounts/account.py",
         "Account.covers",
-        "self.used + self.committed + cost <= self.guaranteed",
-        "self.used + self.committed + cost < self.guaranteed",
+        "self.used + cost <= self.guaranteed",
+        "self.used + cost < self.guaranteed",
         "all that is guaranteed is within the guarantee, also the last GPU of it",
     ),
     (

@@ -5,8 +5,8 @@ ROOM = (
         "gap-ends-late",
         "placement/backfill.py",
         "Head.is_over_before",
-        "self._state.accounts.now_ms + self._state.settings.start_ms",
-        "self._state.accounts.now_ms",
+        "self._state.accounts.now_ms + later_ms + self._state.settings.start_ms",
+        "self._state.accounts.now_ms + later_ms",
         "who fills a gap is over before the head can start, also if it begins late",
     ),
     (
@@ -124,7 +124,7 @@ ROOM = (
     (
         "head-closes-all-nodes-to-reclaim",
         "placement/ahead.py",
-        "Ahead.lets_reclaim",
+        "Ahead.first_there",
         "[head for head in self._heads_of(node.kind, shape) if head.holds(node)]",
         "self._heads_of(node.kind, shape)",
         "who waits for running cells keeps nobody from taking back elsewhere",

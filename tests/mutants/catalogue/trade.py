@@ -28,7 +28,7 @@ TRADE = (
     (
         "kept-from-owners",
         "accounts/lending.py",
-        "kept_from",
+        "lent_to",
         "at.covers(cost)",
         "False",
         "who is in quota is not held back",
@@ -36,9 +36,9 @@ TRADE = (
     (
         "last-kept-gpu-lent",
         "accounts/lending.py",
-        "kept_from",
-        "kept if room < cost + kept else 0",
-        "kept if room < kept else 0",
+        "lent_to",
+        "Lent(kept, cost + kept - room, cost + kept - free if kept else 0)",
+        "Lent(kept, kept - room, kept - free if kept else 0)",
         "what is kept stays free",
     ),
     (

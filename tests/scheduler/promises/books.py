@@ -176,8 +176,10 @@ class Books:
             known.is_asked = False  # it answered that it does not leave
         if known.cell == event.cell:
             return
-        self._order += 1
-        known.cell, known.began_ms, known.order = event.cell, self.now_ms - event.running_ms, self._order
+        if known.has_begun:  # its first one began, for the order, when it was granted
+            self._order += 1
+            known.order = self._order
+        known.cell, known.began_ms = event.cell, self.now_ms - event.running_ms
         known.has_begun, known.is_requeued, known.more_ms = True, False, 0
 
     def _join(self, event: ev.AgentJoined) -> None:

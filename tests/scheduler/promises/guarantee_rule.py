@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Waiting
-from tests.scheduler.promises.larger_requests import is_wanted_by_larger
+from tests.scheduler.promises.larger_requests import is_limit_kept, is_wanted_by_larger
 from tests.scheduler.promises.lending import kept_from
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.tree import Side
@@ -80,9 +80,11 @@ class GuaranteeRule(Rule):
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Take in what is owed now."""
         self._asked = {lease.lease for lease in view.books.leases.values() if lease.is_asked}
-        may_run = view.may_run_together
+        may_run = [request for request in view.may_run_together if not is_limit_kept(view, request)]
         self._count_debts(view, may_run)
         granted = [action for action in actions if isinstance(action, act.Grant)]
+        names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
+        given_back = [view.books.leases[name] for name in names if name in view.books.leases]
         running: dict[tuple[str, int], Clock] = {}
         for request in may_run:
             for promise, place, covers in self._places(view, request):
@@ -91,7 +93,13 @@ class GuaranteeRule(Rule):
                 if clock is None or granted:
                     leaving = "; ".join(map(str, place.leaving)) or "nobody has to leave"
                     facts = f"{request}, covered by {covers or 'nothing'}, could have {place.agent}: {leaving}"
-                    clock = Clock(view.now_ms, self.times.until(view, place.leaving), promise, facts)
+                    until_ms = self.times.until(view, place.leaving)
+                    if promise == 13:  # shares are looked at every so often
+                        until_ms += view.tree.settings.share_every_ms
+                    clock = Clock(view.now_ms, until_ms, promise, facts)
+                if promise != 1:  # what is taken back already may have a longer grace
+                    taken = [lease for lease in given_back if lease.project == request.event.project]
+                    clock.until_ms = max(clock.until_ms, self.times.until(view, taken)) if taken else clock.until_ms
                 running[key] = clock
         self.clocks = running
 

@@ -48,6 +48,22 @@ def is_limit_wanted(view: View, request: Waiting) -> bool:
     return False
 
 
+def is_limit_kept(view: View, request: Waiting) -> bool:
+    """Whether a limit of a project that the request is in is kept for another one there, which is impatient (6)."""
+    for side in view.tree.chain(request.event.project):
+        limit = view.tree.limit(side, view.guaranteed)
+        if limit is None:
+            continue
+        left = limit - view.used.get(side, 0) - view.books.most_cost(request.event)
+        for other in view.books.waiting.values():
+            qos = view.tree.qos.get(other.event.qos)
+            if other is request or qos is None or side not in view.tree.chain(other.event.project):
+                continue
+            if view.now_ms - other.since_ms >= qos.patience_ms and left < view.books.most_cost(other.event):
+                return True
+    return False
+
+
 def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
     slots = [slot for slot in machine.slots.values() if view.books.matches(request.event, slot)]
     return len(slots) >= view.books.number(request.event)

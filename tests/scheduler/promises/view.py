@@ -50,6 +50,17 @@ class View:
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
+    def _covered_without_lower(self, request: Waiting) -> Side | None:
+        """Find what would cover a request if cells of lower classes of its project borrowed."""
+        used, priority = dict(self.used), self.tree.qos[request.event.qos].priority
+        for lease in self.books.leases.values():
+            qos = self.tree.qos.get(lease.qos)
+            is_lower = qos is not None and qos.priority < priority and qos.preemption is not Preemption.NEVER
+            if lease.is_using and lease.project == request.event.project and is_lower:
+                for side in self.tree.chain(lease.project):
+                    used[side] -= lease.cost
+        return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
+
     @functools.cached_property
     def _users(self) -> dict[tuple[str, str], int]:
         found: dict[tuple[str, str], int] = {}
@@ -105,8 +116,10 @@ class View:
         if cost == 0:
             return None
         covers = self.covered(request)
-        if qos.must_be_in_quota and (covers is None if surely else covers != self.tree.chain(at.project)[0]):
-            return f"class {at.qos!r} never borrows"
+        if qos.must_be_in_quota and covers != self.tree.chain(at.project)[0]:
+            covers = self._covered_without_lower(request)
+            if covers is None or not surely:
+                return f"class {at.qos!r} never borrows"
         for side in self.tree.chain(at.project):
             project = self.tree.projects.get(side.project)
             if side.own_users or project is None:

@@ -1,0 +1,141 @@
+"""Classes of service of one project beside one another, and what they keep from others. Each of these once failed."""
+
+from bulletin.ids import AgentId
+from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
+from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
+
+
+def test_who_never_borrows_does_not_wait_for_batch_that_uses_the_guarantee() -> None:
+    seen = see(
+        promised(lab=1),
+        nodes(1, 4),
+        at(1, notebook("two", "lab", 1500, qos="batch", gpus=2)),
+        at(2, notebook("one", "lab", 1500, qos="batch")),
+        at(120, notebook("reserved", "lab", 1500, qos="reserved")),
+        last=HOUR_S,
+    )
+    assert seen.wait("reserved") <= 2
+    assert seen.asked_to_leave("one") == seen.asked_to_leave("two") == []
+    keeps_all(seen)
+
+
+def test_who_never_borrows_has_the_part_of_its_projects_own_users() -> None:
+    dept = Project(id="dept", guaranteed_milli=2000)  # type: ignore[arg-type]
+    course = Project(id="course", parent="dept")  # type: ignore[arg-type]
+    seen = see(
+        SchedulerSettings(projects=(dept, course)),
+        nodes(1, 2),
+        [at(1, one) for one in crowd(2, "course", 1700)],
+        at(120, notebook("reserved", "dept", 600, qos="reserved")),
+        last=HOUR_S,
+    )
+    assert seen.wait("reserved") <= SOON_S
+    keeps_all(seen)
+
+
+def test_a_hot_session_that_never_borrows_keeps_no_guarantee_from_its_own_project() -> None:
+    keeps = Project(id="keeps", guaranteed_milli=3000, lending_limit_milli=0)  # type: ignore[arg-type]
+    lab = Project(id="lab", guaranteed_milli=1000)  # type: ignore[arg-type]
+    seen = see(
+        SchedulerSettings(projects=(keeps, lab)),
+        nodes(1, 4),
+        at(1, notebook("reserved", "lab", 60, qos="reserved")),
+        at(100, notebook("guest", "guests", 1700)),
+        at(120, notebook("typed", "lab", 60)),
+        last=HOUR_S,
+    )
+    assert seen.wait("typed") <= 2
+    keeps_all(seen)
+
+
+def test_who_has_room_made_on_one_node_keeps_nobody_from_another() -> None:
+    seen = see(
+        SchedulerSettings(),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2))),
+        [at(1, one) for one in crowd(2, "lab", 5 * HOUR_S, qos="batch")],
+        at(3, hi.Joins(AgentId("n1"), hi.gpus(2))),
+        at(4, notebook("other", "other", 5 * HOUR_S, qos="batch")),
+        at(5, hi.Joins(AgentId("n2"), hi.gpus(3))),
+        at(6, notebook("others", "other", 5 * HOUR_S, gpus=3, qos="batch")),
+        at(120, notebook("large", "lab", 600, gpus=2)),
+        at(121, notebook("short", "other", 60, walltime_ms=120_000)),
+        last=HOUR_S,
+    )
+    assert seen.wait("large") <= SOON_S
+    assert seen.wait("short") <= 2
+    keeps_all(seen)
+
+
+def test_who_only_the_department_covers_takes_back_and_leaves_free_what_is_kept() -> None:
+    owner = Project(id="owner", parent="dept", guaranteed_milli=2000)  # type: ignore[arg-type]
+    keeps = Project(id="keeps", parent="dept", guaranteed_milli=1000, lending_limit_milli=0)  # type: ignore[arg-type]
+    seen = see(
+        SchedulerSettings(projects=(Project(id="dept"), owner, keeps)),  # type: ignore[arg-type]
+        nodes(1, 4),
+        [at(1, one) for one in crowd(2, "lab", 1700)],
+        at(2, notebook("owner", "owner", 1700)),
+        at(120, notebook("staff", "dept", 1700)),
+        at(160, notebook("mine", "keeps", 600)),
+        last=HOUR_S,
+    )
+    assert seen.wait("staff") <= SOON_S
+    assert seen.wait("mine") <= 2
+    keeps_all(seen)
+
+
+def test_a_lower_class_makes_way_where_a_lending_limit_lets_no_more_run() -> None:
+    keeps = Project(id="keeps", guaranteed_milli=2000, lending_limit_milli=0)  # type: ignore[arg-type]
+    seen = see(
+        SchedulerSettings(projects=(keeps,)),
+        nodes(1, 3),
+        at(1, notebook("batch", "lab", 5 * HOUR_S, qos="batch")),
+        at(120, notebook("typed", "lab", 600)),
+        last=HOUR_S,
+    )
+    assert seen.wait("typed") <= SOON_S
+    keeps_all(seen)
+
+
+def test_what_a_higher_class_takes_back_is_not_given_to_a_lower_one_again() -> None:
+    seen = see(
+        promised(lab=1),
+        nodes(1, 2),
+        [at(1, one) for one in crowd(3, "lab", 5 * HOUR_S, qos="batch")],
+        at(120, notebook("large", "lab", 600, gpus=2)),
+        last=HOUR_S,
+    )
+    assert seen.wait("large") <= SOON_S
+    assert all(len(seen.asked_to_leave(f"lab{n}")) <= 1 for n in range(3))
+    keeps_all(seen)
+
+
+def test_who_takes_a_cell_keeps_its_place_when_that_cell_is_gone() -> None:
+    seen = see(
+        SchedulerSettings(),
+        nodes(1, 2),
+        at(1, notebook("runs", "hub", 1790)),
+        at(2, notebook("batch", "hub", 5 * HOUR_S, qos="batch", user="ann", walltime_ms=6 * HOUR_S * 1000)),
+        at(100, notebook("large", "hub", 600, gpus=2, user="ann")),
+        at(130, notebook("typed", "hub", 600)),
+        last=HOUR_S,
+    )
+    assert seen.wait("typed") <= SOON_S
+    assert len(seen.asked_to_leave("batch")) <= 2
+    keeps_all(seen)
+
+
+def test_a_short_cell_takes_back_where_a_longer_one_would_be_over_too_late() -> None:
+    seen = see(
+        SchedulerSettings(),
+        nodes(1, 2),
+        at(1, notebook("runs", "hub", 1790)),
+        at(2, notebook("batch", "hub", 1690, qos="batch", walltime_ms=1_700_000)),
+        at(120, notebook("large", "hub", 600, gpus=2)),
+        at(125, notebook("long", "hub", 1700)),
+        at(130, notebook("short", "hub", 60, walltime_ms=600_000)),
+        last=HOUR_S,
+    )
+    assert seen.wait("short") <= SOON_S
+    keeps_all(seen)
