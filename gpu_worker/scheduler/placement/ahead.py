@@ -104,12 +104,13 @@ class Ahead:
         """List the heads that could have of such a node what such a request would use."""
         return [head for head in self.heads if kind in head.kinds and kind.are_rivals(head.shape, shape)]
 
-    def _is_closed(self, node: Node) -> bool:
+    def is_closed(self, node: Node) -> bool:
+        """Whether nobody who is looked at now may have anything of the node."""
         return self._nodes is not None and node.agent not in self._nodes
 
     def lets_in(self, node: Node, shape: Shape) -> bool:
         """Whether such a request passes nobody there, or a head without harm."""
-        if self._is_closed(node) or self._is_promised(node, shape):
+        if self.is_closed(node) or self._is_promised(node, shape):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
@@ -118,7 +119,7 @@ class Ahead:
 
     def lets_fill(self, node: Node, shape: Shape) -> bool:
         """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
-        if self._is_closed(node) or self._is_promised(node, shape):
+        if self.is_closed(node) or self._is_promised(node, shape):
             return False
         return self._is_harmless(node, shape)
 
@@ -138,7 +139,7 @@ class Ahead:
 
         On a node that is held for a head only for one that is over before the head can start.
         """
-        if self._is_closed(node):
+        if self.is_closed(node):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
@@ -147,7 +148,7 @@ class Ahead:
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
         """Whether running cells may be given back for such a request: where that passes nobody but heads."""
-        if self._is_closed(node):
+        if self.is_closed(node):
             return False
         return bool(self._heads_of(node.kind, shape)) or not self.blocked.to(node, shape)
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import is_covered
+from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane
 from gpu_worker.scheduler.leases.shapes import FIRST, Shape
@@ -289,32 +290,21 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
         slots = sum(len(lease.slots) for lease in leases)
         if not _has_slots(node, shape, hot=True, beside=slots):
             continue
-        if node.is_drained or not node.holds(shape) or not ahead.lets_reclaim(node, shape):
+        if node.is_drained or not node.holds(shape) or ahead.is_closed(node):
             continue
         if not _is_in_time(state, node, shape):
             continue
+        hot = hot_leases(state, node, shape, account)
+        able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
         heads = ahead.first_there(node, shape, max(state.grace_ms(lease) for lease in leases))
         claimed = {agent: [*claims.get(agent, ()), *heads]} if heads else claims
         lacks = missing(state, node, shape, claimed)
-        rest = lacks
-        for hot in hot_leases(state, node, shape, account):
-            rest = rest.less(node.part_of(hot, shape))
-        plan.begin()
-        able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
-        chosen: list[Victim] = []
-        for victim in sorted(able):
-            part = node.part_of(victim.lease, shape)
-            if rest.gains(part) and plan.right_to(victim.lease) is not None:  # what was chosen counts against others
-                plan.take(victim.lease)
-                chosen.append(victim)
-                rest = rest.less(part)
-        if not rest.is_nothing or not chosen:
+        chosen = _choose_victims(plan, node, shape, lacks, hot, able) if ahead.lets_reclaim(node, shape) else None
+        if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
+            hot, lacks = [], needed(shape)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able))
+        if chosen is None:
             continue
-        for victim in reversed(chosen[:]):
-            without = rest.less(Amount(0).less(node.part_of(victim.lease, shape)))
-            if without.is_nothing:
-                chosen.remove(victim)
-                rest = without
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
         loss = (
@@ -325,9 +315,44 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
             node.seq,
         )
         if best is None or loss < best[0]:
-            first = _victims(node, shape, lacks, hot_leases(state, node, shape, account)) or ()
+            first = _victims(node, shape, lacks, hot) or ()
             best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in chosen))
     return best[1] if best is not None else None
+
+
+def _choose_victims(
+    plan: VictimSelection, node: Node, shape: Shape, lacks: Amount, hot: list[Lease], able: list[Victim]
+) -> list[Victim] | None:
+    """Choose of these running cells those that have what is lacking beside what is hot; None where they do not."""
+    rest = lacks
+    for lease in hot:
+        rest = rest.less(node.part_of(lease, shape))
+    plan.begin()
+    chosen: list[Victim] = []
+    for victim in sorted(able):
+        part = node.part_of(victim.lease, shape)
+        if rest.gains(part) and plan.right_to(victim.lease) is not None:  # what was chosen counts against others
+            plan.take(victim.lease)
+            chosen.append(victim)
+            rest = rest.less(part)
+    if not rest.is_nothing or not chosen:
+        return None
+    for victim in reversed(chosen[:]):
+        without = rest.less(Amount(0).less(node.part_of(victim.lease, shape)))
+        if without.is_nothing:
+            chosen.remove(victim)
+            rest = without
+    return chosen
+
+
+def _those_that_stay(state: State, request: Request, able: list[Victim]) -> list[Victim]:
+    """Select the cells of a lower class of its own project that would be there for longer than the request."""
+    most_ms = state.accounts.now_ms + state.settings.start_ms + request.entry.shape.walltime_ms
+    return [
+        one
+        for one in able
+        if one.right is Right.CLASS and most_ms + state.grace_ms(one.lease) <= state.end_ms(one.lease)
+    ]
 
 
 def _is_in_time(state: State, node: Node, shape: Shape) -> bool:

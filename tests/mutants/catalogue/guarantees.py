@@ -2,6 +2,22 @@
 
 GUARANTEES = (
     (
+        "heads-of-others-hide-own-batch",
+        "placement/queue_walk.py",
+        "QueueWalk.narrow",
+        "self._has_takers(shape) or self._may_take(shape, waits, ahead)",
+        "self._may_take(shape, waits, ahead)",
+        "a higher class takes from a lower one of its project whoever else is in line",
+    ),
+    (
+        "own-batch-is-held-for-others",
+        "placement/order.py",
+        "_reclaim",
+        "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able))",
+        "None",
+        "who takes the place of a cell that would stay longer is in nobody's way",
+    ),
+    (
         "covered-after-others-of-its-project",
         "queue/request_queue.py",
         "RequestQueue._next_user",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Waiting
-from tests.scheduler.promises.larger_requests import is_limit_kept, is_wanted_by_larger
+from tests.scheduler.promises.larger_requests import is_limit_kept, is_wanted_by_larger, stays_longer
 from tests.scheduler.promises.lending import kept_from
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.tree import Side
@@ -111,8 +111,10 @@ class GuaranteeRule(Rule):
             wanted.append((1, ("hot", "leaves", "borrowed")))
         others = [other for other in view.books.waiting.values() if other.event.project == request.event.project]
         is_open = not any(map(view.books.is_put_first, others))  # else whoever is first waits for whatever it does
-        if is_open and is_simple(view, request) and (covers is not None or view.is_one_project):
-            wanted += [(12, ("lower class",)), (13, ("fair part",))]
+        is_alone = covers is not None or view.is_one_project
+        lends_all = all(one.lending_limit_milli is None for one in view.tree.projects.values())
+        if is_open and is_simple(view, request) and (is_alone or lends_all):
+            wanted += [(12, ("lower class",)), *([(13, ("fair part",))] if is_alone else ())]
         for promise, ways in wanted:
             if promise != 1 and found and found[0][0] == 1:
                 break  # what is covered for it elsewhere comes first
@@ -123,6 +125,8 @@ class GuaranteeRule(Rule):
             ]
             places = [view.place(request, machine, ways, covers) for machine in machines]
             there = [place for place in places if place is not None and (promise == 1 or place.leaving)]
+            if promise == 12 and not is_alone:  # else somebody of another project could have the place sooner
+                there = [place for place in there if all(stays_longer(view, request, one) for one in place.leaving)]
             if there:
                 every = [lease for place in there for lease in place.leaving]
                 every += [lease for lease in view.books.leases.values() if lease.is_reclaimed]

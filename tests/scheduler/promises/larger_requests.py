@@ -1,6 +1,6 @@
 """A node on which a larger request waits for running cells: who may use it meanwhile."""
 
-from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.view import View
 
 _MINUTE = 60_000
@@ -27,6 +27,13 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine) -> bool:
         if over_ms > _starts_ms(view, other, machine):
             return True
     return False
+
+
+def stays_longer(view: View, request: Waiting, lease: Tenancy) -> bool:
+    """Whether a cell would surely be on its GPU for longer than a request that had it in its place."""
+    qos = view.tree.qos.get(lease.qos)
+    grace_ms = qos.grace_ms if qos is not None else 0
+    return view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms) <= lease.began_ms + lease.walltime_ms
 
 
 def is_limit_wanted(view: View, request: Waiting) -> bool:

@@ -139,3 +139,16 @@ def test_a_short_cell_takes_back_where_a_longer_one_would_be_over_too_late() -> 
     )
     assert seen.wait("short") <= SOON_S
     keeps_all(seen)
+
+
+def test_people_who_type_take_back_batch_of_their_project_though_another_project_stands_in_line() -> None:
+    for guaranteed in (0, 2):
+        seen = see(
+            promised(lab=guaranteed, other=0),
+            nodes(1, 2),
+            [at(1, one) for one in crowd(2, "lab", 5 * HOUR_S, qos="batch", name="batch")],
+            [at(300 + n, notebook(f"other{n}", "other", 600)) for n in range(3)],
+            [at(310 + n, notebook(f"types{n}", "lab", 60)) for n in range(2)],
+            last=HOUR_S,
+        )
+        assert max(seen.wait(f"types{n}") for n in range(2)) <= 2 * SOON_S  # it once was five hours
