@@ -215,8 +215,7 @@ def test_what_is_held_starts_when_it_is_released_and_a_cell_runs_again(
     assert output.error is None
     assert "to end; if it has not by then, it runs again" in said[0]
     assert "An admin wants your cell to leave its place." in output.shown
-    outcomes = [cell.outcome for cell in pool.picture().recent]
-    assert "reclaimed" in outcomes
+    until(lambda: "reclaimed" in [cell.outcome for cell in pool.picture().recent], "the ledger to have its first run")
 
 
 def test_a_cell_that_was_given_more_time_ends_later_and_says_how_much_it_had(

@@ -33,7 +33,7 @@ class QueueWalk:
         #: One of those that find no room and need the same of a node, with kinds of nodes where nobody stands for it.
         self._exposed: dict[Shape, list[NodeKind]] = {}
         self._feasible_changes = -1  #: as of when
-        self._takers: dict[str, list[Account]] = {}  #: by class: projects with cells of a lower one
+        self._takers_cache: dict[str, list[Account]] = {}  #: by class: projects with cells of a lower one
         self._groups: dict[Shape, list[Shape]] = {}
         self._is_timed = bool(state.planned_drains)
         self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
@@ -70,11 +70,11 @@ class QueueWalk:
     def _has_takers(self, shape: Shape) -> bool:
         """Whether somebody in line may take a cell of a lower class of their own project for such a request."""
         accounts, known_qos = self._state.accounts, self._state.qos
-        if shape.qos not in self._takers:
+        if shape.qos not in self._takers_cache:
             priority = known_qos[shape.qos].priority
             waiting = (account for account in accounts.by_id.values() if account.heads)
-            self._takers[shape.qos] = [account for account in waiting if account.used_below(known_qos, priority)]
-        return any(shape in account.heads for account in self._takers[shape.qos])
+            self._takers_cache[shape.qos] = [account for account in waiting if account.used_below(known_qos, priority)]
+        return any(shape in account.heads for account in self._takers_cache[shape.qos])
 
     def _alike(self) -> Iterator[list[Shape]]:
         """Group the shapes that the same nodes hold: walltimes count where nodes are to be drained."""

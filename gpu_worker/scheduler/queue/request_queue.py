@@ -311,7 +311,8 @@ class RequestQueue:
         if found.is_covered or branch.covers(cost) or self._pools.cover_branch(branch, entry.shape):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
-            rank = (0, *late, 0, key.priority, 0, *parts, *rest)
+            is_at_home = self._pools.cover_branch(branch, entry.shape)  # nobody else can give it what it is owed
+            rank = (-1 if is_at_home else 0, *late, 0, key.priority, 0, *parts, *rest)
             return RankedNext(found._replace(is_covered=True), rank, None, changes, last_ms)
         borrows = 1 if found.is_covered_above else 2
         surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight

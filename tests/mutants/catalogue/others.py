@@ -180,8 +180,8 @@ OTHERS = (
     (
         "cells-before-hot",
         "placement/order.py",
-        "_reclaim",
-        "rest = rest.less(node.part_of(hot, shape))",
+        "_choose_victims",
+        "rest = rest.less(node.part_of(lease, shape))",
         "pass",
         "hot sessions go before running cells",
     ),

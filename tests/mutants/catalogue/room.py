@@ -164,7 +164,7 @@ ROOM = (
     (
         "more-cells-go-than-needed",
         "placement/order.py",
-        "_reclaim",
+        "_choose_victims",
         "without.is_nothing",
         "False",
         "no running cell goes whose slots are not needed",
