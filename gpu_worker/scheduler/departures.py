@@ -1,8 +1,11 @@
 """Who must leave: sessions that nobody may keep, cells that are reclaimed, what was granted and not used."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, UserName
+from gpu_worker.scheduler.accounts.held_amounts import holds_too_much
 from gpu_worker.scheduler.actions import Action, EndLease, Evict, Pause, Reclaim, Right, Why
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
@@ -69,12 +72,24 @@ def overdue(state: State) -> list[Action]:
     return actions
 
 
-def unwanted(state: State) -> list[Action]:
-    """Evict what nobody may keep, one kind after the other: each looks at what those before it have left."""
+def unwanted(state: State, *, is_turned: bool) -> list[Action]:
+    """Evict what nobody may keep, one kind after the other: each looks at what those before it have left.
+
+    `is_turned`: guarantees may be others than in the step before.
+    """
     actions: list[Action] = []
     for leases in (_own_leases, _over_budget, _from_drained, _too_long_for_drains):
         actions += [evict(state, lease) for lease in leases(state)]
+    for lease in _hot(state, state.leases if is_turned else state.touched):
+        if holds_too_much(state.accounts, lease):  # what left before it counts no more
+            actions.append(evict(state, lease))
     return actions
+
+
+def _hot(state: State, names: Iterable[LeaseId]) -> list[Lease]:
+    """List those of these leases that are hot, least recently used first."""
+    known = [state.leases[name] for name in names if name in state.leases]
+    return sorted((lease for lease in known if lease.phase is Phase.HOT), key=lambda lease: lease.used)
 
 
 def _own_leases(state: State) -> list[Lease]:

@@ -64,6 +64,7 @@ class Scheduler:
         self.settings = settings or SchedulerSettings()
         self.state = State(self.settings)
         self._now_ms = 0
+        self._turns = 0  #: how often guarantees had changed before this step
 
     def step(self, event: Event, now_ms: int) -> list[Action]:
         """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards."""
@@ -76,7 +77,9 @@ class Scheduler:
         actions = self._turn_hours()
         actions += self._note(event)
         actions += departures.overdue(self.state)
-        actions += departures.unwanted(self.state)
+        turns = self.state.accounts.turns
+        actions += departures.unwanted(self.state, is_turned=turns != self._turns)
+        self._turns = turns
         self._promote()
         actions += self._advance()
         self.state.follow_coverage()

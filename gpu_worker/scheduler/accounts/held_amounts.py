@@ -1,10 +1,10 @@
 """What leases hold of projects and users, and may yet spend of budgets, by the phase that they are in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from bulletin.ids import LeaseId
-from gpu_worker.scheduler.accounts.account import Commitment
+from gpu_worker.scheduler.accounts.account import Account, Commitment
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
@@ -33,3 +33,35 @@ def _commit(accounts: Accounts, lease: Lease, sign: Literal[1, -1]) -> None:
             at.commitments[lease.id] = Commitment(lease.charged, lease.walltime_ms, end_ms)
         else:
             at.commitments.pop(lease.id, None)
+
+
+def holds_too_much(accounts: Accounts, lease: Lease) -> bool:
+    """Tell whether a hot lease is more than may be held, or kept of a guarantee: that has shrunk since it was granted.
+
+    Its next cell would exceed a limit, or borrow although its class never does.
+    """
+    for holder, amount, limit in accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
+        if limit is not None and amount and holder.held - holder.leaving > limit:
+            return True
+    if not commits(accounts, lease) or not lease.cost:
+        return False
+    account = accounts.of(lease.project)
+    payer = account.payer
+    is_own = account is payer and bool(account.children)
+    inside = sum(child.promised for child in account.children.values())
+    own = _kept_by_such(accounts, account) + account.committed - sum(one.committed for one in account.children.values())
+    if is_own and own <= account.promised - inside:
+        return False
+    return payer.committed + sum(_kept_by_such(accounts, one) for one in _all_inside(payer)) > payer.promised
+
+
+def _kept_by_such(accounts: Accounts, account: Account) -> int:
+    """Sum up what cells of classes that never borrow use in a project, without the projects inside it."""
+    known = accounts.qos
+    return sum(used for name, used in account.by_qos.items() if name in known and known[name].must_be_in_quota)
+
+
+def _all_inside(account: Account) -> Iterator[Account]:
+    yield account
+    for child in account.children.values():
+        yield from _all_inside(child)

@@ -2,6 +2,22 @@
 
 GUARANTEES = (
     (
+        "hot-sessions-outlive-their-guarantee",
+        "accounts/held_amounts.py",
+        "holds_too_much",
+        "payer.committed + sum((_kept_by_such(accounts, one) for one in _all_inside(payer))) > payer.promised",
+        "False",
+        "a class that never borrows does not either when class hours or a reservation have ended",
+    ),
+    (
+        "hot-sessions-outlive-their-limit",
+        "accounts/held_amounts.py",
+        "holds_too_much",
+        "limit is not None and amount and holder.held - holder.leaving > limit",
+        "False",
+        "a limit that was lowered is not exceeded by hot sessions",
+    ),
+    (
         "heads-of-others-hide-own-batch",
         "placement/queue_walk.py",
         "QueueWalk.narrow",

@@ -1128,7 +1128,6 @@ def test_reservation_in_a_department_with_a_full_limit_and_a_lost_node() -> None
     assert waits(seen, "ann")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(strict=True, reason="open: a hot session goes on after its guarantee has ended")
 def test_reservation_of_a_class_that_never_borrows_ends_before_its_session_begins_another() -> None:
     """Alone in the pool, so the session stays hot: after the end it begins nothing."""
     seen = look(
@@ -1204,7 +1203,6 @@ def test_any_two_owners_and_a_course_come_to_rest(seed: int) -> None:
     assert not late, (len(late), late[-1])
 
 
-@pytest.mark.xfail(strict=True, reason="open: a hot session goes on after its guarantee has ended")
 def test_class_hours_end_for_a_hot_session_of_a_class_that_never_borrows() -> None:
     text = (
         '[projects.cs]\n[projects.cs.class_hours.lecture]\ndays = ["Thu"]\nfrom = "09:10"\nuntil = "09:40"\n'
@@ -1219,7 +1217,6 @@ def test_class_hours_end_for_a_hot_session_of_a_class_that_never_borrows() -> No
     assert max(starts) < 2400, starts
 
 
-@pytest.mark.xfail(strict=False, reason="open: a hot session goes on after its guarantee has ended")
 @pytest.mark.parametrize("begin", ["asks", "hot"])
 def test_static_project_never_exceeds_its_guarantee_after_a_reservation(begin: str) -> None:
     seen = look(
