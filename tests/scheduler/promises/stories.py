@@ -1,0 +1,190 @@
+# settings and histories in one line each
+"""Histories in few words: pools of two types, quota files as text, crowds, and what people saw of them."""
+
+from bulletin.ids import AgentId
+from gpu_worker.quotas import parse_quotas
+from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import crowd
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, see
+
+H100, L4 = "NVIDIA H100 80GB HBM3", "NVIDIA L4"
+
+
+NINE_MS = 1_760_000_400_000  # Thursday, 2025-10-09 09:00 UTC
+
+
+POOL = '[node_pools.h100]\ngpu = "H100"\n'
+
+
+def quotas(text: str) -> SchedulerSettings:
+    return parse_quotas(text.encode(), "q.toml")[0].settings
+
+
+def reserve(name: str, project: str, gpus: float, begin: str, end: str, *users: str) -> str:
+    who = f"users = {list(users)}\n".replace("'", '"') if users else ""
+    return (
+        f'[reservations.{name}]\nproject = "{project}"\n{who}gpus = {gpus}\nfrom = "2025-10-09T{begin}"\n'
+        f'until = "2025-10-09T{end}"\ntime_zone = "UTC"\n'
+    )
+
+
+def look(settings: SchedulerSettings, *happenings: object, last: float, **delays: int) -> Seen:
+    """Play from nine on; kernels ask again within a second."""
+    all_delays = hi.Delays(**({"ask_again_ms": 1000} | delays))
+    return see(settings, *happenings, last=last, begin_ms=NINE_MS, delays=all_delays)  # type: ignore[arg-type]
+
+
+def join(fast: int = 4, slow: int = 4) -> list[hi.At]:
+    return [
+        at(0, hi.Joins(AgentId("fast"), hi.gpus(fast, H100))),
+        at(0, hi.Joins(AgentId("slow"), hi.gpus(slow, L4))),
+    ]
+
+
+def ask(second: float, number: int, project: str, *runs: float, name: str = "", **more: object) -> list[hi.At]:
+    return [at(second, one) for one in crowd(number, project, *runs, name=name, **more)]
+
+
+def waits(seen: Seen, prefix: str) -> list[float]:
+    return sorted(seen.wait(session) for session in seen.opened if session.startswith(prefix))
+
+
+def left(seen: Seen, prefix: str) -> int:
+    """Count how many running cells were taken back."""
+    return sum(
+        isinstance(action, act.Reclaim | act.Pause) and seen.held[action.lease][0].startswith(prefix)
+        for _, _, actions in seen.log
+        for action in actions
+    )
+
+
+def places(seen: Seen, prefix: str) -> list[str]:
+    return [
+        action.agent
+        for _, _, actions in seen.log
+        for action in actions
+        if isinstance(action, act.Grant) and action.session.startswith(prefix)
+    ]
+
+
+LONG = {"qos": "batch"}
+
+
+BATCH_S = 5 * HOUR_S
+
+
+NESTED = POOL + (
+    "[projects.science]\nguaranteed = 6\nnode_pools = { h100 = 4 }\n"
+    '[projects.lab]\nparent = "science"\nguaranteed = 2\nnode_pools = { h100 = 2 }\n'
+    '[projects.group]\nparent = "science"\n'
+    "[projects.course]\nguaranteed = 2\n"
+)
+
+
+LENDING = POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\nlending_limit = 1\n"
+
+
+def priced(budget: str, more: str = "", prices: str = "H100 = 4.0\nL4 = 0.5\n") -> SchedulerSettings:
+    return quotas(f'[projects.club]\nbudget = "{budget} GPU-hours per day"\n{more}[prices]\n{prices}')
+
+
+def charged(seen: Seen, project: str, prices: dict[str, float]) -> float:
+    """GPU-hours at their price, of cells as they ran; without any refund."""
+    node = {
+        a.lease: (a.agent, len(a.slots), a.session) for _, _, acts in seen.log for a in acts if isinstance(a, act.Grant)
+    }
+    since: dict[str, float] = {}
+    total = 0.0
+    for when, event, _ in seen.log:
+        if isinstance(event, ev.CellStarted):
+            since[event.lease] = when
+        elif isinstance(event, ev.CellEnded | ev.LeaseEnded) and event.lease in since:
+            agent, gpus, session = node[event.lease]
+            if seen.opened[session].project == project:
+                total += (when - since[event.lease]) * gpus * prices[agent]
+            since.pop(event.lease)
+    for lease, begin in since.items():
+        agent, gpus, session = node[lease]
+        if seen.opened[session].project == project:
+            total += (seen.log[-1][0] - begin) * gpus * prices[agent]
+    return total / 3600
+
+
+def steps(seen: Seen):  # type: ignore[no-untyped-def]
+    """Walk: after each step the time, who waits (submitted) and which leases are busy or hot, by their grant."""
+    waiting: dict[str, ev.RequestSubmitted] = {}
+    there: dict[str, act.Grant] = {}
+    busy: set[str] = set()
+    for when, event, actions in seen.log:
+        yield when, dict(waiting), dict(there), set(busy)
+        match event:
+            case ev.RequestSubmitted():
+                waiting[event.request] = event
+            case ev.RequestWithdrawn():
+                waiting.pop(event.request, None)
+            case ev.CellStarted():
+                busy.add(event.lease)
+            case ev.CellEnded():
+                busy.discard(event.lease)
+            case ev.LeaseEnded():
+                busy.discard(event.lease)
+                there.pop(event.lease, None)
+        for action in actions:
+            if isinstance(action, act.Grant):
+                waiting.pop(action.request, None)
+                there[action.lease] = action
+                busy.add(action.lease)
+            elif isinstance(action, act.Refuse):
+                waiting.pop(action.request, None)
+
+
+def owed_too_long(seen: Seen, owed: dict[str, tuple[tuple[str, ...], int]]) -> float:
+    since: dict[str, float] = {}
+    longest = 0.0
+    for when, waiting, there, busy in steps(seen):
+        for begin in since.values():
+            longest = max(longest, when - begin)
+        for name, (leaves, gpus) in owed.items():
+            wants = any(r.project in leaves and r.gpu_type == "H100" for r in waiting.values())
+            used = sum(
+                there[l].agent == "fast" and seen.opened[there[l].session].project in leaves for l in busy if l in there
+            )
+            if wants and used < gpus:
+                since.setdefault(name, when)
+            else:
+                since.pop(name, None)
+    return longest
+
+
+def reserved_debt(seen: Seen, user: str, gpus: int, first: float, last: float) -> float:
+    since: float | None = None
+    longest = 0.0
+    for when, waiting, there, busy in steps(seen):
+        if since is not None:
+            longest = max(longest, when - since)
+        used = sum(seen.opened[there[l].session].user == user for l in busy if l in there)
+        if first <= when < last and used < gpus and any(r.user == user and not r.gpu_type for r in waiting.values()):
+            since = when if since is None else since
+        else:
+            since = None
+    return longest
+
+
+def idles(seen: Seen, there_are: dict[str, tuple[int, str]], keeps: str) -> float:
+    """Find for how long a GPU ran nothing and was not kept while a request waited that fits it. All are of one GPU."""
+    since: dict[str, float] = {}
+    longest = 0.0
+    for when, waiting, there, busy in steps(seen):
+        for begin in since.values():
+            longest = max(longest, when - begin)
+        for agent, (gpus, name) in there_are.items():
+            kept = sum(
+                g.agent == agent and (l in busy or seen.opened[g.session].project == keeps) for l, g in there.items()
+            )
+            if kept < gpus and any(r.gpu_type in name for r in waiting.values()):
+                since.setdefault(agent, when)
+            else:
+                since.pop(agent, None)
+    return longest
