@@ -141,6 +141,7 @@ def steps(seen: Seen):  # type: ignore[no-untyped-def]
 
 
 def owed_too_long(seen: Seen, owed: dict[str, tuple[tuple[str, ...], int]]) -> float:
+    """Find for how many seconds a project at most waited for an H100 and used fewer of them than it is owed."""
     since: dict[str, float] = {}
     longest = 0.0
     for when, waiting, there, busy in steps(seen):

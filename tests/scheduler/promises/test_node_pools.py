@@ -13,6 +13,7 @@ from tests.scheduler.promises.crowds import SOON_S, crowd
 from tests.scheduler.promises.driver import Driver
 from tests.scheduler.promises.judge import Judge
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, Seen, at, notebook, see
+from tests.scheduler.promises.stories import owed_too_long
 
 H100, L4 = "NVIDIA H100 80GB HBM3", "NVIDIA L4"
 POOL = NodePool(name="h100", words=("h100",))
@@ -206,43 +207,5 @@ def test_in_any_history_what_is_guaranteed_in_a_pool_comes_within_the_grace(seed
         last=2 * HOUR_S,
         delays=hi.Delays(ask_again_ms=500),
     )
-    assert longest_debt_s(seen, owed) <= 92  # 60 of min_runtime, 30 of grace, and two
-
-
-def longest_debt_s(seen: Seen, owed: dict[str, int]) -> float:
-    """Find for how long a project waited that used less of the pool than it is guaranteed there."""
-    waiting: dict[str, str] = {}  # requests that only the pool serves, with their project
-    on_pool: dict[str, str] = {}  # leases there
-    busy: set[str] = set()
-    since: dict[str, float] = {}
-    longest = 0.0
-    for when, event, actions in seen.log:
-        for name in list(since):
-            longest = max(longest, when - since[name])
-        match event:
-            case ev.RequestSubmitted() if event.gpu_type == "H100":
-                waiting[event.request] = event.project
-            case ev.RequestWithdrawn():
-                waiting.pop(event.request, None)
-            case ev.CellStarted():
-                busy.add(event.lease)
-            case ev.CellEnded():
-                busy.discard(event.lease)
-            case ev.LeaseEnded():
-                busy.discard(event.lease)
-                on_pool.pop(event.lease, None)
-        for action in actions:
-            if isinstance(action, act.Grant):
-                waiting.pop(action.request, None)
-                busy.add(action.lease)
-                if action.agent == "fast":
-                    on_pool[action.lease] = seen.opened[action.session].project
-            elif isinstance(action, act.Refuse):
-                waiting.pop(action.request, None)
-        for name, gpus in owed.items():
-            used = sum(project == name and lease in busy for lease, project in on_pool.items())
-            if used < gpus and name in waiting.values():
-                since.setdefault(name, when)
-            else:
-                since.pop(name, None)
-    return longest
+    debts = {name: ((name,), gpus) for name, gpus in owed.items()}
+    assert owed_too_long(seen, debts) <= 92  # 60 of min_runtime, 30 of grace, and two
