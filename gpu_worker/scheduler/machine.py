@@ -43,8 +43,8 @@ from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import FIRST, QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
-from gpu_worker.scheduler.placement.caps import Placement
 from gpu_worker.scheduler.placement.order import decisions
+from gpu_worker.scheduler.placement.places import Placement
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.state import State

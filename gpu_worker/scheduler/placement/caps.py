@@ -2,32 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
-from bulletin.ids import AgentId, LeaseId
+from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.branches import lacks_of_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.placement.places import Placement
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, reclaimable
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
 from gpu_worker.scheduler.state import State
-
-
-class Placement(msgspec.Struct, frozen=True):
-    """Where a request fits once the victims, hot leases, have gone; none where those that leave already suffice.
-
-    Without an agent the victims are not in its way on a node, but in the way of its project's limit.
-    """
-
-    agent: AgentId | None
-    victims: tuple[Lease, ...] = ()
-    reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
-    waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
-    is_for_lenders: bool = False  #: what it lacks is to stay free for them: nobody else borrows that
-    is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 
 
 def make_room_in_limits(state: State, request: Request, claims: Claims) -> Placement | None:

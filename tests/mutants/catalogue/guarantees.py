@@ -27,7 +27,7 @@ GUARANTEES = (
     ),
     (
         "own-batch-is-held-for-others",
-        "placement/order.py",
+        "placement/places.py",
         "_reclaim",
         "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able))",
         "None",
@@ -267,7 +267,7 @@ GUARANTEES = (
     ),
     (
         "no-room-for-head-and-taker",
-        "placement/order.py",
+        "placement/places.py",
         "_reclaim",
         "{agent: [*claims.get(agent, ()), *heads]} if heads else claims",
         "claims",

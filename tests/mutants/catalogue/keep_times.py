@@ -43,7 +43,7 @@ KEEP_TIMES = (
     ),
     (
         "kept-ones-go-like-others",
-        "placement/order.py",
+        "placement/places.py",
         "_last_used",
         "[kept, *(lease.used for lease in reversed(place.victims))]",
         "[lease.used for lease in reversed(place.victims)]",

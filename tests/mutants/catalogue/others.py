@@ -139,7 +139,7 @@ OTHERS = (
     ),
     (
         "widest-node-first",
-        "placement/order.py",
+        "placement/places.py",
         "fit",
         "node.lanes[shape.lane].free",
         "-node.lanes[shape.lane].free",
@@ -163,15 +163,15 @@ OTHERS = (
     ),
     (
         "more-go-than-needed",
-        "placement/order.py",
-        "_victims",
+        "placement/places.py",
+        "victims_of",
         "without.is_nothing",
         "False",
         "no hot session goes whose slots are not needed",
     ),
     (
         "most-recent-goes",
-        "placement/order.py",
+        "placement/places.py",
         "place",
         "_last_used(state, found) < _last_used(state, best)",
         "_last_used(state, found) > _last_used(state, best)",
@@ -179,7 +179,7 @@ OTHERS = (
     ),
     (
         "cells-before-hot",
-        "placement/order.py",
+        "placement/places.py",
         "_choose_victims",
         "rest = rest.less(node.part_of(lease, shape))",
         "pass",
@@ -187,7 +187,7 @@ OTHERS = (
     ),
     (
         "dearest-node",
-        "placement/order.py",
+        "placement/places.py",
         "_reclaim",
         "loss < best[0]",
         "loss > best[0]",

@@ -163,7 +163,7 @@ ROOM = (
     ),
     (
         "more-cells-go-than-needed",
-        "placement/order.py",
+        "placement/places.py",
         "_choose_victims",
         "without.is_nothing",
         "False",
