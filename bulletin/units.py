@@ -95,7 +95,7 @@ def show_size(size_bytes: int) -> str:
 
 
 def show_duration(duration_ms: int) -> str:
-    """Write milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h"."""
+    """Write milliseconds as a person says them: "80 ms", "4.2 s", "12 min", "3 h", "7.5 days"."""
     if duration_ms < 1000:
         return f"{duration_ms} ms"
     if duration_ms < 10_000:
@@ -104,4 +104,7 @@ def show_duration(duration_ms: int) -> str:
         return f"{duration_ms // 1000} s"
     if duration_ms < 7_200_000:
         return f"{duration_ms // MINUTE_MS} min"
-    return f"{duration_ms // HOUR_MS} h"
+    if duration_ms < 48 * HOUR_MS:
+        return f"{duration_ms // HOUR_MS} h"
+    tenths = duration_ms * 10 // (24 * HOUR_MS)
+    return f"{tenths / 10:g} days"

@@ -14,7 +14,7 @@ from bulletin_magic.commands.attach import choose, describe_found
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.options import parse
 from bulletin_magic.commands.panel import describe_panel
-from bulletin_magic.commands.plan_report import describe_plan, describe_wait
+from bulletin_magic.commands.plan_report import describe_plan, describe_quota, describe_wait
 from bulletin_magic.commands.push_and_reset import (
     check_none_stays,
     describe_pushed,
@@ -106,7 +106,9 @@ class GpuLine:
         elif shared_state.lease_id is not None and not is_alive:
             about.append("The executor of the last cell is gone, so everything is sent to another one.")
         if isinstance(status, PoolStatus):
-            about.append(describe_wait(status.picture, status.lease if is_fitting else None, resources))
+            lease = status.lease if is_fitting else None
+            about.append(describe_wait(status.picture, lease, resources))
+            about.append("" if lease else describe_quota(status.picture, resources))
         else:
             about.append(status or "The cell would start a pool of your own first.")
         namespace = self._shell.user_ns

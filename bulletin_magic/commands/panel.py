@@ -4,6 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from bulletin.slot_words import describe_state
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import describe_rest, wait_columns
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
@@ -85,7 +86,7 @@ def _listed(status: PoolStatus) -> Iterator[str]:
 def _slot(slot: SlotPicture) -> str:
     memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
     user = f", {slot.user}" if slot.user else ""
-    return f"{slot.node} {slot.name}{memory}: {slot.state}{user}"
+    return f"{slot.node} {slot.name}{memory}: {describe_state(slot.state, slot.drains_in_ms)}{user}"
 
 
 def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
@@ -98,7 +99,13 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
 def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> str:
     picture = status.picture
     slots = [
-        (slot.node, slot.name, slot.state, slot.user or "", show_size(slot.memory_bytes) if slot.memory_bytes else "")
+        (
+            slot.node,
+            slot.name,
+            describe_state(slot.state, slot.drains_in_ms),
+            slot.user or "",
+            show_size(slot.memory_bytes) if slot.memory_bytes else "",
+        )
         for slot in picture.slots
     ]
     shown = len(_SLOT_HEAD) - (not any(slot.memory_bytes for slot in picture.slots))  # CPU slots have none of their own

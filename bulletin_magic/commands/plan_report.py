@@ -13,6 +13,7 @@ from bulletin_magic.output.receipts import describe_slots
 
 _HEAD = ("name", "kind", "size", "to be sent", "note")
 _FIGURES = {2, 3}
+_MILLI = 1000
 _NOTES = {
     Fate.SENT: "",
     Fate.THERE: "There already.",
@@ -24,7 +25,7 @@ _NOTES = {
 
 def describe_plan(plan: Plan, about: Sequence[str]) -> dict[str, str]:
     """Return the table and the sentences below it as a bundle of MIME types. `about` has sentences about the pool."""
-    below = [*_sentences(plan), *about, "This is a plan: nothing was run, and nothing was sent."]
+    below = [*_sentences(plan), *filter(None, about), "This is a plan: nothing was run, and nothing was sent."]
     return text_table.as_bundle(_HEAD, [_cells(row) for row in plan.rows], below, _FIGURES)
 
 
@@ -72,3 +73,24 @@ def describe_wait(picture: Picture, lease: LeaseInfo | None, resources: Resource
     if max(idle.values(), default=0) >= wanted:
         return f"{busy}, but a notebook that holds one without a cell gives way."
     return f"{busy}: the cell would wait. Nobody else waits."
+
+
+def describe_quota(picture: Picture, resources: ResourceSpec) -> str:
+    """Say whether the user's own project would pay for the cell, or it would borrow; empty where nobody can say."""
+    project, cost_milli = picture.project, resources.gpus * _MILLI
+    if project is None or not cost_milli or resources.project not in (None, project.project):
+        return ""
+    uses, name, word = f"{project.used_milli / _MILLI:g}", f"your project {project.project!r}", picture.slot_word
+    if project.limit_milli is not None and project.used_milli + cost_milli > project.limit_milli:
+        limit = _count(project.limit_milli, word)
+        return f"It would wait for others of {name}, which uses {uses} of {limit} that it may use."
+    if cost_milli <= project.covered_milli:
+        return f"It would be in quota: the guarantee of {name} covers it."
+    if not project.guaranteed_milli:
+        return ""
+    guaranteed = _count(project.guaranteed_milli, word)
+    return f"It would borrow, and its owner may need it back: {name} uses {uses} of {guaranteed} guaranteed."
+
+
+def _count(milli: int, word: str) -> str:
+    return f"{milli / _MILLI:g} {word}{'' if milli == _MILLI else 's'}"

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bulletin.ids import CellId, ProjectId, UserName
+from bulletin.slot_words import describe_state
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
@@ -18,6 +19,7 @@ _STATES = {
     "busy": "running a cell",
     "hot": "kept ready",
     "leaving": "being cleared",
+    "drained": "given no more cells",
 }
 
 
@@ -75,7 +77,12 @@ def describe_page(picture: Picture) -> PageContent:
                 caption=f"{word}s",
                 columns=("Node", word, "Now", "Held by"),
                 rows=tuple(
-                    (slot.node, _show_slot(slot), _STATES.get(slot.state, slot.state), slot.user or "—")
+                    (
+                        slot.node,
+                        _show_slot(slot),
+                        describe_state(_STATES.get(slot.state, slot.state), slot.drains_in_ms),
+                        slot.user or "—",
+                    )
                     for slot in picture.slots
                 ),
                 empty="No node has joined the pool yet.",
@@ -131,6 +138,9 @@ def _summary(picture: Picture) -> str:
     words = [f"{free} of {total} {word}{'s' if total > 1 else ''} free"]
     if ready:
         words.append(f"{ready} kept ready for the next cell")
+    drained = sum(slot.state == "drained" for slot in picture.slots)
+    if drained:
+        words.append(f"{drained} on a node that is drained")
     words.append(f"{len(picture.waiting)} waiting" if picture.waiting else "nobody waits")
     return ", ".join(words) + f". The pool has been up for {show_duration(picture.uptime_ms)}."
 

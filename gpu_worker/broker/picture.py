@@ -11,11 +11,13 @@ from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.scheduler.accounts.branches import covered_room
 from gpu_worker.scheduler.estimates.explain import show_class_hours
 from gpu_worker.scheduler.leases.life import Phase
 
 _RECENT = 20
-_STATES: dict[Phase, Literal["granted", "busy", "hot", "leaving"]] = {
+_State = Literal["free", "granted", "busy", "hot", "leaving", "drained"]
+_STATES: dict[Phase, _State] = {
     Phase.GRANTED: "granted",
     Phase.BUSY: "busy",
     Phase.HOT: "hot",
@@ -46,14 +48,17 @@ async def draw(
         for slot in agent.message.slots:
             tenant = node.tenants.get(slot.slot) if node is not None else None
             lease = state.leases.get(tenant) if tenant is not None else None
+            unused: _State = "drained" if node is not None and node.is_drained else "free"
+            drains_at_ms = state.planned_drains.at_ms.get(agent.message.agent)
             slots.append(
                 wire.SlotPicture(
                     node=agent.message.node,
                     slot=slot.slot,
                     name=slot.name,
                     memory_bytes=slot.memory_bytes,
-                    state=_STATES.get(lease.phase, "leaving") if lease is not None else "free",
+                    state=_STATES.get(lease.phase, "leaving") if lease is not None else unused,
                     user=visible_user(lease.user) if lease is not None else None,
+                    drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                 )
             )
     waiting = []
@@ -104,11 +109,14 @@ def _project(shell: SchedulerShell, viewer: Person, now_ms: int) -> wire.Project
     account = shell.scheduler.state.accounts.by_id.get(viewer.project)
     if account is None:
         return None
+    pools = shell.scheduler.state.pools.by_name.values()
+    accounts = [account, *(pool.accounts.of(account.project.id) for pool in pools)]
     return wire.ProjectPicture(
         project=account.project.id,
         used_milli=account.used,
         guaranteed_milli=account.guaranteed,
         limit_milli=account.limit,
+        covered_milli=max(map(covered_room, accounts)),
         class_hours=show_class_hours(account, now_ms),
     )
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from bulletin.slot_words import describe_state
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -53,7 +54,9 @@ def _picture(picture: wire.Picture) -> Blocks:
     for slot in picture.slots:
         memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
         user = f" ({slot.user})" if slot.user else ""
-        lines.append(f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {slot.state}{user}")
+        lines.append(
+            f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {describe_state(slot.state, slot.drains_in_ms)}{user}"
+        )
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [
         f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {one.reason}; has waited {show_duration(one.waited_ms)}"

@@ -156,8 +156,11 @@ def test_a_drained_node_empties_itself_and_stays_empty_when_the_broker_is_killed
     busy.answer("go")
     assert busy.collect(runs).error is None
     until(lambda: queue(bulletin)["running"] == [], "the node to be empty")
+    assert bulletin("status").count(": drained\n") == 2
     assert bulletin("drain", node, "--undo") == f"{node} is given cells again.\n"
     assert idle.collect(waits).stream() == "mine\n"
+    bulletin("drain", node, "--at=+5h")
+    assert "free, drained in 4 h" in bulletin("status")
 
 
 def test_what_is_not_there_is_said(bulletin: Bulletin) -> None:

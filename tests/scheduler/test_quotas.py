@@ -308,7 +308,7 @@ def test_a_cell_starts_only_if_the_budget_can_finish_it() -> None:
     assert pool.wants("club.cem") == []
     assert pool.why("club.cem/1").reason == (
         "the 1 GPU-hour of this week in project 'club' is enough for 20 min of such a cell beside what runs, "
-        "and yours may take 30 min: ask for less with --time; the next one begins in 95 h"
+        "and yours may take 30 min: ask for less with --time; the next one begins in 3.9 days"
     )
     assert granted(pool.ask("club.dan", project="club", walltime_ms=15 * MINUTE)) == ["club.dan:1"]
     pool.replay()

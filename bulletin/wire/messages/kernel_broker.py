@@ -144,9 +144,12 @@ class SlotPicture(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     slot: SlotId
     name: str
-    state: Literal["free", "granted", "busy", "hot", "leaving"]
+    #: A drained slot is free, and of a node that is given nothing more.
+    state: Literal["free", "granted", "busy", "hot", "leaving", "drained"]
     user: UserName | None = None
     memory_bytes: int = 0
+    #: When its node is to be drained; None where that is not planned.
+    drains_in_ms: int | None = None
 
 
 class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,6 +192,8 @@ class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):
     used_milli: int
     guaranteed_milli: int
     limit_milli: int | None = None
+    #: So much more would be covered by its guarantee, or by that of one that it is in.
+    covered_milli: int = 0
     #: Its class hours in words, those that are on or the next ones; empty without any.
     class_hours: str = ""
 

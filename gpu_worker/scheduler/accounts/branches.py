@@ -75,6 +75,14 @@ def is_covered(account: Account, cost: int) -> bool:
     return bool(account.children) and Branch(account, is_members=True).covers(cost)
 
 
+def covered_room(account: Account) -> int:
+    """Compute the largest cost with which `is_covered` would still hold, in thousandths of a GPU; 0 where none does."""
+    sides = [Branch(at) for at in account.path]
+    if account.children:
+        sides.append(Branch(account, is_members=True))
+    return max(0, *(side.guaranteed - side.used for side in sides))
+
+
 def lacks_of_quota(account: Account, cost: int, *, below: int, with_hot: bool = False) -> int:
     """Compute how much too little is guaranteed for a cell that never borrows.
 

@@ -77,6 +77,15 @@ def test_the_summary_counts_what_is_free_ready_and_waited_for() -> None:
     assert [table.rows for table in describe_page(empty).tables] == [(), (), ()]
 
 
+def test_a_drained_node_is_told_and_when_one_will_be() -> None:
+    busy, _, free = PICTURE.slots
+    soon = msgspec.structs.replace(busy, drains_in_ms=3 * 3_600_000)
+    picture = msgspec.structs.replace(PICTURE, slots=(soon, msgspec.structs.replace(free, state="drained")))
+    page = describe_page(picture)
+    assert page.summary.startswith("0 of 2 GPUs free, 1 on a node that is drained, 2 waiting.")
+    assert [row[2] for row in page.tables[0].rows] == ["running a cell, drained in 3 h", "given no more cells"]
+
+
 def test_rows_are_in_order_and_in_words() -> None:
     slots, waiting, recent = describe_page(PICTURE).tables
     assert slots.rows[0] == ("n1", "A100 (40 GB)", "running a cell", "ada")

@@ -4,11 +4,11 @@ import pytest
 from msgspec import structs
 
 from bulletin.errors import CannotSend
-from bulletin.ids import LeaseId, SlotId, UserName
+from bulletin.ids import LeaseId, ProjectId, SlotId, UserName
 from bulletin.state.holdings import Holding, Holdings, Home
 from bulletin.state.plan import Fate, Plan, Row
-from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
-from bulletin_magic.commands.plan_report import describe_plan, describe_wait
+from bulletin.wire.messages import Picture, ProjectPicture, SlotPicture, WaitingPicture
+from bulletin_magic.commands.plan_report import describe_plan, describe_quota, describe_wait
 from bulletin_magic.commands.vars_report import describe_holdings
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 
@@ -90,6 +90,29 @@ def test_the_wait_is_told_from_the_picture(
     assert describe_wait(picture, LEASE_INFO, ResourceSpec(gpus=gpus)) == (
         "This notebook holds GPU-0 of node1: the cell would run there at once."
     )
+
+
+@pytest.mark.parametrize(
+    ("used", "covered", "limit", "gpus", "sentence"),
+    [
+        (1, 1, None, 1, "It would be in quota: the guarantee of your project 'ml' covers it."),
+        (1, 1, None, 2, "It would borrow, and its owner may need it back: your project 'ml' uses 1 of 2 GPUs guaranteed."),  # noqa: E501
+        (3, 0, 4, 2, "It would wait for others of your project 'ml', which uses 3 of 4 GPUs that it may use."),
+        (3, 0, 4, 0, ""),
+    ],
+)  # fmt: skip
+def test_the_quota_is_told_from_the_picture(
+    used: int, covered: int, limit: int | None, gpus: int, sentence: str
+) -> None:
+    project = ProjectPicture(
+        project=ProjectId("ml"), used_milli=used * 1000, guaranteed_milli=2000, covered_milli=covered * 1000,
+        limit_milli=None if limit is None else limit * 1000,
+    )  # fmt: skip
+    picture = Picture(slots=(), waiting=(), recent=(), counters={}, uptime_ms=1, slot_word="GPU", project=project)
+    assert describe_quota(picture, ResourceSpec(gpus=gpus)) == sentence
+    assert not describe_quota(picture, ResourceSpec(gpus=1, project=ProjectId("other")))
+    bare = structs.replace(project, guaranteed_milli=0, covered_milli=0, limit_milli=None)
+    assert not describe_quota(structs.replace(picture, project=bare), ResourceSpec(gpus=1))
 
 
 def test_what_is_on_the_pool_is_a_table_with_the_lease_below() -> None:

@@ -157,7 +157,7 @@ def test_a_cell_has_no_more_time_than_its_budget(broker: BrokerParts) -> None:
     lease = broker.run(ANN, "cell-a")
     said = broker.refusal(ADMIN, console.Extend(id=lease, more_ms=10 * HOUR_MS))
     assert said.startswith("The budget of project 'school' is enough for 9 h more")
-    assert "may have 720 h more" in broker.refusal(
+    assert "may have 30 days more" in broker.refusal(
         ADMIN, console.Extend(id=broker_of_guests(broker), more_ms=1000 * HOUR_MS)
     )
     broker.step(events.CellEnded(lease, CellId("cell-a")))
