@@ -12,7 +12,7 @@ from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.ledger import CellRecord, Ledger
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler.accounts.branches import covered_room
-from gpu_worker.scheduler.estimates.explain import show_class_hours
+from gpu_worker.scheduler.estimates.window_words import show_class_hours
 from gpu_worker.scheduler.leases.life import Phase
 
 _RECENT = 20

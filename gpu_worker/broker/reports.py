@@ -8,6 +8,7 @@ import msgspec
 from bulletin.wire import console
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.estimates import explain
+from gpu_worker.scheduler.estimates.window_words import show_class_hours
 from gpu_worker.scheduler.leases.leases import USING, Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import LANES
@@ -81,7 +82,7 @@ def project(account: Account, state: State) -> console.ProjectRow:
         waiting=sum(account.waiting.values()),
         borrows_in_ms=max(0, account.back_off_until_ms - now_ms),
         credits_ms=account.trader.credits(now_ms).balance,
-        class_hours=explain.show_class_hours(account, now_ms),
+        class_hours=show_class_hours(account, now_ms),
         node_pools=tuple(
             console.PoolUse(name=name, used_milli=there.used, guaranteed_milli=there.guaranteed)
             for name, accounts in state.pools.together()

@@ -1,5 +1,7 @@
 """What was asked since the last step: every kernel that waits asks each second, and most ask the same."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from bulletin.ids import LeaseId, ProjectId, RequestId
@@ -9,8 +11,14 @@ from gpu_worker.scheduler.leases.shapes import Shape
 #: When a request starts at the latest, and when class hours begin or end that it waits for, if it waits for some.
 Start = tuple[int, int | None]
 
-#: Whether a connected node that is not drained could hold a shape, why none has room, and what else to say of nodes.
-Room = tuple[bool, str, str]
+
+class Room(NamedTuple):
+    """Why no node has room for a shape."""
+
+    is_there: bool  #: a connected node that is not drained could hold it
+    reason: str  #: why none has room now; empty where one has, which is kept for one ahead, or where all are `busy`
+    drained: str  #: what else is to be said of nodes
+    busy: int = 0  #: so many slots could serve it, and none is free; 0 where that is not why
 
 
 class EstimateCache(msgspec.Struct):

@@ -1,6 +1,6 @@
 """What somebody is told who borrows, and waits because other projects keep their hot sessions."""
 
-from tests.scheduler.bench import MINUTE, project, slots
+from tests.scheduler.bench import MINUTE, granted, project, slots
 from tests.scheduler.quota_bench import Quotas
 
 
@@ -12,8 +12,10 @@ def test_who_borrows_is_told_how_many_gpus_are_kept_and_until_when() -> None:
         pool.later(MINUTE)
         pool.end(f"{session}:1")
     assert pool.wants("lab.eve") == []
-    assert pool.why("lab.eve/1").reason == (
-        "2 GPUs are kept for people between two cells, the first for another 4 min; all 2 GPUs are busy"
-    )
+    assert pool.why("lab.eve/1").reason == ("2 GPUs are kept for people between two cells, the first for another 4 min")
+    assert granted(pool.join("b", slots(2))) == ["lab.eve:1"]
+    pool.busy("lab.sam")
+    assert pool.wants("lab.tim") == []
+    assert "for another 4 min; all others are busy" in pool.why("lab.tim/1").reason
     assert pool.wants("class.kim") == []
     assert "a GPU is being freed for you" in pool.why("class.kim/1").reason

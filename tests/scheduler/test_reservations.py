@@ -5,7 +5,7 @@ import msgspec
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Reclaim, Right
-from gpu_worker.scheduler.estimates.explain import show_class_hours
+from gpu_worker.scheduler.estimates.window_words import show_class_hours
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
 from gpu_worker.scheduler.policy.projects import Project
 from gpu_worker.scheduler.policy.reserved_projects import with_reservations

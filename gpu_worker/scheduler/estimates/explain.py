@@ -11,18 +11,17 @@ from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.accounts.lending import kept_from
-from gpu_worker.scheduler.actions import count, show_price
-from gpu_worker.scheduler.estimate_cache import Room, Start
+from gpu_worker.scheduler.actions import show_price
+from gpu_worker.scheduler.estimate_cache import Start
+from gpu_worker.scheduler.estimates.room_words import name_slots, say_room
 from gpu_worker.scheduler.estimates.start_estimator import StartEstimator
+from gpu_worker.scheduler.estimates.window_words import show_end, show_turn
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import RequestStatus
-from gpu_worker.scheduler.leases.resources import PLAIN, Lane
-from gpu_worker.scheduler.leases.shapes import Shape
-from gpu_worker.scheduler.nodes.node import Node
-from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
+from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.placement.order import decisions
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk
-from gpu_worker.scheduler.policy.class_hours import ClassHours, Window, next_beginning, show_clock
+from gpu_worker.scheduler.policy.class_hours import next_beginning
 from gpu_worker.scheduler.policy.credits import STEP, Trader
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 from gpu_worker.scheduler.state import State
@@ -88,55 +87,19 @@ def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> 
     limit = _limit(state, request, turn_ms)
     if limit is not None:
         return limit
-    is_there, reason, drained = _room(state, request.entry.shape)
-    if is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
-        word = _slots(request.entry.shape)
+    room, about_nodes = say_room(state, request)
+    if room.is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
+        word = name_slots(request.entry.shape)
         if request.need == 1:
             return f"a {word.removesuffix('s')} is being freed for you"
         return f"{request.need} {word} are being freed for you"
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
     whose = (_quota(state, request), _reserved(state, request), _back_off(state, request), _credits(state, request))
-    rest = (_kept_hot(state, request), reason, drained, before)
-    parts = [part for part in (*whose, *rest) if part]
+    parts = [part for part in (*whose, *about_nodes, before) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
-    return "; ".join(part for part in (soon, *parts) if part) or "it is being looked at"
-
-
-def _slots(shape: Shape) -> str:
-    """Name the slots that it would use, in the plural."""
-    return count(2, on_cpu=shape.lane == "cpu").removeprefix("2 ")
-
-
-def _room(state: State, shape: Shape) -> Room:
-    """Find why there is no room for such a request, once for all of a shape: there are as many requests as nodes."""
-    if shape not in state.estimate_cache.rooms:
-        able = [node for node in state.nodes.values() if node.could_hold(shape)]
-        capable = [node for node in able if not node.is_drained and node.holds(shape)]
-        drained = _drained([node.name for node in able if node.is_drained])
-        soon = _soon_drained(state, [node for node in able if not node.is_drained and not node.holds(shape)])
-        drained = _and(drained, soon) if drained else soon
-        if not capable:
-            what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
-            reason = drained or f"no connected node has {what}"
-            state.estimate_cache.rooms[shape] = False, reason if state.nodes else "no node is connected to the pool", ""
-        else:
-            state.estimate_cache.rooms[shape] = True, _why_no_room(shape, capable), drained
-    return state.estimate_cache.rooms[shape]
-
-
-def _why_no_room(shape: Shape, capable: list[Node]) -> str:
-    """Say why none of the nodes that could hold such a request does; empty where one is free, kept for one ahead."""
-    word = _slots(shape)
-    if not any(node.free(shape).slots for node in capable):
-        total = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
-        of_kind = "" if shape.wants.kind == PLAIN.kind else " of this kind"
-        only = f"the only {word.removesuffix('s')}{of_kind} is busy"
-        return only if total == 1 else f"all {total} {word}{of_kind} are busy"
-    if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
-        return "the CPUs or the memory that it asks for are in use"
-    return f"no node has {shape.need} {word} free at once" if shape.need > 1 else ""
+    return _joined(soon, *parts) or "it is being looked at"
 
 
 def _hours(state: State, request: Request, within_ms: int | None = None) -> str:
@@ -184,62 +147,7 @@ def _reserved(state: State, request: Request) -> str:
     most = max(on, key=lambda one: one.guaranteed_milli)
     gpus = show_gpus(most.guaranteed_milli, on_cpu=state.slot_catalog.is_on_cpu(request.lane))
     verb = "is" if most.guaranteed_milli == GPU_MILLI else "are"
-    return f"{gpus} {verb} reserved for {most.name!r} until {_until(most, most.end_ms, now_ms)}"
-
-
-def _until(window: Window, at_ms: int, now_ms: int) -> str:
-    """Show when something is over: "12:00", or "Wed at 10:00"."""
-    shown = window.zone.show_moment(at_ms).removeprefix("on ")
-    return shown.rpartition(" ")[2] if at_ms - now_ms < _SOON_MS else shown
-
-
-def show_class_hours(account: Account, now_ms: int) -> str:
-    """How a project stands to its class hours: "class hours until 12:00, for another 40 min"; or empty."""
-    on = [one for one in account.project.windows if one.is_on(now_ms)]
-    if on:
-        most = max(on, key=lambda one: one.guaranteed_milli)
-        end_ms = most.next_edge_ms(now_ms) or now_ms
-        if isinstance(most, ClassHours):  # which may be until 24:00
-            what = f"class hours until {show_clock(most.until_minute)}"
-        else:
-            what = f"reservation {most.name!r} until {_until(most, end_ms, now_ms)}"
-        return f"{what}, for another {show_duration(end_ms - now_ms)}"
-    found = next_beginning(account.project.windows, now_ms)
-    if found is None:
-        return ""
-    what = "class hours begin" if isinstance(found[1], ClassHours) else f"reservation {found[1].name!r} begins"
-    return f"{what} {show_turn(*found, now_ms)}"
-
-
-def show_turn(at_ms: int, hours: Window, now_ms: int) -> str:
-    """When class hours begin or end: "at 10:00, in 25 min", or "on Wed at 10:00, in 3 d"."""
-    left_ms = at_ms - now_ms
-    if left_ms < _SOON_MS:
-        return f"at {hours.zone.show_moment(at_ms).rpartition(' ')[2]}, in {show_duration(left_ms)}"
-    days = round(left_ms / _SOON_MS)
-    return f"{hours.zone.show_moment(at_ms)}, in {days} day{'' if days == 1 else 's'}"
-
-
-def _drained(names: list[str]) -> str:
-    """Nodes that could hold the request and are given nothing more."""
-    if len(names) < 2:
-        return f"node {names[0]} is being drained" if names else ""
-    which = f"nodes {' and '.join(names)}" if len(names) == 2 else f"{len(names)} nodes"
-    return f"{which} are being drained"
-
-
-def _soon_drained(state: State, nodes: list[Node]) -> str:
-    """Nodes that could hold the request, were they not to be drained before it could end."""
-    if len(nodes) > 1:
-        return f"{len(nodes)} nodes are to be drained before yours could end"
-    left = [show_duration(state.planned_drains.at_ms[node.agent] - state.accounts.now_ms) for node in nodes]
-    return f"node {nodes[0].name} is drained in {left[0]}, before yours could end" if nodes else ""
-
-
-def _has_rest(node: Node, shape: Shape) -> bool:
-    """Whether a node with a free slot has the CPUs and the memory too."""
-    free, wants = node.free(shape), shape.wants
-    return free.slots > 0 and wants.cpus <= free.cpus and wants.memory_bytes <= free.memory_bytes
+    return f"{gpus} {verb} reserved for {most.name!r} until {show_end(most, most.end_ms, now_ms)}"
 
 
 def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
@@ -253,7 +161,7 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     for at in account.path:
         if at.limit is not None and at.used + cost > at.limit:
             uses = f"project {at.project.id!r} uses {_of(at.used, at.limit, on_cpu=on_cpu)} that it may use"
-            return uses if at.project.can_borrow else _and(uses, _hours(state, request))
+            return uses if at.project.can_borrow else _joined(uses, _hours(state, request))
         spent = _budget(state, request, at)
         if spent is not None:
             return spent
@@ -266,7 +174,7 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     if kept:
         is_one = kept == GPU_MILLI
         amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"
-        return _and(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
+        return _joined(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
     if not accounts.is_allowed(account, request.entry):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
         return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
@@ -306,26 +214,6 @@ def _back_off(state: State, request: Request) -> str:
         return ""
     wait = show_duration(account.back_off_until_ms - now_ms)
     return f"project {account.project.id!r} had to give back what it borrowed, and stands behind others for {wait}"
-
-
-def _kept_hot(state: State, request: Request) -> str:
-    """Say how many GPUs projects keep between their cells from those who borrow, as this request does; or empty."""
-    shape, account = request.entry.shape, state.accounts.of(request.project)
-    if not state.accounts.keeps_hot:
-        return ""
-    able = [node for node in state.nodes.values() if node.holds(shape)]
-    hot = [state.leases[name] for node in able for name in node.lanes[shape.lane].hot_leases]
-    ends = [(until_ms, lease) for lease in hot if (until_ms := kept_from_until_ms(state, lease, account, shape.cost))]
-    if not ends:
-        return ""
-    amount = count(sum(len(lease.slots) for _, lease in ends), on_cpu=shape.lane == "cpu")
-    left = show_duration(min(until_ms for until_ms, _ in ends) - state.accounts.now_ms)
-    are = "is" if amount.startswith("1 ") else "are"
-    return f"{amount} {are} kept for people between two cells, {'' if are == 'is' else 'the first '}for another {left}"
-
-
-def _and(reason: str, other: str) -> str:
-    return f"{reason}; {other}" if other else reason
 
 
 def _quota(state: State, request: Request) -> str:
@@ -385,3 +273,7 @@ def _starts(state: State, now_ms: int) -> Mapping[RequestId, Start]:
         estimator.run(_MOST_STEPS)
         state.estimate_cache.starts = estimator.starts
     return state.estimate_cache.starts
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

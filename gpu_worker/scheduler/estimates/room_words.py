@@ -1,0 +1,105 @@
+"""Why no node has room for a request, in words."""
+
+from bulletin.units import show_duration
+from gpu_worker.scheduler.actions import count
+from gpu_worker.scheduler.estimate_cache import Room
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.resources import PLAIN
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
+from gpu_worker.scheduler.state import State
+
+
+def say_room(state: State, request: Request) -> tuple[Room, list[str]]:
+    """Find why there is no room for a request, and say it: what is kept from it, what is busy, what is drained."""
+    room = _find_room(state, request.entry.shape)
+    kept, number = _kept_hot(state, request)
+    busy = ""
+    if room.busy and not kept:
+        busy = _all_busy(request.entry.shape, room.busy)
+    elif room.busy > number:
+        busy = "all others are busy"
+    return room, [part for part in (kept, room.reason, busy, room.drained) if part]
+
+
+def name_slots(shape: Shape) -> str:
+    """Name the slots that it would use, in the plural."""
+    return count(2, on_cpu=shape.lane == "cpu").removeprefix("2 ")
+
+
+def _find_room(state: State, shape: Shape) -> Room:
+    """Find it once for all requests of a shape: there are as many requests as nodes."""
+    if shape not in state.estimate_cache.rooms:
+        able = [node for node in state.nodes.values() if node.could_hold(shape)]
+        capable = [node for node in able if not node.is_drained and node.holds(shape)]
+        drained = [
+            *_drained([node.name for node in able if node.is_drained]),
+            *_soon_drained(state, [node for node in able if not node.is_drained and not node.holds(shape)]),
+        ]
+        state.estimate_cache.rooms[shape] = _room(state, shape, capable, "; ".join(drained))
+    return state.estimate_cache.rooms[shape]
+
+
+def _room(state: State, shape: Shape, capable: list[Node], drained: str) -> Room:
+    if not state.nodes:
+        return Room(is_there=False, reason="no node is connected to the pool", drained="")
+    if not capable:
+        what = count(shape.need, on_cpu=shape.lane == "cpu") if shape.wants == PLAIN else "all that it asks for"
+        return Room(is_there=False, reason=drained or f"no connected node has {what}", drained="")
+    if not any(node.free(shape).slots for node in capable):
+        busy = sum(len(node.serving(shape.lane, shape.wants.kind)) for node in capable)
+        return Room(is_there=True, reason="", drained=drained, busy=busy)
+    reason = f"no node has {shape.need} {name_slots(shape)} free at once" if shape.need > 1 else ""
+    if shape.wants.is_more and not any(_has_rest(node, shape) for node in capable):
+        reason = "the CPUs or the memory that it asks for are in use"
+    return Room(is_there=True, reason=reason, drained=drained)
+
+
+def _all_busy(shape: Shape, number: int) -> str:
+    word, of_kind = name_slots(shape), "" if shape.wants.kind == PLAIN.kind else " of this kind"
+    return (
+        f"the only {word.removesuffix('s')}{of_kind} is busy"
+        if number == 1
+        else f"all {number} {word}{of_kind} are busy"
+    )
+
+
+def _kept_hot(state: State, request: Request) -> tuple[str, int]:
+    """Say how many GPUs projects keep between their cells from those who borrow, as this request does, and count."""
+    shape, account = request.entry.shape, state.accounts.of(request.project)
+    if not state.accounts.keeps_hot:
+        return "", 0
+    able = [node for node in state.nodes.values() if node.holds(shape)]
+    hot = [state.leases[name] for node in able for name in node.lanes[shape.lane].hot_leases]
+    ends = [(until_ms, lease) for lease in hot if (until_ms := kept_from_until_ms(state, lease, account, shape.cost))]
+    if not ends:
+        return "", 0
+    number = sum(len(lease.slots) for _, lease in ends)
+    left = show_duration(min(until_ms for until_ms, _ in ends) - state.accounts.now_ms)
+    are, first = ("is", "") if number == 1 else ("are", "the first ")
+    amount = count(number, on_cpu=shape.lane == "cpu")
+    return f"{amount} {are} kept for people between two cells, {first}for another {left}", number
+
+
+def _drained(names: list[str]) -> list[str]:
+    """Name nodes that could hold the request and are given nothing more."""
+    if not names:
+        return []
+    if len(names) == 1:
+        return [f"node {names[0]} is being drained"]
+    return [f"{f'nodes {names[0]} and {names[1]}' if len(names) == 2 else f'{len(names)} nodes'} are being drained"]
+
+
+def _soon_drained(state: State, nodes: list[Node]) -> list[str]:
+    """Name nodes that could hold the request, were they not to be drained before it could end."""
+    if len(nodes) > 1:
+        return [f"{len(nodes)} nodes are to be drained before yours could end"]
+    left = [show_duration(state.planned_drains.at_ms[node.agent] - state.accounts.now_ms) for node in nodes]
+    return [f"node {nodes[0].name} is drained in {left[0]}, before yours could end"] if nodes else []
+
+
+def _has_rest(node: Node, shape: Shape) -> bool:
+    """Whether a node with a free slot has the CPUs and the memory too."""
+    free, wants = node.free(shape), shape.wants
+    return free.slots > 0 and wants.cpus <= free.cpus and wants.memory_bytes <= free.memory_bytes
