@@ -2,38 +2,52 @@
 
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.branches import lacks_of_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.lending import lent_to
-from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
-from gpu_worker.scheduler.placement.places import Placement
-from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, reclaimable
-from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
+from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.places import (
+    Full,
+    Placement,
+    choose_for_full,
+    nodes_of_pools,
+    ready_place,
+    reclaim_place,
+)
+from gpu_worker.scheduler.placement.reclaim import VictimSelection
+from gpu_worker.scheduler.placement.room import Claims
 from gpu_worker.scheduler.state import State
 
 
-def make_room_in_limits(state: State, request: Request, claims: Claims) -> Placement | None:
+def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
     """Choose whom a limit, a budget or a guarantee makes leave first; None where none of them is in the way.
 
     Hot leases of its own project or user go, least recently used first; then, if that is enough, cells inside the
-    project with the limit to which the request has more right. `claims` are what those ahead are to have.
+    project with the limit to which the request has more right, and on its node whoever is in the way there at the same
+    time. `claims` are what those ahead are to have.
     """
     accounts, shape = state.accounts, request.entry.shape
     account, qos = accounts.of(request.project), state.qos[request.qos]
     victims: dict[LeaseId, None] = {}
-    is_capped, missing = False, dict[str, tuple[Account, int]]()
+    is_capped, is_going, full = False, False, list[Full]()
     for holder, amount, limit in accounts.holders(request.project, request.user, request.qos, shape.cost):
-        if limit is not None and amount and holder.held + amount > limit:
-            is_capped = True
-            lacks = holder.held - holder.leaving + amount - limit
-            if sum(holder.hot.values()) >= lacks + holder.going:
-                lacks += holder.going  # what is hot is gone before a cell that has its grace
-            victims.update(dict.fromkeys(_room_in(holder, lacks, victims)))
-            if isinstance(holder, Account):
-                missing[holder.project.id] = holder, lacks - sum(holder.hot.values())
+        if limit is None or not amount:
+            continue
+        hot = sum(holder.hot.values())
+        lacks = holder.used + hot + amount - limit  # what those ahead are to have is used
+        if lacks <= 0 and holder.held + amount <= limit:
+            continue
+        is_capped, is_going = True, is_going or holder.going > 0
+        if hot < lacks:
+            lacks -= holder.going  # else what is hot is gone before a cell that has its grace
+        victims.update(dict.fromkeys(_room_in(holder, lacks, victims)))
+        if isinstance(holder, Account) and lacks > hot:
+            full.append(Full(frozenset(state.coverage.uses_in(holder)), lacks - hot))
     for at in account.path if shape.cost else ():
         spendable = at.spendable(accounts.now_ms)
         lacks = 0 if spendable is None else shape.charged * request.walltime_ms - spendable
@@ -44,56 +58,58 @@ def make_room_in_limits(state: State, request: Request, claims: Claims) -> Place
     if shape.cost and qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below, with_hot=True) > 0:
         is_capped = True
         victims.update(dict.fromkeys(hot for hot in account.payer.hot if commits(accounts, state.leases[hot])))
-    lent = lent_to(accounts, account, shape.cost) if shape.cost and accounts.has_lenders else None
-    unlent = 0  #: how much must be given back before what lenders keep is free beside it
-    is_for_lenders = lent is not None and lent.kept > 0 and max(lent.lacks, lent.lacks_in_pool) > 0
-    if lent is not None and is_for_lenders:
+    unlent = _unlent(state, account, shape.cost)
+    if unlent is not None:
         is_capped = True
-        unlent = max(lent.lacks, lent.lacks_in_pool) - sum(at.going for at in accounts.top.values())
+        full += [Full(None, unlent)] if unlent > 0 else []
     if not is_capped:
         return None
-    reclaimed: dict[LeaseId, tuple[Lease, Right]] = {}
-    for where, lacks in [*missing.values(), (None, unlent)]:
-        chosen = _choose_running(state, request, where, lacks)
-        if chosen is None:
-            return Placement(None, tuple(state.leases[lease] for lease in victims), is_stuck=True)
-        reclaimed |= {one.lease.id: (one.lease, one.right) for one in chosen}
-    if reclaimed and not _could_start(state, request, claims, [lease for lease, _ in reclaimed.values()]):
-        return Placement(None, waits_for_node=True)
-    hot = tuple(state.leases[lease] for lease in victims)
-    return Placement(None, hot, tuple(reclaimed.values()), is_for_lenders=is_for_lenders)
+    leaving = tuple(state.leases[lease] for lease in victims)
+    found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
+    return msgspec.structs.replace(found, is_for_lenders=unlent is not None)
 
 
-def _choose_running(state: State, request: Request, at: Account | None, missing: int) -> list[Victim] | None:
-    """Choose running cells in a project, or in all, that make so much room there; None where all of them would not."""
-    if missing <= 0:
-        return []
-    plan, now_ms = VictimSelection(state, state.accounts, request), state.accounts.now_ms
-    running = reclaimable(state, request.lane)
-    names = running if at is None else state.coverage.uses_in(at)
-    inside = [state.leases[name] for name in names if name in running]
-    able = [one for lease in inside if (one := plan.victim(lease, now_ms)) is not None]
-    chosen: list[Victim] = []
-    for victim in sorted(able):
-        if missing > 0 and plan.right_to(victim.lease) is not None:
-            plan.take(victim.lease)
-            chosen.append(victim)
-            missing -= victim.lease.cost
-    return chosen if missing <= 0 else None
+def _unlent(state: State, account: Account, cost: int) -> int | None:
+    """Compute how much must be given back before what lenders keep is free beside a request; None where it is."""
+    if not cost or not state.accounts.has_lenders:
+        return None
+    lent = lent_to(state.accounts, account, cost)
+    lacks = max(lent.lacks, lent.lacks_in_pool)
+    if lent.kept <= 0 or lacks <= 0:
+        return None
+    return lacks - sum(at.going for at in state.accounts.top.values())
 
 
-def _could_start(state: State, request: Request, claims: Claims, gone: list[Lease]) -> bool:
-    """Whether a node has room for the request once what leaves, what is hot and these leases are gone."""
-    shape, account = request.entry.shape, state.accounts.of(request.project)
-    for node in state.nodes.values():
-        if node.is_drained or not node.holds(shape):
-            continue
-        lacks = missing(state, node, shape, claims)
-        for lease in (*hot_leases(state, node, shape, account), *(one for one in gone if one.agent == node.agent)):
-            lacks = lacks.less(node.part_of(lease, shape))
-        if lacks.is_nothing:
-            return True
-    return False
+def _with_node(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    claims: Claims,
+    full: list[Full],
+    leaving: tuple[Lease, ...],
+    *,
+    is_going: bool,
+) -> Placement:
+    """Choose who gives back for what is full, and a node where the request fits then; `leaving` leave in any case."""
+    covered = state.is_covered(request)
+    if full:
+        plan = VictimSelection(state, state.accounts, request)
+        if choose_for_full(plan, full, plan.victims(request.lane)) is None:
+            return Placement(None, leaving, is_stuck=True)
+    found: Placement | None = None
+    if full or covered:
+        found = reclaim_place(state, request, ahead, claims, full, leaving)
+        if found is None and covered:
+            passing = ahead.for_covered(nodes_of_pools(state, request))
+            found = reclaim_place(state, request, passing, claims, full, leaving)
+        if found is None and full:
+            return Placement(None, waits_for_node=True)
+    elif is_going:
+        found = ready_place(state, request, ahead, claims)
+    if found is None:
+        return Placement(None, leaving)
+    both = dict.fromkeys(lease.id for lease in (*leaving, *found.victims))
+    return msgspec.structs.replace(found, victims=tuple(state.leases[one] for one in both))
 
 
 def _room_in_budget(account: Account, missing: int, chosen: Mapping[LeaseId, None]) -> Iterator[LeaseId]:

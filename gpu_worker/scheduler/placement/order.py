@@ -11,7 +11,6 @@ from collections.abc import Generator
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.accounts.branches import is_covered
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import FIRST, Shape
@@ -21,7 +20,7 @@ from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
-from gpu_worker.scheduler.placement.places import Placement, fit, is_free, place, victims_of
+from gpu_worker.scheduler.placement.places import Placement, fit, is_free, nodes_of_pools, place, victims_of
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, may_reclaim
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
@@ -55,12 +54,15 @@ def decisions(
     walk = iter(line)
     try:
         for request in walk:
-            capped = make_room_in_limits(state, request, claims)
+            capped = make_room_in_limits(state, request, waiting, claims)
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
                 feasible.forget()
                 if not capped.is_stuck:
-                    line.take_for_granted(lends=capped.is_for_lenders)
+                    pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
+                    line.take_for_granted(pool, lends=capped.is_for_lenders)
+                if capped.agent is not None:
+                    claims.setdefault(capped.agent, []).append(request.entry.shape)
                 yield request, capped
                 continue
             shape = request.entry.shape
@@ -70,16 +72,16 @@ def decisions(
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
-                found = fit(state, request, waiting) if has_room else None
+                found = fit(state, request, waiting, claims) if has_room else None
                 if found is None and ahead < state.settings.look_ahead:
                     found = place(state, request, waiting, claims, has_room=has_room)
             elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
-                found = (fit(state, request, waiting) if has_room else None) or place(
+                found = (fit(state, request, waiting, claims) if has_room else None) or place(
                     state, request, waiting, claims, has_room=has_room
                 )
                 if found is None and (waiting.heads or waiting.blocked):
-                    passing = waiting.for_covered(_nodes_of_pools(state, request))
-                    found = (fit(state, request, passing) if has_room else None) or place(
+                    passing = waiting.for_covered(nodes_of_pools(state, request))
+                    found = (fit(state, request, passing, claims) if has_room else None) or place(
                         state, request, passing, claims, has_room=has_room
                     )
                 if found is None:
@@ -161,14 +163,6 @@ def _note_shares(state: State) -> None:
         from_ms = first.since_ms + min(qos.share_after_ms for qos in state.qos.values())
         if from_ms > now_ms or not state.wakeups.is_for_shares:
             state.wakeups.note_share(from_ms, now_ms, state.settings.share_every_ms)
-
-
-def _nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
-    """Select the nodes where a request that only its node pools cover is covered; None where it is on all nodes."""
-    account, shape = state.accounts.of(request.project), request.entry.shape
-    if not state.pools or is_covered(account, shape.cost):
-        return None
-    return state.pools.agents(state.pools.covering(account, shape))
 
 
 def _late(state: State, head: Head) -> Placement | None:

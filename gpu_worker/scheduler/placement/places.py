@@ -1,10 +1,12 @@
 """Where a request fits now, or once others have left: questions only, answered on counts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, LeaseId
+from gpu_worker.scheduler.accounts.branches import is_covered
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane
@@ -13,7 +15,7 @@ from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.keep_time import kept_until_ms
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
-from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing, needed
+from gpu_worker.scheduler.placement.room import Claims, beside, hot_leases, missing, needed
 from gpu_worker.scheduler.state import State
 
 
@@ -31,7 +33,15 @@ class Placement(msgspec.Struct, frozen=True):
     is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 
 
-def fit(state: State, request: Request, ahead: Ahead) -> Node | None:
+def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
+    """Select the nodes where a request that only its node pools cover is covered; None where it is on all nodes."""
+    account, shape = state.accounts.of(request.project), request.entry.shape
+    if not state.pools or is_covered(account, shape.cost):
+        return None
+    return state.pools.agents(state.pools.covering(account, shape))
+
+
+def fit(state: State, request: Request, ahead: Ahead, claims: Claims) -> Node | None:
     """Find the node that holds a request now without harm to those who wait, with the least GPUs and least torn.
 
     One in a node pool that covers it comes first, one in a pool that does not comes last. Where all are closed, that
@@ -40,7 +50,7 @@ def fit(state: State, request: Request, ahead: Ahead) -> Node | None:
     shape, account = request.entry.shape, state.accounts.of(request.project)
     if not ahead.heads and ahead.blocked.everywhere(shape):
         return None
-    nodes = [node for node in _roomy(state, shape.lane) if is_free(node, shape)]
+    nodes = [node for node in _roomy(state, shape.lane) if is_free(node, shape, claims.get(node.agent, ()))]
     return min(
         (node for node in nodes if ahead.lets_in(node, shape)),
         key=lambda node: (
@@ -57,10 +67,11 @@ def _roomy(state: State, lane: Lane) -> Iterator[Node]:
     return map(state.nodes.__getitem__, state.roomy[lane])
 
 
-def is_free(node: Node, shape: Shape) -> bool:
-    """Whether a node has free what such a request needs."""
-    is_likely = node.lanes[shape.lane].free >= shape.need and node.holds(shape)
-    return is_likely and needed(shape).less(node.free(shape)).is_nothing
+def is_free(node: Node, shape: Shape, claimed: Sequence[Shape] = ()) -> bool:
+    """Whether a node has free what such a request needs, beside what is claimed of it."""
+    if node.lanes[shape.lane].free < shape.need or not node.holds(shape):
+        return False
+    return beside(node, shape, needed(shape).less(node.free(shape)), claimed).is_nothing
 
 
 def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_room: bool = True) -> Placement | None:
@@ -74,11 +85,7 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_r
         return _reclaim(state, request, ahead, claims)
     shape, account = request.entry.shape, state.accounts.of(request.project)
     lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
-    able = [
-        node
-        for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.roomy[lane]))
-        if _has_slots(node, shape, hot=False) and node.holds(shape) and ahead.lets_make_room(node, shape)
-    ]
+    able = _able(state, shape, ahead)
     ready = _ready(state, able, shape, claims, at_once=True)
     if ready is not None:
         return ready
@@ -92,6 +99,17 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_r
                 best = found
     best = best or _ready(state, able, shape, claims, at_once=False)
     return best or _reclaim(state, request, ahead, claims)
+
+
+def _able(state: State, shape: Shape, ahead: Ahead) -> list[Node]:
+    """List the nodes where enough may be free or leaving for such a request, and where it passes nobody."""
+    lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
+    roomy = dict.fromkeys(agent for lane in lanes for agent in state.roomy[lane])
+    return [
+        node
+        for node in map(state.nodes.__getitem__, roomy)
+        if _has_slots(node, shape, hot=False) and node.holds(shape) and ahead.lets_make_room(node, shape)
+    ]
 
 
 def _has_slots(node: Node, shape: Shape, *, hot: bool, beside: int = 0) -> bool:
@@ -110,15 +128,53 @@ def _ready(state: State, nodes: list[Node], shape: Shape, claims: Claims, *, at_
     return Placement(min(ready, key=lambda one: one[:2])[2].agent) if ready else None
 
 
-def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
-    """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least."""
+class Full(NamedTuple):
+    """A limit, or what lenders keep, for which running cells must be given back, wherever they are."""
+
+    names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
+    lacks: int  #: thousandths of a GPU
+
+    def counts(self, lease: Lease) -> bool:
+        """Whether a cell counts for it."""
+        return self.names is None or lease.id in self.names
+
+
+def reclaim_place(
+    state: State, request: Request, ahead: Ahead, claims: Claims, full: Sequence[Full], leaving: Sequence[Lease]
+) -> Placement | None:
+    """Where there is room for it once cells are given back, there and for what is full: the latter from the inside out.
+
+    `leaving` are hot leases that leave in any case.
+    """
+    return _reclaim(state, request, ahead, claims, full, leaving)
+
+
+def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
+    """Where what is free or leaving suffices for it, beside what those ahead claim."""
+    shape = request.entry.shape
+    return _ready(state, _able(state, shape, ahead), shape, claims, at_once=False)
+
+
+def _reclaim(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    claims: Claims,
+    full: Sequence[Full] | None = None,
+    leaving: Sequence[Lease] = (),
+) -> Placement | None:
+    """Where running cells can be reclaimed for it, after all that is hot there: on the node that loses least.
+
+    With `full` also where none need be, and whoever is chosen there or elsewhere makes room in what is full too.
+    """
     shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
     best: tuple[tuple[int, ...], Placement] | None = None
     if not may_reclaim(state, request):
         return None
     plan = VictimSelection(state, state.accounts, request)
-    for agent, leases in plan.candidates(shape.lane).items():
-        node = state.nodes[agent]
+    candidates, everywhere = plan.candidates(shape.lane), plan.victims(shape.lane) if full else []
+    for agent in candidates if full is None else state.nodes:
+        node, leases = state.nodes[agent], candidates.get(agent, [])
         slots = sum(len(lease.slots) for lease in leases)
         if not _has_slots(node, shape, hot=True, beside=slots):
             continue
@@ -127,47 +183,87 @@ def _reclaim(state: State, request: Request, ahead: Ahead, claims: Claims) -> Pl
         if not _is_in_time(state, node, shape):
             continue
         hot = hot_leases(state, node, shape, account)
+        hot.sort(key=lambda lease: lease not in leaving)
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
-        heads = ahead.first_there(node, shape, max(state.grace_ms(lease) for lease in leases))
+        heads = ahead.first_there(node, shape, max((state.grace_ms(lease) for lease in leases), default=0))
         claimed = {agent: [*claims.get(agent, ()), *heads]} if heads else claims
         lacks = missing(state, node, shape, claimed)
-        chosen = _choose_victims(plan, node, shape, lacks, hot, able) if ahead.lets_reclaim(node, shape) else None
+        chosen = None
+        if ahead.lets_reclaim(node, shape):
+            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
-            chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able))
+            chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)
         if chosen is None:
             continue
         for victim in chosen:
             lacks = lacks.less(node.part_of(victim.lease, shape))
+        more = choose_for_full(plan, full or (), everywhere, chosen)
+        if more is None:
+            continue
+        gone = [*chosen, *more]
         loss = (
-            sum(victim.is_own for victim in chosen),
-            sum(victim.overshoot for victim in chosen),
-            max((victim.priority for victim in chosen), default=0),
-            sum(victim.lost_ms for victim in chosen),
+            sum(victim.is_own for victim in gone),
+            sum(victim.overshoot for victim in gone),
+            max((victim.priority for victim in gone), default=0),
+            sum(victim.lost_ms for victim in gone),
             node.seq,
         )
         if best is None or loss < best[0]:
             first = victims_of(node, shape, lacks, hot) or ()
-            best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in chosen))
+            best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in gone))
     return best[1] if best is not None else None
 
 
-def _choose_victims(
-    plan: VictimSelection, node: Node, shape: Shape, lacks: Amount, hot: list[Lease], able: list[Victim]
+def choose_for_full(
+    plan: VictimSelection, full: Sequence[Full], able: Sequence[Victim], chosen: Sequence[Victim] = ()
 ) -> list[Victim] | None:
-    """Choose of these running cells those that have what is lacking beside what is hot; None where they do not."""
+    """Choose who gives back for what is full, beside those that are chosen; None where all together would not do."""
+    if not full:
+        return []
+    plan.begin()
+    for victim in chosen:
+        plan.take(victim.lease)
+    more: list[Victim] = []
+    for one in full:
+        lacks = one.lacks - sum(victim.lease.cost for victim in (*chosen, *more) if one.counts(victim.lease))
+        for victim in able:
+            if lacks <= 0 or victim in chosen or victim in more or not one.counts(victim.lease):
+                continue
+            if plan.right_to(victim.lease) is not None:  # what was chosen counts against others
+                plan.take(victim.lease)
+                more.append(victim)
+                lacks -= victim.lease.cost
+        if lacks > 0:
+            return None
+    return more
+
+
+def _choose_victims(
+    plan: VictimSelection,
+    node: Node,
+    shape: Shape,
+    lacks: Amount,
+    hot: list[Lease],
+    able: list[Victim],
+    full: Sequence[Full] | None = None,
+) -> list[Victim] | None:
+    """Choose of these running cells those that have what is lacking beside what is hot; None where they do not.
+
+    Those that count for what is full come first, and none are needed where that is all.
+    """
     rest = lacks
     for lease in hot:
         rest = rest.less(node.part_of(lease, shape))
     plan.begin()
     chosen: list[Victim] = []
-    for victim in sorted(able):
+    for victim in sorted(able, key=lambda one: (not all(limit.counts(one.lease) for limit in full or ()), one)):
         part = node.part_of(victim.lease, shape)
         if rest.gains(part) and plan.right_to(victim.lease) is not None:  # what was chosen counts against others
             plan.take(victim.lease)
             chosen.append(victim)
             rest = rest.less(part)
-    if not rest.is_nothing or not chosen:
+    if not rest.is_nothing or not (chosen or full is not None):
         return None
     for victim in reversed(chosen[:]):
         without = rest.less(Amount(0).less(node.part_of(victim.lease, shape)))

@@ -100,6 +100,12 @@ class VictimSelection:
                 self._candidates.setdefault(lease.agent, []).append(lease)
         return self._candidates
 
+    def victims(self, lane: Lane) -> list[Victim]:
+        """List what it would be to take each running cell that it may take, wherever it is; the best one first."""
+        now_ms = self._state.accounts.now_ms
+        leases = (lease for some in self.candidates(lane).values() for lease in some)
+        return sorted(one for lease in leases if (one := self.victim(lease, now_ms)) is not None)
+
     def begin(self) -> None:
         """Forget what was chosen: another node is tried."""
         self._taken.clear()

@@ -1,6 +1,6 @@
 """What a request lacks on a node: questions only, answered on counts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.accounts.account import Account
@@ -36,8 +36,15 @@ def missing(state: State, node: Node, shape: Shape, claims: Claims, *, at_once: 
     for lease in map(state.leases.__getitem__, node.leases):
         if lease.phase in LEAVING and not (at_once and lease.phase is Phase.RECLAIMING):
             lacks = lacks.less(node.part_of(lease, shape))
+    return beside(node, shape, lacks, claims.get(node.agent, ()))
+
+
+def beside(node: Node, shape: Shape, lacks: Amount, claimed: Sequence[Shape]) -> Amount:
+    """Compute what such a request lacks there once others have what they claim of it."""
+    if not claimed:
+        return lacks
     serving = set(node.serving(shape.lane, shape.wants.kind))
-    for one in claims.get(node.agent, ()):
+    for one in claimed:
         shared = len(serving.intersection(node.serving(one.lane, one.wants.kind)))
         lacks = lacks.less(Amount(-min(one.need, shared), -one.wants.cpus, -one.wants.memory_bytes))
     return lacks

@@ -29,7 +29,7 @@ GUARANTEES = (
         "own-batch-is-held-for-others",
         "placement/places.py",
         "_reclaim",
-        "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able))",
+        "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)",
         "None",
         "who takes the place of a cell that would stay longer is in nobody's way",
     ),

@@ -58,7 +58,6 @@ def test_pool_of_a_department_next_to_a_lab_that_does_not_use_its_part(victim: s
     assert waits(seen, "asks")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(strict=False, reason="open: a full limit frees one GPU a grace")
 @pytest.mark.parametrize("free", [0, 4])
 @pytest.mark.parametrize("number", [1, 3])
 def test_department_whose_limit_is_full_of_what_a_sibling_borrows(free: int, number: int) -> None:
@@ -130,7 +129,6 @@ def test_reservation_of_four_at_once_comes_from_one_node() -> None:
     assert left(seen, "lab") == 0
 
 
-@pytest.mark.xfail(strict=True, reason="open: a full limit frees one GPU a grace")
 def test_reservation_in_a_department_with_a_full_limit_and_a_lost_node() -> None:
     seen = look(
         quotas('[projects.dep]\nlimit = 6\nguaranteed = 2\n[projects.cs]\nparent = "dep"\n[projects.sib]\nparent = "dep"\n'

@@ -9,7 +9,7 @@ from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, random_hi
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
-OPEN = {200034: 0}
+OPEN: dict[int, int] = {}
 #: In how many parts they are played, and how many histories a part has: a fifteenth of a second each.
 _PARTS, _SIZE = 20, 25
 

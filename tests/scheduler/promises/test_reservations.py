@@ -35,7 +35,6 @@ def test_reservation_of_gpus_that_the_rest_of_the_project_has_in_quota() -> None
     assert seen.gpu_seconds("cs", 3700, 2 * HOUR_S) >= 0.97 * 4 * (2 * HOUR_S - 3700), "batch goes on afterwards"
 
 
-@pytest.mark.xfail(strict=True, reason="open: a full limit frees one GPU a grace")
 def test_reservation_takes_from_a_full_limit_of_its_project() -> None:
     seen = look(
         quotas("[projects.cs]\nlimit = 4\n" + reserve("exam", "cs", 3, "09:10", "10:00", "ann")), nodes(1, 8),
