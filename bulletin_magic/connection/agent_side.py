@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import msgspec
+
 from bulletin.ids import LeaseId
 from bulletin.wire import messages as say
 from bulletin.wire.frames import Blob
@@ -70,6 +72,7 @@ class AgentSide:
             slots=lease.slots,
             slot_word=slot_word,
             is_in_quota=lease.in_quota,
+            price_percent=lease.price_percent,
             memory_bytes=lease.memory_bytes,
             sizes=lease.sizes,
         )
@@ -80,6 +83,11 @@ class AgentSide:
         return self._lease is not None and resources.is_like(self._resources)
 
     # --- the life of the lease
+
+    def note_cost(self, cost: say.LeaseCost) -> None:
+        """Remember what the lease that is held counts for from now on."""
+        assert self._lease is not None
+        self._lease = msgspec.structs.replace(self._lease, in_quota=cost.in_quota, price_percent=cost.price_percent)
 
     def take(self, lease: say.Granted, resources: ResourceSpec, now_ms: int) -> None:
         """Hold this lease from now on, and connect to its agent."""

@@ -27,7 +27,7 @@ GREET_AGAIN_MS = 1_500
 REPEAT_MS = 5_000
 
 #: What of the broker's words concerns the cell or the lease. An error: what was asked for comes to nothing.
-BrokerNews = say.Granted | say.Revoked | say.Refusal | say.Picture | say.Found | BulletinError
+BrokerNews = say.Granted | say.LeaseCost | say.Revoked | say.Refusal | say.Picture | say.Found | BulletinError
 
 
 class BrokerStanding(Enum):
@@ -141,7 +141,7 @@ class BrokerSide:
                 if self._look_by_ms is not None:
                     self._look_by_ms = None
                     return message
-            case say.Revoked():
+            case say.LeaseCost() | say.Revoked():
                 return message
             case say.Unknown():
                 self._forgotten(now_ms)

@@ -162,6 +162,11 @@ class CellRun:
         self._deliver(CellSent(lease))
         self.move(CellPhase.RUNNING)
 
+    def note_lease(self, lease: LeaseInfo | None) -> None:
+        """Take what is known now of the lease that it was sent to."""
+        if self._lease is not None and lease is not None:
+            self._lease = lease
+
     def send(self, lease: LeaseInfo, rings: AgentConnected, now_ms: int) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""
         if self.phase is not CellPhase.ATTACHING:

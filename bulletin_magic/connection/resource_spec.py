@@ -32,7 +32,9 @@ class LeaseInfo(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     slots: tuple[str, ...]
     slot_word: str  #: what the pool calls one slot: "GPU" or "CPU slot"
-    #: Whether it was within its project's guarantee when it was granted; None where the pool guarantees nothing.
+    #: Whether its project's guarantee covers it, as was heard last; None where the pool guarantees nothing.
     is_in_quota: bool | None = None
+    #: What its GPUs count for in budgets and past use; None where they count for what they are.
+    price_percent: int | None = None
     memory_bytes: int = 0  #: of one of its slots; 0 is not known
     sizes: tuple[int, ...] = ()  #: the memory that slots of the pool have, each size once

@@ -164,6 +164,11 @@ class SessionClient:
                 assert run is not None
                 run.move(CellPhase.ATTACHING)
                 self._agent.take(news, run.submitted.resources, self._now_ms)
+            case say.LeaseCost(lease=lease):
+                if self._agent.holds(lease):
+                    self._agent.note_cost(news)
+                    if run is not None:
+                        run.note_lease(self.lease)
             case say.Revoked(lease=lease, sentence=sentence):
                 if run is not None and run.phase is CellPhase.QUEUED and news.code is LeaseEnd.CANNOT_START:
                     self._requeue(run, sentence)  # its lease ended before it was granted

@@ -126,9 +126,17 @@ def describe_receipt(receipt: Receipt) -> str:
         facts.append(f"peak {show_size(receipt.peak_memory_bytes)}")
     if receipt.mean_utilization is not None:
         facts.append(f"GPU {_percent(receipt.mean_utilization)} busy")
+    if receipt.lease.price_percent is not None:
+        facts.append(f"charged as {_charged(receipt.lease)}")
     if receipt.lease.is_in_quota is not None:
         facts.append("in quota" if receipt.lease.is_in_quota else "borrowed")
     return " · ".join(facts)
+
+
+def _charged(lease: LeaseInfo) -> str:
+    """Count what the slots of a lease are charged as at their price: "4 GPUs", "0.5 GPUs"."""
+    number = len(lease.slots) * (lease.price_percent or 0) / 100
+    return f"{number:g} {lease.slot_word}{'' if number == 1 else 's'}"
 
 
 def advise(receipt: Receipt) -> Iterator[tuple[str, str]]:

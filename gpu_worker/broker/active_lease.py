@@ -40,6 +40,8 @@ class ActiveLease(msgspec.Struct):
     #: Somebody cancelled its cell: which one, where that is known, and what its kernel hears of it.
     cancelled: CellId | None = None
     cancel_message: str = ""
+    #: What its kernel was told last that it counts for.
+    cost: wire.LeaseCost | None = None
 
 
 def make_active_lease(
@@ -47,12 +49,12 @@ def make_active_lease(
     pending: PendingRequest,
     node: wire.Register,
     *,
-    is_in_quota: bool | None,
+    cost: wire.LeaseCost,
     sizes: tuple[int, ...],
 ) -> ActiveLease:
     """Draw a ticket for a grant, and write out what its agent and its kernel are told.
 
-    `is_in_quota` is None where the pool guarantees nothing to anybody; `sizes` is the memory of its slots, in bytes.
+    `cost` is what it counts for now; `sizes` is the memory of its slots, in bytes.
     """
     ticket = keys.make_secret()
     offers = {slot.slot: slot for slot in node.slots}
@@ -81,8 +83,9 @@ def make_active_lease(
         node=node.node,
         slots=tuple(offers[slot].name if slot in offers else slot for slot in action.slots),
         walltime_ms=action.walltime_ms,
-        in_quota=is_in_quota,
+        in_quota=cost.in_quota,
+        price_percent=cost.price_percent,
         memory_bytes=min((offer.memory_bytes for offer in held), default=0),
         sizes=sizes,
     )
-    return ActiveLease(action.session, action.agent, granted, prepare)
+    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost)

@@ -87,6 +87,7 @@ class Metering:
         self._closing: dict[LeaseId, None] = {}
         self._unseen: list[Stretch] = []
         self._refunded: list[Stretch] = []
+        self._turned: dict[LeaseId, None] = {}
         for one in open_leases:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
@@ -120,6 +121,7 @@ class Metering:
                 metered.lost_ms = lost_ms if code in UNSURE else None
                 told += self._note_lease_end(name, metered, code, now_ms)
         self._held_ms = {}
+        self._turned |= dict.fromkeys((*self._state.touched, *turned))
         for name, is_in_quota in turned.items():
             if name in self._metered:
                 self._metered[name].meter.turn(is_in_quota=is_in_quota, at_ms=now_ms)
@@ -180,6 +182,11 @@ class Metering:
     def is_in_quota(self, lease: Lease) -> bool:
         """Return whether a guarantee covers it now; of a hot one, whether it would if a cell began."""
         return self._coverage.is_in_quota(self._state.accounts, lease)
+
+    def take_turned(self) -> Iterable[LeaseId]:
+        """Take the leases that were touched since the last call, or whose coverage was."""
+        turned, self._turned = self._turned, {}
+        return turned
 
     def take_unseen(self) -> list[Stretch]:
         """Take what was used besides, unseen by the scheduler, since the last call."""

@@ -18,7 +18,7 @@ from gpu_worker.broker.wait_estimates import WaitEstimates
 from gpu_worker.broker.writer import Then, Writer
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
-from gpu_worker.scheduler.leases.leases import Lease
+from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.nodes.capacity import capacity
 
@@ -92,6 +92,17 @@ class SchedulerShell:
         self._writer.keep(self._metering.follow_step(ends, now_ms, lost_ms))
         for action in said:
             await self._perform(action)
+        await self._tell_costs()
+
+    async def _tell_costs(self) -> None:
+        """Tell kernels whose leases count for something else than they were told."""
+        for name in self._metering.take_turned():
+            lease, active = self.scheduler.state.leases.get(name), self.active_leases.get(name)
+            if lease is not None and active is not None and lease.phase in USING:
+                cost = self._cost_of(name)
+                if cost != active.cost:
+                    active.cost = cost
+                    await self._tell(active.session, cost)
 
     def note_running(self, *, is_last: bool = False) -> None:
         """Let the ledger have which cells run. `is_last`: this broker ends, and they may go on."""
@@ -187,6 +198,8 @@ class SchedulerShell:
         active = self.active_leases.get(lease)
         if active is not None and active.granted is not None:
             await self._tell(active.session, active.granted)
+            if active.cost is not None and active.cost.in_quota != active.granted.in_quota:
+                await self._tell(active.session, active.cost)
 
     async def record_cell(self, message: wire.CellDone, node: wire.Register, ended_ago_ms: int, written: Then) -> None:
         """Account a cell that was over so long ago. When the ledger has it, do `written`."""
@@ -267,7 +280,7 @@ class SchedulerShell:
             return  # it was lost in this instant; the scheduler hears of it next
         if action.lease not in self.active_leases and pending is not None:
             self.active_leases[action.lease] = make_active_lease(
-                action, pending, node, is_in_quota=self._quota_to_say(action.lease), sizes=self._sizes()
+                action, pending, node, cost=self._cost_of(action.lease), sizes=self._sizes()
             )
         active = self.active_leases.get(action.lease)
         if active is not None and active.prepare is not None:  # granted again: the agent answers once more
@@ -277,11 +290,17 @@ class SchedulerShell:
         """Return whether a guarantee covers it now, as the ledger has it."""
         return self._metering.is_in_quota(lease)
 
-    def _quota_to_say(self, name: LeaseId) -> bool | None:
-        """Return `is_in_quota` of a new lease; None where nothing is guaranteed to anybody."""
-        state = self.scheduler.state
-        has_guarantees = any(account.most for account in state.accounts.by_id.values())
-        return self.is_in_quota(state.leases[name]) if has_guarantees and name in state.leases else None
+    def _cost_of(self, name: LeaseId) -> wire.LeaseCost:
+        """Say what a lease counts for now."""
+        lease = self.scheduler.state.leases.get(name)
+        if lease is None:
+            return wire.LeaseCost(lease=name, in_quota=None)
+        is_priced = lease.cost and lease.charged != lease.cost
+        return wire.LeaseCost(
+            lease=name,
+            in_quota=self.is_in_quota(lease) if self.scheduler.state.accounts.has_guarantees else None,
+            price_percent=lease.charged * 100 // lease.cost if is_priced else None,
+        )
 
     def _sizes(self) -> tuple[int, ...]:
         """Return the memory sizes that slots of the pool have, in bytes."""

@@ -81,7 +81,15 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         raise NotDone(f"The pool's broker does not understand this command: {problem}.")
                     case wire.Unknown():
                         raise NotDone("The pool's broker was restarted in this moment. Ask again.")
-                    case wire.Welcome() | wire.Queued() | wire.Granted() | wire.Revoked() | wire.Found() | wire.Pong():
+                    case (
+                        wire.Welcome()
+                        | wire.Queued()
+                        | wire.Granted()
+                        | wire.LeaseCost()
+                        | wire.Revoked()
+                        | wire.Found()
+                        | wire.Pong()
+                    ):
                         pass  # not what was asked
                     case _:
                         return message

@@ -128,6 +128,8 @@ def test_what_is_borrowed_given_back_and_run_again_is_in_the_ledger_to_the_milli
     assert eve.value("done, runs") == "(True, [1])"
     bob.answer("done")
     assert bob.collect(his).error is None
+    assert "This notebook holds 2 CPU slots of" in (held := bob.run("%gpu").shown)
+    assert ", in quota." in held, "it borrowed when it began"
     for notebook in (ann, bob, eve):
         notebook.run("%gpu stop")
     books = Books(pool)

@@ -119,11 +119,22 @@ class Granted(Message, frozen=True, kw_only=True, tag="granted"):
     node: str
     slots: tuple[str, ...]
     walltime_ms: int
-    #: Whether the guarantee of its project covers it now; None where the pool guarantees nothing to anybody.
+    #: As in LeaseCost, which follows when it changes.
     in_quota: bool | None = None
+    price_percent: int | None = None
     #: The memory of one of its slots, and the sizes that slots of the pool have; 0 and none on CPU slots.
     memory_bytes: int = 0
     sizes: tuple[int, ...] = ()
+
+
+class LeaseCost(Message, frozen=True, kw_only=True, tag="lease-cost"):
+    """What a lease counts for from now on, where that is not what its kernel was told last."""
+
+    lease: LeaseId
+    #: Whether the guarantee of its project covers it; None where the pool guarantees nothing to anybody.
+    in_quota: bool | None
+    #: What its GPUs count for in budgets and past use; None where they count for what they are.
+    price_percent: int | None = None
 
 
 class Revoked(Message, frozen=True, kw_only=True, tag="revoked"):
@@ -247,4 +258,4 @@ class Join(Message, frozen=True, kw_only=True, tag="join"):
 
 
 FromKernel = Hello | Submit | Withdraw | Look | Find | Join | Ping
-ToKernel = Welcome | Refusal | Queued | Granted | Revoked | Picture | Found | Pong | Unknown | Malformed
+ToKernel = Welcome | Refusal | Queued | Granted | LeaseCost | Revoked | Picture | Found | Pong | Unknown | Malformed

@@ -51,6 +51,8 @@ class Accounts:
         self.turns = 0  #: how often they did
         self.changes = 0  #: how often anything changed that may decide who is next anywhere
         self.keeps_hot = any(project.keep_hot_ms for project in by_id.values())
+        #: Whether anything is guaranteed to anybody, at some time.
+        self.has_guarantees = any(one.guaranteed_milli or one.windows or one.pool_guarantees for one in by_id.values())
         self.lost: dict[ProjectId, int] = {}  #: of guarantees, what node pools cannot keep
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 

@@ -2,6 +2,7 @@
 
 import mmap
 
+import msgspec
 import pytest
 
 from bulletin.codes import CellOutcome, RefusalCode
@@ -56,6 +57,20 @@ def test_a_first_cell_greets_queues_attaches_and_runs() -> None:
         )
     ]
     assert stage.session.phase is None
+
+
+def test_what_a_lease_counts_for_is_what_was_heard_last() -> None:
+    stage = Stage()
+    stage.do(cell())
+    stage.welcome()
+    stage.grant()
+    stage.broker(say.LeaseCost(lease=LeaseId("another"), in_quota=True))
+    stage.agent(say.Attached(lease=LEASE))
+    stage.broker(say.LeaseCost(lease=LEASE, in_quota=False, price_percent=400))
+    stage.finish()
+    (finished,) = (one for one in stage.delivered() if isinstance(one, CellFinished))
+    assert finished.lease == msgspec.structs.replace(LEASE_INFO, is_in_quota=False, price_percent=400)
+    assert stage.session.lease == finished.lease
 
 
 def test_the_resources_of_the_cell_goes_into_the_request() -> None:

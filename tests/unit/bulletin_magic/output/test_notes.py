@@ -108,6 +108,8 @@ def test_a_receipt_says_what_a_cell_cost() -> None:
     assert describe_receipt(used).endswith(" · GPU 42% busy")
     borrowed = structs.replace(finished(4_200), lease=structs.replace(LEASE_INFO, is_in_quota=False))
     assert shown(borrowed)[0].endswith(" · borrowed")
+    dear = structs.replace(LEASE_INFO, slots=("GPU-0", "GPU-1"), price_percent=250, is_in_quota=True)
+    assert shown(structs.replace(finished(4_200), lease=dear))[0].endswith(" · charged as 5 GPUs · in quota")
 
 
 def test_a_receipt_leaves_out_what_is_not_worth_its_words() -> None:
