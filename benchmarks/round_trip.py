@@ -111,6 +111,10 @@ class Raw:
 # --- Bulletin
 
 
+#: The isolation by its long name: commits before there was one pass over it.
+_OPTIONS = ("--slots", "1", "--device", "cpu", "--Pool.isolation=shared")
+
+
 class Bulletin:
     """A real kernel on a real pool of one CPU slot, with this code or that of the checkout in `code`."""
 
@@ -120,7 +124,7 @@ class Bulletin:
         pool = folder / "pool"
         environ = dict(os.environ) if code is None else {**os.environ, "PYTHONPATH": str(code)}
         self.pool = subprocess.Popen(
-            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(pool), "--slots", "1", "--device", "cpu"],
+            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(pool), *_OPTIONS],
             stdout=self.log,
             stderr=self.log,
             env=environ,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from jupyterhub.roles import get_default_roles
 from traitlets.config import Config
@@ -28,6 +28,7 @@ def configure(
     c: Config,
     *,
     folder: Path | str,
+    isolation: Literal["unix-user", "shared"] | None = None,
     groups: Sequence[str] | None = None,
     managers: Sequence[str] = (),
     pool_args: Sequence[str] = (),
@@ -44,6 +45,10 @@ def configure(
         The hub's configuration, as jupyterhub_config.py knows it.
     folder
         Where the pool keeps its keys, its database and its logs. Belongs to the hub's Unix user alone.
+    isolation
+        Whose Unix user cells run as; there is no default. "unix-user": that of the hub user's name, for which the hub
+        runs as root. "shared": the hub's own, so that whoever runs cells can read and change everything of everybody
+        else's, and of the hub. None if the pool runs on its own, with an isolation of its own.
     groups
         Hub groups whose members may use the pool; None is every user. The hub's admins may in any case.
     managers
@@ -56,12 +61,18 @@ def configure(
     Raises
     ------
     BadConfig
-        If `Spawner.server_token_scopes` is a function, to which nothing can be added here.
+        If no isolation is chosen, or `Spawner.server_token_scopes` is a function, to which nothing can be added here.
     """
+    if start_pool and isolation is None:
+        raise BadConfig(
+            "configure() needs isolation. 'unix-user': cells run as the Unix user of their hub user's name, for which "
+            "the hub runs as root. 'shared': all run as the hub's own, and whoever runs one can read and change "
+            "everything of everybody else's, and of the hub."
+        )
     folder = Path(folder).resolve()
     (port,) = find_free_ports([0])
     command = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(folder)]
-    command += ["--", *pool_args] if start_pool else ["--no-pool"]
+    command += ["--", "--isolation", str(isolation), *pool_args] if start_pool else ["--no-pool"]
     service = {
         "name": SERVICE,
         "url": f"http://127.0.0.1:{port}",

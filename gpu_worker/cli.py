@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 
 import structlog
@@ -9,6 +10,7 @@ import structlog
 from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
+from gpu_worker.config import serves_hub
 from gpu_worker.console.base_command import Command, when_stdin_ends
 from gpu_worker.console.hand_commands import (
     BoostCommand,
@@ -40,6 +42,7 @@ class PoolCommand(Command):
     def start(self) -> None:
         """Run the pool."""
         settings = self.settings()
+        settings.require_isolation(serves_hub=serves_hub(os.environ))
         arguments = [word for word in self._given if word != "--exit-with-stdin"]
 
         async def run() -> int:
@@ -97,6 +100,7 @@ class AgentCommand(Command):
             files = keys.read_private(settings.pool_file, keys.PoolFile)
         except FileNotFoundError:
             raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None
+        settings.require_isolation(serves_hub=files.serves_hub)
 
         async def run() -> int:
             await Agent(settings, files).run()

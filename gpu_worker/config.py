@@ -1,10 +1,13 @@
 """All settings of a pool: traitlets at the edge, read once, checked together, then frozen."""
 
 import os
+import pwd
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
-from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, List, Unicode
+from traitlets import CaselessStrEnum, Dict, Float, Int, List, Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
@@ -12,6 +15,10 @@ from bulletin.hub_scopes import ACCESS_SCOPE
 
 #: Imported by a zygote before it forks, where the environment has them: a first cell must not pay for `import torch`.
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
+
+
+#: Whose Unix user cells run as; empty is not chosen.
+Isolation = Literal["", "unix-user", "shared"]
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +33,7 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     use_gpus: bool
     preload: tuple[str, ...]
     environments: dict[str, str]
-    run_as_user: bool
+    isolation: Isolation
     keep_ms: int
     keep_results_ms: int
     away_ms: int
@@ -41,6 +48,24 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     parcel_limit_bytes: int
     hub_scope: str
 
+    def require_isolation(self, *, serves_hub: bool) -> None:
+        """Check that an admin has chosen whose Unix user cells run as, where that is not the one who started the pool.
+
+        Raises
+        ------
+        BadConfig
+            On a hub, and as root, if nothing is chosen.
+        """
+        if self.isolation or not (serves_hub or os.getuid() == 0):
+            return
+        what = "this pool serves a hub" if serves_hub else "this pool runs as root"
+        raise BadConfig(
+            f"Pool.isolation is not chosen, and {what}. Choose 'unix-user': each cell runs as the Unix user with the "
+            "name of its hub user, for which the pool must run as root. Or choose 'shared': all cells run as "
+            f"{account_name()!r}, and whoever runs one can read and change everything of everybody else's, and of the "
+            "pool."
+        )
+
     @property
     def pool_file(self) -> Path:
         """Keys and secrets of the pool's own processes."""
@@ -50,6 +75,19 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     def connection_file(self) -> Path:
         """What a kernel of the same user needs. There only while the pool runs."""
         return self.folder / "connection.json"
+
+
+def account_name() -> str:
+    """Name the Unix user of this process: by its number, where it has no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def serves_hub(environ: Mapping[str, str]) -> bool:
+    """Whether a process with such an environment belongs to a hub."""
+    return "JUPYTERHUB_API_TOKEN" in environ
 
 
 class Pool(Configurable):
@@ -96,10 +134,12 @@ class Pool(Configurable):
         help='Environments that cells may ask for, by id. Example: {"torch": "/opt/envs/torch/bin/python"}. '
         'The id "default" is the interpreter of the pool unless it is set here.',
     ).tag(config=True)
-    run_as_user = Bool(
-        False,
-        help="Run each executor as the Unix user of the hub user's name. "
-        "Needs an agent that runs as root, and such users.",
+    isolation = CaselessStrEnum(
+        ["", "unix-user", "shared"],
+        "",
+        help="Whose Unix user cells run as. unix-user: that of the hub user's name, never root; needs a pool that runs "
+        "as root, and such users. shared: that of the pool, so that whoever runs cells can read and change everything "
+        "of everybody else's, and of the pool. On a hub, and as root, there is no default.",
     ).tag(config=True)
     keep = Float(
         3600.0, min=0, help="Seconds that a session outlives its kernel, in case the kernel comes back. Example: 600"
@@ -173,9 +213,10 @@ class Pool(Configurable):
             raise BadConfig(
                 f"Pool.kernel_port and Pool.agent_port are both {self.kernel_port}. Give them two ports, or 0."
             )
-        if self.run_as_user and os.getuid() != 0:
+        if self.isolation == "unix-user" and os.getuid() != 0:
             raise BadConfig(
-                "Pool.run_as_user needs a pool that runs as root. Run it as root, or leave the setting out."
+                f"Pool.isolation is 'unix-user', which needs a pool that runs as root, and this one runs as "
+                f"{account_name()!r}. Run it as root, or choose 'shared', with what the reference says of it."
             )
         for name, python in self.environments.items():
             if not os.access(python, os.X_OK):
@@ -190,7 +231,7 @@ class Pool(Configurable):
             use_gpus=self.device == "auto",
             preload=tuple(self.preload),
             environments=dict(self.environments),
-            run_as_user=self.run_as_user,
+            isolation=self.isolation,
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),

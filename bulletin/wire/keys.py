@@ -32,6 +32,8 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     kernel_address: str
     agent_address: str
+    #: Its users are a hub's, and strangers to each other.
+    serves_hub: bool = False
 
 
 class AgentFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bulletin.slot_words import describe_state
+from bulletin.pool_words import describe_state, warn_of_accounts
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import describe_rest, wait_columns
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
@@ -50,6 +50,7 @@ def _about(status: PoolStatus, pool_description: str) -> Iterator[str]:
     held = describe_slots(status.lease) if status.lease else f"no {picture.slot_word}"
     yield f"The pool {pool_description}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
     yield f"This notebook holds {held}{_quota_of(status)}."
+    yield from warn_of_accounts(picture.shared_accounts)
 
 
 def _quota_of(status: PoolStatus) -> str:

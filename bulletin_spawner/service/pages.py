@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from bulletin.ids import CellId, ProjectId, UserName
-from bulletin.slot_words import describe_state
+from bulletin.pool_words import describe_state, warn_of_accounts
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
@@ -60,9 +60,10 @@ class HtmlTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page shows: a sentence, then tables in order."""
+    """What the page shows: a sentence, what people are to be warned of, then tables in order."""
 
     summary: str
+    warnings: tuple[str, ...]
     tables: tuple[HtmlTable, ...]
 
 
@@ -71,6 +72,7 @@ def describe_page(picture: Picture) -> PageContent:
     word = picture.slot_word
     return PageContent(
         summary=_summary(picture),
+        warnings=tuple(warn_of_accounts(picture.shared_accounts)),
         tables=(
             HtmlTable(
                 name="slots",

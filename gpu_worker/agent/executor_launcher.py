@@ -74,7 +74,7 @@ class ExecutorLauncher:
         return zygote
 
     def _unix_user(self, prepare: wire.Prepare) -> UnixUser:
-        if not self._settings.run_as_user:
+        if self._settings.isolation != "unix-user":
             return UnixUser()
         try:
             entry = pwd.getpwnam(prepare.user)

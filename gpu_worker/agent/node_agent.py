@@ -23,7 +23,7 @@ from gpu_worker.agent.kernel_server import KernelServer
 from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
-from gpu_worker.config import PoolSettings
+from gpu_worker.config import PoolSettings, account_name
 
 _PING_S = 1.0
 
@@ -54,6 +54,8 @@ class Agent:
             self._kernels.send,
             self._launcher.fork,
         )
+        #: Cells of strangers run as one Unix user.
+        self._is_shared = settings.isolation != "unix-user" and files.serves_hub
         self._address = wire.AgentAddress(address="", public_key="")
         self._process = keys.make_id()
 
@@ -62,6 +64,8 @@ class Agent:
         left_behind = kill_marked(self.id)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
+        if self._is_shared:
+            self.log.warning("all cells run as one Unix user", user=account_name(), setting="Pool.isolation")
         bound = self._kernels.bind()
         ring_server = RingServer(self.settings.folder, self.sessions.find_rings)
         self._address = wire.AgentAddress(
@@ -98,6 +102,7 @@ class Agent:
             process=self._process,
             cpus=self._cpus,
             memory_bytes=self._memory_bytes,
+            shared_account="" if self.settings.isolation == "unix-user" else account_name(),
         )
 
     async def _tick(self) -> None:

@@ -64,6 +64,7 @@ class Broker:
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
         self.writer = Writer(ledger, self.now_ms)
         identity = Identity(files.token, hub, settings.hub_scope)
+        self._serves_hub = hub is not None
         slot_word = slot_word_of(ledger.slot_kinds())
         self.kernels = Kernels(self._to_kernel, identity, self.now_ms, self._draw, self._answer, slot_word)
         self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce, slot_word)
@@ -154,6 +155,7 @@ class Broker:
             self.now_ms,
             started_ms=self.started_ms,
             counters=self.counters,
+            serves_hub=self._serves_hub,
         )
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
@@ -174,8 +176,10 @@ class Broker:
         kept = self.files
         kernel = self._bind_one(self._kernel_socket, kept.kernel_address, self.settings.kernel_port)
         agent = self._bind_one(self._agent_socket, kept.agent_address, self.settings.agent_port)
-        if (kernel, agent) != (kept.kernel_address, kept.agent_address):
-            self.files = msgspec.structs.replace(kept, kernel_address=kernel, agent_address=agent)
+        self.files = msgspec.structs.replace(
+            kept, kernel_address=kernel, agent_address=agent, serves_hub=self._serves_hub
+        )
+        if self.files != kept:
             keys.write_private(self.settings.pool_file, self.files)
 
     def _bind_one(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:

@@ -33,6 +33,7 @@ async def draw(
     *,
     started_ms: int,
     counters: dict[str, int],
+    serves_hub: bool,
 ) -> wire.Picture:
     """Draw slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
     rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
@@ -61,6 +62,7 @@ async def draw(
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                 )
             )
+    accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
     waiting = []
     for request, pending in shell.pending_requests.items():
         standing = shell.waiting(request, at_ms)
@@ -101,6 +103,7 @@ async def draw(
         uptime_ms=at_ms - started_ms,
         slot_word=agents.slot_word,
         project=_project(shell, viewer, at_ms),
+        shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
     )
 
 

@@ -34,6 +34,7 @@ class Command(Application):
         "slots": "Pool.slots",
         "device": "Pool.device",
         "keep": "Pool.keep",
+        "isolation": "Pool.isolation",
         "idle-exit": "Pool.idle_exit",
         "database": "Pool.database",
         "config": "Command.config_file",

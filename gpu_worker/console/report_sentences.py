@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bulletin.slot_words import describe_state
+from bulletin.pool_words import describe_state, warn_of_accounts
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -51,6 +51,7 @@ def _picture(picture: wire.Picture) -> Blocks:
     """Say what is going on in the pool: slots, the queue, the latest cells."""
     free = sum(slot.state == "free" for slot in picture.slots)
     lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
+    lines += warn_of_accounts(picture.shared_accounts)
     for slot in picture.slots:
         memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
         user = f" ({slot.user})" if slot.user else ""

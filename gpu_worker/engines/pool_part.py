@@ -12,6 +12,7 @@ from typing import Literal
 import structlog
 
 from bulletin.restarts import RestartDelays
+from gpu_worker.config import serves_hub
 from gpu_worker.engines.engine import BAD_CONFIG, IDLE
 
 _FIRST_DELAY_S = 0.1
@@ -65,7 +66,7 @@ def _environ(part: str) -> dict[str, str]:
     """
     if part == "broker":
         return dict(os.environ)
-    is_of_hub = "JUPYTERHUB_API_TOKEN" in os.environ
+    is_of_hub = serves_hub(os.environ)
     return {
         name: value
         for name, value in os.environ.items()

@@ -68,8 +68,9 @@ class PoolProcess:
         """Start it, with the environment of a hub that manages it, if one does."""
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
+        options = ["--device", device, "--isolation", "shared", *arguments]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), "--device", device, *arguments],
+            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), *options],
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,

@@ -1,10 +1,13 @@
 """Broker and agent as processes of their own, without `bulletin pool` around them."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from bulletin.wire import keys, messages as wire
 from tests.integration.conftest import PATIENCE_S, Client, until
@@ -12,7 +15,8 @@ from tests.integration.conftest import PATIENCE_S, Client, until
 
 def start(part: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "gpu_worker.cli", part, "--folder", str(folder), "--slots", "1", "--device", "cpu"],
+        [sys.executable, "-m", "gpu_worker.cli", part, "--folder", str(folder), "--slots", "1", "--device", "cpu"]
+        + ["--isolation", "shared"] * (part != "broker"),
         stderr=subprocess.DEVNULL,
     )
 
@@ -58,6 +62,37 @@ def test_an_agent_finds_a_broker_that_had_to_move(tmp_path: Path) -> None:
         for part in parts:
             part.terminate()
             part.wait(PATIENCE_S)
+
+
+def test_a_pool_of_a_hub_does_not_start_before_somebody_has_chosen_whose_unix_user_cells_run_as(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    hub = os.environ | {"JUPYTERHUB_API_TOKEN": "token", "JUPYTERHUB_API_URL": "http://127.0.0.1:9/hub/api"}
+    command = [sys.executable, "-m", "gpu_worker.cli"]
+    pool = subprocess.run(
+        [*command, "pool", "--folder", str(folder)], env=hub, capture_output=True, text=True, check=False
+    )
+    assert pool.returncode == 78
+    assert "Pool.isolation is not chosen, and this pool serves a hub. Choose 'unix-user'" in pool.stderr
+    broker = subprocess.Popen([*command, "broker", "--folder", str(folder)], env=hub)
+    try:
+        until(lambda: (folder / "pool.json").exists(), "the broker to start")
+        until(lambda: keys.read_private(folder / "pool.json", keys.PoolFile).agent_address, "its address")
+        agent = subprocess.run(  # on a node of its own: it does not know the hub
+            [*command, "agent", "--folder", str(folder)], capture_output=True, text=True, check=False
+        )
+    finally:
+        broker.terminate()
+        broker.wait(PATIENCE_S)
+    assert agent.returncode == 78
+    assert "Pool.isolation is not chosen" in agent.stderr
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may choose it")
+def test_a_pool_that_is_not_root_cannot_run_cells_as_others(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(tmp_path / "p")]
+    done = subprocess.run([*command, "--isolation", "unix-user"], capture_output=True, text=True, check=False)
+    assert done.returncode == 78
+    assert "needs a pool that runs as root" in done.stderr
 
 
 def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:

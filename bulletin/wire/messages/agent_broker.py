@@ -63,6 +63,8 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     #: Of the host, for those who ask for some; 0 is nothing to give.
     cpus: int = 0
     memory_bytes: int = 0
+    #: The Unix user that all its cells run as; empty where each runs as its own user.
+    shared_account: str = ""
 
 
 class Registered(Message, frozen=True, tag="registered"):

@@ -220,6 +220,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     slot_word: str
     #: The one that pays for the viewer's cells when nobody says.
     project: ProjectPicture | None = None
+    #: The Unix users that cells of several people run as; none where each person's run as their own.
+    shared_accounts: tuple[str, ...] = ()
 
 
 class Find(Message, frozen=True, tag="find"):

@@ -21,14 +21,14 @@ def roles(c: Config) -> dict[str, list[str]]:
 
 def test_everybody_may_use_the_pool_where_no_groups_are_named(tmp_path: Path) -> None:
     c = Config()
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     assert c.JupyterHub.extra_user_scopes == {ACCESS_SCOPE}
     assert "bulletin-users" not in roles(c)
 
 
 def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
     c = Config()
-    configure(c, folder=tmp_path, groups=["course"], managers=["staff"])
+    configure(c, isolation="shared", folder=tmp_path, groups=["course"], managers=["staff"])
     assert "extra_user_scopes" not in c.JupyterHub
     assert roles(c)["bulletin-users"] == [ACCESS_SCOPE]
     assert roles(c)["bulletin-managers"] == [ACCESS_SCOPE, MANAGE_SCOPE]
@@ -38,7 +38,7 @@ def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
 
 def test_a_servers_token_keeps_what_it_could_do_before(tmp_path: Path) -> None:
     c = Config()
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     assert c.Spawner.server_token_scopes == ["users:activity!user", "access:servers!server", ACCESS_SCOPE]
 
 
@@ -49,7 +49,7 @@ def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
     c.JupyterHub.custom_scopes = {"custom:x": {"description": "x"}}
     c.JupyterHub.extra_user_scopes = {"read:hub"}
     c.Spawner.server_token_scopes = ["inherit"]
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
     assert roles(c)["culler"] == ["list:users"]
     assert set(c.JupyterHub.custom_scopes) == {"custom:x", MANAGE_SCOPE}
@@ -60,7 +60,7 @@ def test_what_the_config_file_had_set_stays(tmp_path: Path) -> None:
 def test_what_the_config_file_had_added_to_a_default_stays(tmp_path: Path) -> None:
     c = Config()
     c.JupyterHub.services.append({"name": "culler"})
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     assert [service["name"] for service in c.JupyterHub.services] == ["culler", "bulletin"]
 
 
@@ -68,7 +68,7 @@ def test_token_scopes_that_are_a_function_cannot_be_added_to(tmp_path: Path) -> 
     c = Config()
     c.Spawner.server_token_scopes = lambda spawner: []
     with pytest.raises(BadConfig, match="is a function"):
-        configure(c, folder=tmp_path)
+        configure(c, isolation="shared", folder=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_hubs_own_spawner_learns_about_the_pool(tmp_path: Path, given: str |
     c = Config()
     if given is not None:
         c.JupyterHub.spawner_class = given
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     made = c.JupyterHub.spawner_class
     assert made.__mro__.index(BulletinMixin) < made.__mro__.index(base)
     assert made(config=c).pool_folder == str(tmp_path)
@@ -93,22 +93,32 @@ def test_the_hubs_own_spawner_learns_about_the_pool(tmp_path: Path, given: str |
 def test_a_spawner_that_knows_the_pool_is_taken_as_it_is(tmp_path: Path) -> None:
     c = Config()
     c.JupyterHub.spawner_class = "bulletin_spawner.spawner.BulletinSpawner"
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     assert c.JupyterHub.spawner_class is BulletinSpawner
 
 
 def test_the_service_starts_the_pool_with_the_given_options_unless_it_runs_elsewhere(tmp_path: Path) -> None:
     c, other = Config(), Config()
-    configure(c, folder=tmp_path, pool_args=["--slots=2"])
+    configure(c, isolation="shared", folder=tmp_path, pool_args=["--slots=2"])
     configure(other, folder=tmp_path, start_pool=False)
     start = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(tmp_path)]
-    assert c.JupyterHub.services[0]["command"] == [*start, "--", "--slots=2"]
+    assert c.JupyterHub.services[0]["command"] == [*start, "--", "--isolation", "shared", "--slots=2"]
     assert other.JupyterHub.services[0]["command"] == [*start, "--no-pool"]
+
+
+@pytest.mark.parametrize("isolation", ["unix-user", "shared"])
+def test_whose_unix_user_cells_run_as_is_chosen_by_the_admin_and_by_nobody_else(isolation: str, tmp_path: Path) -> None:
+    c = Config()
+    with pytest.raises(BadConfig, match="needs isolation"):
+        configure(c, folder=tmp_path)
+    assert "services" not in c.JupyterHub
+    configure(c, folder=tmp_path, isolation=isolation)  # type: ignore[arg-type]
+    assert isolation in c.JupyterHub.services[0]["command"]
 
 
 def test_a_hub_waits_longer_for_the_service_than_it_would_by_itself(tmp_path: Path) -> None:
     c = Config()
-    configure(c, folder=tmp_path)
+    configure(c, isolation="shared", folder=tmp_path)
     (service,) = c.JupyterHub.services
     assert Service(**service).timeout > Service(name="other").timeout
 
