@@ -257,8 +257,10 @@ def run(_: list[str]) -> None:
         print(f"\n    {where}\n")
         print(f"    Log in as any name, with the password  {(RUN / 'password').read_text()}")
         print(f"    (as admin, with the one in {RUN / 'admin-password'})\n")
-        print(f"    Everybody's cells run as {getpass.getuser()}, as this hub does: share the password with nobody whom you do")
-        print("    not trust with all that is yours. A hub of strangers chooses another isolation: docs/howto/your-hub.md\n")
+        print(
+            f"    Everybody's cells run as {getpass.getuser()}, as this hub does: share the password with nobody whom"
+        )
+        print("    you do not trust with all that is yours. Other hubs choose: docs/howto/your-hub.md\n")
         print(f"    Ctrl-C stops the hub and its notebooks. The hub's log: {log}\n", flush=True)
         hub.wait()
         raise Problem(f"the hub has ended by itself. Its log: {log}")

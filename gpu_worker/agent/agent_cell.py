@@ -50,6 +50,8 @@ class AgentCell:
         self.more_ms = 0
         self.walltime_timer: asyncio.TimerHandle | None = None
         self.is_stopped = False
+        #: Somebody with more right to its slots waits for its results alone.
+        self.is_hurried = False
         #: It has been counted, and the session is free for another.
         self.is_closed = False
         self.timers: list[asyncio.TimerHandle] = []

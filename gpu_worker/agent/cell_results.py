@@ -16,9 +16,9 @@ from msgspec import structs
 
 from bulletin.errors import MalformedMessage
 from bulletin.wire import messages as wire
-from bulletin.wire.blobs import Sender
+from bulletin.wire.blobs import WINDOW, Sender
 from bulletin.wire.frames import Blob
-from gpu_worker.agent.spool import open_spool
+from gpu_worker.agent.spool import check_room, open_spool
 
 #: Sends a message to the kernel, if one is there.
 Tell = Callable[[wire.Message, Sequence[Blob]], Awaitable[None]]
@@ -41,9 +41,11 @@ class CellResults:
         """Take the head of the first round (`ended` and its blobs), and what numbers the later ones (`draw_round`)."""
         self.ended, self._blobs = ended, blobs
         self._folder, self._tell, self._ask, self._draw_round = folder, tell, ask, draw_round
-        self._total_bytes = 0 if ended.parcel.inline else sum(ended.parcel.sizes)
+        self.total_bytes = 0 if ended.parcel.inline else sum(ended.parcel.sizes)
+        #: In all rounds together.
+        self.received_bytes = 0
         #: Bytes of this round that have not left the executor.
-        self._remaining_bytes = self._total_bytes
+        self._remaining_bytes = self.total_bytes
         self.round = ended.round
         #: Chunks that the kernel was sent and has not taken in.
         self._unacknowledged = 0
@@ -60,6 +62,11 @@ class CellResults:
     def is_out(self) -> bool:
         """Whether the last byte has left the executor."""
         return self._remaining_bytes <= 0
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether the executor's next piece is waited for, and not what is done with those that have come."""
+        return not self.is_out and (self._file is not None or self._unacknowledged < WINDOW)
 
     @property
     def is_safe(self) -> bool:
@@ -81,10 +88,14 @@ class CellResults:
             self._request_round(has_rings=has_rings)
             await self.tell()
 
-    def keep(self) -> None:
-        """Have them sent into a file: no kernel is there. Raises OSError where there is no room for them."""
+    def keep(self, *, for_kernel: bool = False) -> None:
+        """Have them sent into a file: no kernel is there, or (`for_kernel`) one that gets them from the file.
+
+        Raises OSError where there is no room for them.
+        """
         if self._file is None and not self.is_safe:
             self.take_in()
+            self._is_kernel_waiting = for_kernel
             self._request_round(has_rings=False)
 
     def take_in(self) -> None:
@@ -94,7 +105,8 @@ class CellResults:
         try:
             self._file = open_spool(self._folder)
             self._close_file = weakref.finalize(self, os.close, self._file)
-            os.posix_fallocate(self._file, 0, self._total_bytes)
+            # Not allocated ahead: so many bytes are no more than what the executor says, which user code can forge.
+            check_room(self._folder, self.total_bytes)
         except OSError:
             self._drop_file()
             raise
@@ -102,7 +114,7 @@ class CellResults:
 
     def _request_round(self, *, has_rings: bool) -> None:
         self.round = self._draw_round()
-        self._remaining_bytes, self._unacknowledged = self._total_bytes, 0
+        self._remaining_bytes, self._unacknowledged = self.total_bytes, 0
         self._ask(wire.Return(cell=self.ended.cell, round=self.round, has_rings=has_rings))
 
     def check_round(self, ended: wire.Ended) -> None:
@@ -117,8 +129,9 @@ class CellResults:
         """
         if chunk.round != self.round:
             return  # of a round that was given up
-        offset = self._total_bytes - self._remaining_bytes
+        offset = self.total_bytes - self._remaining_bytes
         self._remaining_bytes -= chunk.size
+        self.received_bytes += max(0, chunk.size)
         if chunk.size <= 0 or self._remaining_bytes < 0:
             raise MalformedMessage("more results than there should be")
         if self._file is None:
@@ -127,10 +140,15 @@ class CellResults:
             return
         if sum(memoryview(blob).nbytes for blob in blobs) != chunk.size:
             raise MalformedMessage("a chunk of another size than it says")
-        await asyncio.to_thread(_write, self._file, offset, blobs)
+        try:
+            await asyncio.to_thread(_write, self._file, offset, blobs)
+        except OSError:
+            self.round = -1  # the executor still has them, for a kernel that asks
+            self._drop_file()
+            raise
         self._ask(wire.Took(cell=chunk.cell, round=chunk.round))
         if self.is_out:
-            self._stored = mmap.mmap(self._file, self._total_bytes, access=mmap.ACCESS_READ)
+            self._stored = mmap.mmap(self._file, self.total_bytes, access=mmap.ACCESS_READ)
             if self._is_kernel_waiting:
                 await self._send_stored()
 

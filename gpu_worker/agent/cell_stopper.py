@@ -60,8 +60,8 @@ class CellStopper:
         return True
 
     def start_reclaim(self, cell: AgentCell, grace_ms: int) -> None:
-        """End the executor after the grace, unless the results of the cell are on their way by then."""
-        self._call_later(cell, grace_ms / 1000, self._reclaim, cell)
+        """End the executor after the grace; where the results are on their way by then, hurry them."""
+        asyncio.get_running_loop().call_later(grace_ms / 1000, self._reclaim, cell)
 
     def _end_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
         cell.is_overdue = True
@@ -69,7 +69,9 @@ class CellStopper:
         self._interrupt(cell, LeaseEnd.WALLTIME, self._settings.walltime_grace_ms)
 
     def _reclaim(self, cell: AgentCell) -> None:
-        if not cell.is_closed and cell.ended is None:
+        if cell.ended is not None:
+            cell.is_hurried = True
+        elif not cell.is_closed:
             self._end_executor(LeaseEnd.RECLAIMED)
 
     def _interrupt(self, cell: AgentCell, end: EndReason, grace_ms: int) -> None:

@@ -16,6 +16,8 @@ EndReason = Literal[
     LeaseEnd.STOPPED,
     LeaseEnd.WALLTIME,
     LeaseEnd.FLOOD,
+    LeaseEnd.RETURN_LATE,
+    LeaseEnd.CANNOT_START,
 ]
 _TOLD: dict[EndReason, str] = {
     LeaseEnd.EVICTED: "The session was idle, and its place was needed for somebody who waited.",
@@ -26,6 +28,8 @@ _TOLD: dict[EndReason, str] = {
     LeaseEnd.STOPPED: "The cell was stopped by ending its process.",
     LeaseEnd.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
     LeaseEnd.FLOOD: "The notebook sent more at once than the protocol allows.",
+    LeaseEnd.RETURN_LATE: "The process that ran your cell did not hand its results back in time, and was ended.",
+    LeaseEnd.CANNOT_START: "The node had an error with this session and ended it; the agent's log there says which.",
 }
 _SIGNALS = {
     signal.SIGKILL: "was killed (SIGKILL). Most often that is the system, because memory ran out: "

@@ -98,6 +98,10 @@ class ExecutorLauncher:
                     session.executor.process = process
                 if session is None or session.shutdown.reason is not None:  # it was given up meanwhile
                     process.kill_group()
+            case wire.ForkFailed():
+                session = self._sessions.running.get(message.lease)
+                if session is not None:
+                    session.executor.problem = message.problem
             case wire.Exited():
                 for session in self._sessions.running.values():
                     process_of_it = session.executor.process

@@ -24,6 +24,8 @@ class ExecutorLink:
         """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once."""
         self._on_flood = on_flood
         self.process: ExecutorProcess | None = None
+        #: Why it was not forked, where the zygote said so.
+        self.problem = ""
         #: The process is gone.
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.

@@ -78,7 +78,10 @@ class KernelServer:
             return
         session = self._sessions.by_route(route)
         if session is not None:
-            await session.from_kernel(message, blobs)
+            try:
+                await session.from_kernel(message, blobs)
+            except Exception as error:  # noqa: BLE001  what one kernel says must not end the sessions of others
+                session.fail(error)
         elif isinstance(message, wire.Run | wire.Ping):  # a connection that broke and came back: it must attach again
             await self.send(route, wire.Unknown())
 
@@ -93,7 +96,10 @@ class KernelServer:
             await self.send(route, wire.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence=sentence))
             return
         self._sessions.connect(route, session)
-        await session.attach(route, message)
+        try:
+            await session.attach(route, message)
+        except Exception as error:  # noqa: BLE001  as above
+            session.fail(error)
 
     async def send(self, route: bytes, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
         """Send a message to a connection; forget the connection if it is gone."""

@@ -55,7 +55,10 @@ class LeaseCommands:
                         wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence="")
                     )
                 else:
-                    await self._command(session, message)
+                    try:
+                        await self._command(session, message)
+                    except Exception as error:  # noqa: BLE001  an error of one session must not end the others
+                        session.fail(error)
             case wire.Unknown() | wire.Registered() | wire.Recorded() | wire.Refusal() | wire.Pong() | wire.Malformed():
                 pass  # between the broker and its link
 
@@ -122,7 +125,7 @@ class LeaseCommands:
                 await self._fork(session)
                 sentence = await session.run()
             if session.executor.process is None and session.shutdown.reason is None:
-                problem = ChildProcessError("its zygote ended")
+                problem = ChildProcessError(session.executor.problem or "its zygote ended")
         except Exception as error:  # noqa: BLE001  an error of one session must not end the others
             problem = error
             session.log.warning("a session failed", problem=repr(error))

@@ -113,8 +113,11 @@ class Agent:
             await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms()))
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
-                if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
-                    session.shutdown.begin(LeaseEnd.KERNEL_GONE)
-                session.check_silence()
+                try:
+                    if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
+                        session.shutdown.begin(LeaseEnd.KERNEL_GONE)
+                    session.check_time()
+                except Exception as error:  # noqa: BLE001  an error of one session must not end the others
+                    session.fail(error)
             self.sessions.forget_finished(self.settings.keep_results_ms)
             await asyncio.sleep(_PING_S)

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import structs
 from structlog.typing import FilteringBoundLogger
 
-from bulletin.errors import MalformedMessage
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.agent_cell import AgentCell
@@ -61,7 +60,7 @@ class ResultTransfer:
     async def receive(self, cell: AgentCell, message: wire.Chunk | wire.Ended, blobs: Sequence[Blob]) -> None:
         """Take in what the executor sends of a cell that has ended: a piece, or the head of another round.
 
-        Raises MalformedMessage if that cannot be, and if the disk of the node fails.
+        Raises MalformedMessage if that cannot be.
         """
         if isinstance(message, wire.Ended) and message.round == cell.full_round and cell.full_results is None:
             await self._begin_full(cell, message, blobs)
@@ -81,7 +80,7 @@ class ResultTransfer:
             await results.receive(chunk, blobs)
         except OSError as error:
             self._log_not_kept(cell, error)
-            raise MalformedMessage("the disk of the node failed") from error
+            return
         if results.is_out:
             await self._on_complete(cell)
         self.release(cell)
@@ -98,15 +97,18 @@ class ResultTransfer:
             self._executor.write(wire.Seen(cell=cell.id, seq=0, is_done=True))
             self._on_settled()
 
-    def keep(self, cell: AgentCell) -> None:
-        """Take the results into a file: no kernel is there. Then ask for full ones, for another kernel."""
+    def keep(self, cell: AgentCell, *, for_kernel: bool = False) -> None:
+        """Take the results into a file: no kernel is there. Then ask for full ones, for another kernel.
+
+        With `for_kernel` one is there, and too slow: it gets them from the file.
+        """
         assert cell.results is not None
         try:
-            cell.results.keep()
+            cell.results.keep(for_kernel=for_kernel)
         except OSError as error:
             self._log_not_kept(cell, error)
             return
-        if cell.results.is_safe:  # one after the other: they share the executor's pipe
+        if cell.results.is_safe and not for_kernel:  # one after the other: they share the executor's pipe
             self._request_full(cell)
 
     def send_full(self, cell: AgentCell) -> None:

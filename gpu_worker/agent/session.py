@@ -23,6 +23,7 @@ from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.result_transfer import ResultTransfer
+from gpu_worker.agent.return_deadline import ReturnDeadline
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_kernel import SessionKernel, ToKernel
 from gpu_worker.agent.session_outputs import SessionOutputs
@@ -62,6 +63,7 @@ class Session:
         self._results = ResultTransfer(
             self.executor, self.kernel, settings, self.log, self._close_cell, self._evict_if_wanted
         )
+        self._return_deadline = ReturnDeadline(self._results, self.shutdown.begin)
         self.is_ready = False
         #: Somebody waits for its slots: it goes after this cell.
         self.is_wanted = False
@@ -258,8 +260,18 @@ class Session:
     def _tell_began_soon(self, cell: AgentCell) -> None:
         cell.tasks.append(asyncio.create_task(self.tell_cell_began(cell)))
 
-    def check_silence(self) -> None:
-        """Do, once a second, what is due while the kernel says nothing: it may not be there for what its cell says."""
+    def check_time(self) -> None:
+        """Do, once a second, what is due because time has passed."""
+        self._return_deadline.check(self.cells.latest)
+        self._check_silence()
+
+    def fail(self, error: Exception) -> None:
+        """End the session, and no other: something went wrong with it that nobody expected."""
+        self.log.error("a session failed and is ended", problem=repr(error), exc_info=error)
+        self.shutdown.begin(LeaseEnd.CANNOT_START)
+
+    def _check_silence(self) -> None:
+        """Do what is due while the kernel says nothing: it may not be there for what its cell says."""
         cell = self.cells.latest
         self._outputs.set_has_reader(cell, has_reader=not self.kernel.is_silent_for(_UNREAD))
         if cell is None or not self.kernel.is_silent_for(1):

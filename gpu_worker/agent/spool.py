@@ -1,10 +1,14 @@
 """Bytes on the agent's disk that nobody else can open: files without a name, gone with the process that has them."""
 
+import errno
 import os
 import tempfile
 from pathlib import Path
 
 from bulletin.wire.frames import Blob
+
+#: What spools leave free: so many bytes, on a small disk a part of it.
+_KEPT_FREE_BYTES, _KEPT_FREE_PART = 2 * 10**9, 20
 
 
 def open_spool(folder: Path) -> int:
@@ -12,6 +16,14 @@ def open_spool(folder: Path) -> int:
     file, name = tempfile.mkstemp(prefix="spool-", dir=folder)  # mode 0600
     os.unlink(name)  # noqa: PTH108  one call, and nobody can have moved it
     return file
+
+
+def check_room(folder: Path, size_bytes: int) -> None:
+    """Raise OSError if so many bytes would leave the folder's disk less than is kept free for everything else."""
+    disk = os.statvfs(folder)
+    kept_bytes = min(_KEPT_FREE_BYTES, disk.f_blocks * disk.f_frsize // _KEPT_FREE_PART)
+    if disk.f_bavail * disk.f_frsize < size_bytes + kept_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 class RingFile:

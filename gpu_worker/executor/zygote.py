@@ -18,7 +18,7 @@ from typing import NoReturn
 from bulletin.errors import MalformedMessage
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
-from bulletin.wire.messages import Exited, Fork, Forked, FromZygote, ToZygote, Warm
+from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, ToZygote, Warm
 from gpu_worker.executor import comms, environment
 from gpu_worker.executor.executor_main import Executor
 
@@ -122,13 +122,18 @@ def _fork(control: socket.socket, executors: set[int], woken: int, wake: int) ->
     zygote = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    pid = os.fork()
-    if pid == 0:
-        _be_executor(fork, zygote, control, (woken, wake), descriptors)
+    try:
+        pid = os.fork()
+    except OSError as error:  # too many processes, or no memory: this executor's problem, and no other's
+        _log(f"could not fork: {error}")
+        _send(control, ForkFailed(lease=fork.lease, problem=str(error)))
+    else:
+        if pid == 0:
+            _be_executor(fork, zygote, control, (woken, wake), descriptors)
+        executors.add(pid)
+        _send(control, Forked(lease=fork.lease, pid=pid))
     for descriptor in descriptors:
         os.close(descriptor)
-    executors.add(pid)
-    _send(control, Forked(lease=fork.lease, pid=pid))
 
 
 def _be_executor(

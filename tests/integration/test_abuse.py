@@ -1,7 +1,9 @@
 """What one user does, on purpose or by chance, harms no other."""
 
+import shutil
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 from bulletin.wire import messages as wire
 from tests.integration.conftest import Client, Notebook, PoolProcess, until
@@ -41,6 +43,37 @@ def test_a_cell_that_forges_its_own_end_harms_only_itself(
     assert honest.run("%%gpu\nx += 1\nprint('unharmed')").stream() == "unharmed\n"
     until(lambda: len(pool.picture().recent) >= 4, "all four cells in the ledger")
     assert [pool.part(part).pid for part in ("broker", "agent")] == pids
+
+
+FORGED_WITHOUT_RESULTS = (
+    FORGED.format(sizes=(3_000_000_000,), inline=False, ran_ms=1).replace(
+        "%%gpu\n", "%%gpu --project guests\nprint('runs')\n"
+    )
+    + "import time\nwhile True:\n    time.sleep(1)\n"
+)
+
+
+def test_a_cell_that_says_that_it_has_ended_and_hands_nothing_back_keeps_no_owner_waiting(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook], tmp_path: Path
+) -> None:
+    file = tmp_path / "quotas.toml"
+    file.write_text('[projects.lab]\nguaranteed = 1\n[qos.interactive]\nmin_runtime = "0 s"\ngrace = "1 s"\n')
+    pool = start_pool("--slots", "1", f"--Pool.quota_file={file}")
+    forger, owner = open_notebook(pool), open_notebook(pool)
+    free_bytes = shutil.disk_usage(pool.folder).free
+    forger.start_until(FORGED_WITHOUT_RESULTS, shows="runs")
+    assert owner.run("%%gpu --project lab\nprint('mine')").stream() == "mine\n"
+    assert free_bytes - shutil.disk_usage(pool.folder).free < 1_000_000_000, "what it says is not what is written"
+
+
+def test_a_cell_that_says_that_it_has_ended_and_hands_nothing_back_is_ended(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    lost = open_notebook(pool).run(FORGED_WITHOUT_RESULTS)
+    assert lost.error is not None
+    assert "did not hand its results back in time" in lost.shown
+    until(lambda: [cell.outcome for cell in pool.picture().recent] == ["return-late"], "the cell in the ledger")
 
 
 def test_an_environment_that_does_not_start_harms_only_who_asks_for_it(

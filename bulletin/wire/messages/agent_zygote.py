@@ -26,6 +26,13 @@ class Forked(Message, frozen=True, kw_only=True, tag="forked"):
     pid: int
 
 
+class ForkFailed(Message, frozen=True, kw_only=True, tag="fork-failed"):
+    """The system gave the zygote no process for this executor, and why."""
+
+    lease: LeaseId
+    problem: str
+
+
 class Exited(Message, frozen=True, kw_only=True, tag="exited"):
     """An executor is gone; `status` is as os.waitstatus_to_exitcode gives it (negative: that signal)."""
 
@@ -41,4 +48,4 @@ class Warm(Message, frozen=True, kw_only=True, tag="warm"):
 
 
 ToZygote = Fork
-FromZygote = Warm | Forked | Exited
+FromZygote = Warm | Forked | ForkFailed | Exited
