@@ -1,9 +1,12 @@
 """What one user does, on purpose or by chance, harms no other."""
 
+import os
 import shutil
 import socket
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from bulletin.wire import messages as wire
 from tests.integration.conftest import Client, Notebook, PoolProcess, until
@@ -74,6 +77,40 @@ def test_a_cell_that_says_that_it_has_ended_and_hands_nothing_back_is_ended(
     assert lost.error is not None
     assert "did not hand its results back in time" in lost.shown
     until(lambda: [cell.outcome for cell in pool.picture().recent] == ["return-late"], "the cell in the ledger")
+
+
+#: A library that makes fork fail while a file is there, as it does for who has used up the system's processes.
+NO_MORE_PROCESSES = """
+import errno, os, pathlib
+fork = os.fork
+def failing():
+    if pathlib.Path({file!r}).exists():
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return fork()
+os.fork = failing
+"""
+
+
+def test_a_process_that_cannot_be_forked_is_the_trouble_of_who_asked_for_it(
+    start_pool: Callable[..., PoolProcess],
+    open_notebook: Callable[..., Notebook],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    full = tmp_path / "full"
+    (tmp_path / "no_more_processes.py").write_text(NO_MORE_PROCESSES.format(file=str(full)))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    pool = start_pool("--slots", "2", "--Pool.preload=no_more_processes")
+    honest, other = open_notebook(pool), open_notebook(pool)
+    honest.run("%%gpu\nimport os\nfirst = os.getpid()")
+    full.touch()
+    refused = other.run("%%gpu\nprint(1)")
+    assert refused.error is not None
+    assert "Resource temporarily unavailable" in refused.shown
+    full.unlink()
+    assert honest.run("%%gpu\nsecond = os.getpid()").error is None
+    assert honest.value("first == second") == "True"
+    assert other.run("%%gpu\nprint('again')").stream() == "again\n"
 
 
 def test_an_environment_that_does_not_start_harms_only_who_asks_for_it(
