@@ -99,7 +99,7 @@ class ZygoteProcess:
         environ.pop("CUDA_VISIBLE_DEVICES", None)
         with theirs:
             self._process = subprocess.Popen(
-                [self._python, "-m", "gpu_worker.executor", str(theirs.fileno())],
+                [self._python, "-P", "-m", "gpu_worker.executor", str(theirs.fileno())],
                 env=environ,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,

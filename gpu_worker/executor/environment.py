@@ -3,8 +3,11 @@
 Everything here is about the process itself (prctl, identity, environ); nothing is about cells.
 """
 
+import contextlib
 import ctypes
+import itertools
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +23,12 @@ MARK = "BULLETIN_EXECUTOR"
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 #: What the driver answers while nobody has called cuInit.
 _CUDA_NOT_INITIALIZED = 3
+#: The number of keyctl(2) by machine, which glibc has no function for, and what it is to do.
+_KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1
+#: How much sooner the system ends an executor than others when memory runs out, of 1000.
+_OOM_SCORE = "500"
+#: Above all descriptors that a process may have.
+_MOST_DESCRIPTORS = 2**20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,6 +61,21 @@ def is_cuda_untouched() -> bool:
     return int(ctypes.CDLL(library).cuDeviceGetCount(ctypes.byref(count))) == _CUDA_NOT_INITIALIZED
 
 
+def keep_only(log: int, links: Sequence[int]) -> None:
+    """Close every descriptor of a fork but these: what its zygote and its agent have open is not its tenant's.
+
+    Standard input is empty, standard output and error are the pipe to the log, until the executor captures them.
+    """
+    signal.set_wakeup_fd(-1)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    kept = sorted({0, 1, 2, log, *links})
+    for before, after in itertools.pairwise([*kept, _MOST_DESCRIPTORS]):
+        os.closerange(before + 1, after)
+
+
 def become_executor(fork: Fork, zygote: int) -> None:
     """Turn a fresh fork of the zygote into its tenant's process.
 
@@ -62,24 +86,36 @@ def become_executor(fork: Fork, zygote: int) -> None:
     """
     os.setsid()
     die_with_parent(zygote)
-    signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell to interrupt
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    _join_own_keyring()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):  # where /proc is not to be written
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)  # before agent, broker and hub
+    if fork.uid is not None:
+        os.umask(0o077)
     if fork.gid is not None or fork.groups:
         os.setgroups(fork.groups)
     if fork.gid is not None:
         os.setresgid(fork.gid, fork.gid, fork.gid)
     if fork.uid is not None:
         os.setresuid(fork.uid, fork.uid, fork.uid)
+        if 0 in os.getresuid():
+            raise PermissionError("a cell never runs as root for a user of a hub")
     die_with_parent(zygote)  # a change of identity has cleared it
     _take_environ(fork)
     _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()  # inherited, it would be the same in every executor
+
+
+def _join_own_keyring() -> None:
+    """Leave the session keyring of the pool, which all executors would share: keys of Kerberos or AFS lie there."""
+    number = _KEYCTL.get(os.uname().machine)
+    if number is not None:  # a kernel without keyrings, or one that denies it, has none to share
+        _libc.syscall(ctypes.c_long(number), ctypes.c_int(_JOIN_SESSION_KEYRING), None)
 
 
 def _take_environ(fork: Fork) -> None:

@@ -21,6 +21,7 @@ from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, ToZygote, Warm
 from gpu_worker.executor import comms, environment
 from gpu_worker.executor.executor_main import Executor
+from gpu_worker.executor.process_logs import ProcessLogs
 
 #: Modules to import before the first fork, comma separated.
 PRELOAD = "BULLETIN_PRELOAD"
@@ -63,15 +64,18 @@ def serve(control_fd: int) -> NoReturn:
 
     executors: set[int] = set()
     waiting = select.poll()
+    logs = ProcessLogs(waiting, _log)
     waiting.register(control, select.POLLIN)
     waiting.register(woken, select.POLLIN)
     while True:
         ready = {fd for fd, _ in waiting.poll()}
+        logs.copy(ready)
         if woken in ready:
             os.read(woken, 4096)
-            _reap(control, executors)
+            for pid in _reap(control, executors):
+                logs.end(pid)
         if control.fileno() in ready:
-            _fork(control, executors, woken, wake)
+            _fork(control, executors, logs)
 
 
 def _preload(names: str) -> Warm:
@@ -98,7 +102,7 @@ def _preload(names: str) -> Warm:
     return Warm(imported=tuple(imported), failed=failed)
 
 
-def _fork(control: socket.socket, executors: set[int], woken: int, wake: int) -> None:
+def _fork(control: socket.socket, executors: set[int], logs: ProcessLogs) -> None:
     try:
         mark, descriptors, _, _ = socket.recv_fds(control, 1, 3, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
@@ -122,45 +126,52 @@ def _fork(control: socket.socket, executors: set[int], woken: int, wake: int) ->
     zygote = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
+    log_end: int | None = None
     try:
+        log_end, its_end = logs.open()
+        descriptors.append(its_end)
         pid = os.fork()
     except OSError as error:  # too many processes, or no memory: this executor's problem, and no other's
+        if log_end is not None:
+            os.close(log_end)
         _log(f"could not fork: {error}")
         _send(control, ForkFailed(lease=fork.lease, problem=str(error)))
     else:
         if pid == 0:
-            _be_executor(fork, zygote, control, (woken, wake), descriptors)
+            _be_executor(fork, zygote, descriptors)
         executors.add(pid)
+        logs.follow(pid, log_end, f"lease {fork.lease}")
         _send(control, Forked(lease=fork.lease, pid=pid))
     for descriptor in descriptors:
         os.close(descriptor)
 
 
-def _be_executor(
-    fork: Fork, zygote: int, control: socket.socket, wakers: tuple[int, int], descriptors: list[int]
-) -> NoReturn:
-    log = os.dup(2)
+def _be_executor(fork: Fork, zygote: int, descriptors: list[int]) -> NoReturn:
+    """Become the executor. Of `descriptors` the last one is for what it has to say to the log."""
+    *links, log = descriptors
     try:
+        environment.keep_only(log, links)
         environment.become_executor(fork, zygote)
-        control.close()
-        for waker in wakers:
-            os.close(waker)
-        Executor(*descriptors).serve()
+        Executor(*links).serve()
     except BaseException as error:  # noqa: BLE001  a fork must never return into the zygote's loop
         os.dup2(log, 2)  # away from the cell's output
         sys.stderr = sys.__stderr__
         traceback.print_exception(error)
-        _log("an executor could not go on, see above")
+        print("the executor could not go on, see above", file=sys.stderr, flush=True)  # noqa: T201
     finally:
         os._exit(70)
 
 
-def _reap(control: socket.socket, executors: set[int]) -> None:
+def _reap(control: socket.socket, executors: set[int]) -> list[int]:
+    """Tell of the executors that have ended, and return them."""
+    ended = []
     for pid in sorted(executors):
         gone, status = os.waitpid(pid, os.WNOHANG)
         if gone:
             executors.discard(pid)
+            ended.append(pid)
             _send(control, Exited(pid=pid, status=os.waitstatus_to_exitcode(status)))
+    return ended
 
 
 def _send(control: socket.socket, message: FromZygote) -> None:

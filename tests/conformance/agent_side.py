@@ -93,7 +93,11 @@ class Agent:
         while not isinstance(answer := self.hear(), Forked):
             self._note(answer)
         session = Session(ours, answer.pid, rings)
-        ready = session.hear()
+        try:
+            ready = session.hear()
+        except EOFError:  # it ended before
+            session.close()
+            raise
         assert ready == Ready(pid=answer.pid)
         return session
 

@@ -63,6 +63,72 @@ def test_an_executor_starts_in_the_notebooks_folder(agent: Agent, tmp_path) -> N
     elsewhere.close()
 
 
+DESCRIPTORS = """
+import os
+for number in sorted(map(int, os.listdir('/proc/self/fd'))):
+    try:
+        print(os.readlink(f'/proc/self/fd/{number}').partition(':')[0].partition(' ')[0])
+    except OSError:
+        pass  # that of the listing
+"""
+
+
+def test_an_executor_has_no_descriptor_but_its_own(tmp_path: Path) -> None:
+    """Neither the pool's log nor a terminal: what a tenant can reach it can erase, and read."""
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            agent = Agent()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+    session = agent.fork()
+    try:
+        names = session.run(DESCRIPTORS).stdout.split()
+        assert set(names) <= {"pipe", "socket", "anon_inode", "/dev/null", "/memfd"}, names
+        is_reachable = "import os\nprint([n for n in os.listdir('/proc/self/fd') if 'log' in os.path.realpath(n)])"
+        assert session.run(is_reachable).stdout == "[]\n"
+    finally:
+        session.close()
+        agent.close()
+
+
+def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            agent = Agent()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+    session = agent.fork()
+    write_to_the_log = (
+        "import os\nnumbers = [int(n) for n in os.listdir('/proc/self/fd')]\n"
+        "pipes = [n for n in numbers if n > 2 and os.path.exists(f'/proc/self/fd/{n}')"
+        " and os.readlink(f'/proc/self/fd/{n}').startswith('pipe')]\n"
+        "for n in pipes:\n    try:\n        os.set_blocking(n, False)\n"
+        "        os.write(n, b'\\x1bc forged event=granted\\n' * 10)\n    except OSError:\n        pass\n"
+    )
+    session.run(write_to_the_log)
+    session.close()
+    agent.close()
+    lines = [line for line in log.read_text().splitlines() if "forged" in line]
+    assert lines, log.read_text()
+    assert all("zygote" in line and "lease" in line and "\x1b" not in line for line in lines)
+
+
+def test_an_executor_keeps_no_keyring_and_no_core_of_the_pool(session: Session) -> None:
+    result = session.run(
+        "import resource\nprint(resource.getrlimit(resource.RLIMIT_CORE))\n"
+        "print(open('/proc/self/oom_score_adj').read().strip())\n"
+    )
+    assert result.stdout == "(0, 0)\n500\n"
+
+
 def test_an_executor_leads_a_session_and_may_gain_no_rights(session: Session) -> None:
     result = session.run(
         "import os\nprint(os.getsid(0) == os.getpid() == os.getpgid(0))\n"
@@ -78,14 +144,23 @@ def test_an_executor_becomes_its_user_and_still_dies_with_its_zygote() -> None:
     is_readable = all(
         folder.stat().st_mode & 0o005 == 0o005 for folder in [Path(os.__file__), *Path(os.__file__).parents][1:]
     )
-    uid = nobody if is_readable else 0  # where root has Python to itself, another group at least
+    uid = nobody if is_readable else None  # where root has Python to itself, another group at least
     session = agent.fork(uid=uid, gid=nobody, groups=(nobody,), folder="/tmp", HOME="/tmp")
     ids = session.run("import os\nprint(os.getresuid(), os.getresgid(), os.getgroups())").stdout
-    assert ids == f"{(uid,) * 3} {(nobody,) * 3} [{nobody}]\n"
+    assert ids == f"{(uid or 0,) * 3} {(nobody,) * 3} [{nobody}]\n"
     agent.process.kill()
     assert session.is_gone()
     session.close()
     agent.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_an_executor_for_a_user_is_never_root(capfd: pytest.CaptureFixture[str]) -> None:
+    agent = Agent()
+    with pytest.raises(EOFError):
+        agent.fork(uid=0, gid=0)
+    agent.close()
+    assert "never runs as root" in capfd.readouterr().err
 
 
 def test_leaving_with_a_status_is_reported(agent: Agent, session: Session) -> None:

@@ -1,0 +1,89 @@
+"""What executors write before and after their cells: lines for the pool's log, which they cannot reach themselves.
+
+User code can write to every descriptor of its process. So an executor has the end of a pipe, and the zygote copies a
+limited part of what comes, as lines that say whose they are and hold no control characters.
+"""
+
+import os
+import select
+from collections.abc import Callable
+
+_READ_BYTES = 4096
+#: So much of one executor reaches the log.
+_MOST_BYTES = 65_536
+
+
+class _Copied:
+    """What one executor has written so far, and the line that it has not ended yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.left_bytes = _MOST_BYTES
+        self.line = b""
+
+
+class ProcessLogs:
+    """The pipes of all executors of a zygote."""
+
+    def __init__(self, waiting: select.poll, say: Callable[[str], None]) -> None:
+        """Take the poll object that is to wake up for them, and `say`, which writes a line to the log."""
+        self._waiting, self._say = waiting, say
+        self._copied: dict[int, _Copied] = {}
+        self._by_pid: dict[int, int] = {}
+
+    def open(self) -> tuple[int, int]:
+        """Make a pipe: the end that `follow` is to read, and the one for the executor. Raises OSError."""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        return reader, writer
+
+    def follow(self, pid: int, reader: int, name: str) -> None:
+        """Copy from now on what the process writes, under this name."""
+        self._copied[reader] = _Copied(name)
+        self._by_pid[pid] = reader
+        self._waiting.register(reader, select.POLLIN)
+
+    def copy(self, ready: set[int]) -> None:
+        """Copy from those of these descriptors that are executors' pipes."""
+        for reader in ready & self._copied.keys():
+            self._read(reader)
+
+    def end(self, pid: int) -> None:
+        """Copy the rest of a process that has ended, and close its pipe."""
+        reader = self._by_pid.pop(pid, None)
+        if reader is not None:
+            while reader in self._copied and self._read(reader):
+                pass
+            self._close(reader)
+
+    def _read(self, reader: int) -> bool:
+        """Copy once; False where there is nothing more."""
+        copied = self._copied[reader]
+        try:
+            data = os.read(reader, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close(reader)
+            return False
+        *lines, copied.line = (copied.line + data[: max(0, copied.left_bytes)]).split(b"\n")
+        was_left = copied.left_bytes > 0
+        copied.left_bytes -= len(data)
+        for line in lines:
+            self._say(f"{copied.name}: {_printable(line)}")
+        if was_left and copied.left_bytes <= 0:
+            self._say(f"{copied.name}: writes more, which is not copied")
+        return True
+
+    def _close(self, reader: int) -> None:
+        copied = self._copied.pop(reader, None)
+        if copied is not None:
+            if copied.line:
+                self._say(f"{copied.name}: {_printable(copied.line)}")
+            self._waiting.unregister(reader)
+            os.close(reader)
+
+
+def _printable(line: bytes) -> str:
+    """Write a line without what a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in line.decode("utf-8", "replace"))
