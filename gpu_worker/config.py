@@ -33,7 +33,9 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     use_gpus: bool
     preload: tuple[str, ...]
     environments: dict[str, str]
+    environment: dict[str, str]
     isolation: Isolation
+    min_uid: int
     keep_ms: int
     keep_results_ms: int
     away_ms: int
@@ -134,6 +136,17 @@ class Pool(Configurable):
         help='Environments that cells may ask for, by id. Example: {"torch": "/opt/envs/torch/bin/python"}. '
         'The id "default" is the interpreter of the pool unless it is set here.',
     ).tag(config=True)
+    environment = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        help="Variables for all cells. On a hub, cells see of its own environment only what is known to be harmless: "
+        'paths, languages, proxies, and what begins with CUDA_ and the like. Example: {"HF_HOME": "/srv/models"}',
+    ).tag(config=True)
+    min_uid = Int(
+        1000,
+        min=1,
+        help="With the isolation unix-user, no cell runs as a Unix user with a smaller number: those are the system's.",
+    ).tag(config=True)
     isolation = CaselessStrEnum(
         ["", "unix-user", "shared"],
         "",
@@ -231,7 +244,9 @@ class Pool(Configurable):
             use_gpus=self.device == "auto",
             preload=tuple(self.preload),
             environments=dict(self.environments),
+            environment=dict(self.environment),
             isolation=self.isolation,
+            min_uid=self.min_uid,
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),

@@ -6,6 +6,7 @@ import pwd
 import signal
 import sys
 from functools import partial
+from pathlib import Path
 
 import structlog
 
@@ -46,16 +47,17 @@ class ExecutorLauncher:
         """
         prepare = session.prepare
         zygote = self._ensure_zygote(prepare.environment or _DEFAULT_ENVIRONMENT)
+        user, own = self._unix_user(prepare)
         environ = {
+            **own,
+            **self._settings.environment,
             MARK: f"{self._agent}/{prepare.lease}",
             "CUDA_VISIBLE_DEVICES": self._inventory.visible(prepare.slots),
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         }
         executor = session.executor
         with executor.child_socket as child_socket:
-            await zygote.fork(
-                prepare.lease, environ, self._unix_user(prepare), [child_socket.fileno(), *executor.rings]
-            )
+            await zygote.fork(prepare.lease, environ, user, [child_socket.fileno(), *executor.rings])
 
     def _ensure_zygote(self, environment: str) -> ZygoteProcess:
         zygote = self._zygotes.get(environment)
@@ -73,19 +75,30 @@ class ExecutorLauncher:
             self._tasks.create_task(zygote.run())
         return zygote
 
-    def _unix_user(self, prepare: wire.Prepare) -> UnixUser:
+    def _unix_user(self, prepare: wire.Prepare) -> tuple[UnixUser, dict[str, str]]:
+        """Find whom the executor is to run as, and the variables that are that user's own.
+
+        Raises LookupError, with a sentence, where the node has no such user, or one of the system's.
+        """
         if self._settings.isolation != "unix-user":
-            return UnixUser()
+            return UnixUser(), {}
         try:
             entry = pwd.getpwnam(prepare.user)
         except KeyError:
             raise LookupError(f"there is no Unix user {prepare.user!r} on the node {self._node}") from None
-        if entry.pw_uid == 0:
+        is_shut = Path(entry.pw_shell).name in ("nologin", "false")
+        if entry.pw_uid == 0 or entry.pw_uid < self._settings.min_uid or is_shut:
             raise LookupError(
-                f"{prepare.user!r} is an administrator of the node {self._node}, and cells never run as one"
+                f"{prepare.user!r} is an account of the system on the node {self._node}, and cells never run as one"
             )
         groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-        return UnixUser(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups, folder=entry.pw_dir)
+        own = {
+            "HOME": entry.pw_dir,
+            "USER": entry.pw_name,
+            "LOGNAME": entry.pw_name,
+            "SHELL": entry.pw_shell or "/bin/sh",
+        }
+        return UnixUser(uid=entry.pw_uid, gid=entry.pw_gid, groups=groups, folder=entry.pw_dir), own
 
     def _hear(self, message: wire.FromZygote) -> None:
         match message:

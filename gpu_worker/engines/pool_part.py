@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,8 +18,18 @@ _FIRST_DELAY_S = 0.1
 _HEALTHY_AFTER_S = 10.0
 #: From SIGTERM to SIGKILL.
 _TERM_GRACE_S = 5.0
+#: What of a hub's own environment its users' cells may see: where programs and libraries are, how to compute, the way
+#: to the network. The rest is its operator's; `Pool.environment` is for what cells need besides.
+_KEPT = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
+        *("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    )
+)
+_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "OMP_", "MKL_", "OPENBLAS_", "BULLETIN_")
 _HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
-_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY|PRIVATE_KEY")
 
 
 class PoolPart:
@@ -61,16 +70,15 @@ def _environ(part: str) -> dict[str, str]:
 
     Only the broker talks to the hub and to the database, so no other part has their secrets.
 
-    A hub's own environment is its operator's: what looks like a secret there is no user's business. A pool of one's
+    A hub's own environment is its operator's: of that users' cells see what is known to be harmless. A pool of one's
     own has its user's environment, and cells see it as local cells do.
     """
     if part == "broker":
         return dict(os.environ)
-    is_of_hub = serves_hub(os.environ)
+    if not serves_hub(os.environ):
+        return {name: value for name, value in os.environ.items() if not name.startswith(_HUB)}
     return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_HUB) and not (is_of_hub and _SECRET.search(name))
+        name: value for name, value in os.environ.items() if name.upper() in _KEPT or name.startswith(_KEPT_PREFIXES)
     }
 
 

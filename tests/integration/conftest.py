@@ -68,7 +68,9 @@ class PoolProcess:
         """Start it, with the environment of a hub that manages it, if one does."""
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
-        options = ["--device", device, "--isolation", "shared", *arguments]
+        options = ["--device", device, *arguments]
+        if "--isolation" not in arguments:
+            options += ["--isolation", "shared"]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), *options],
             stdout=self.log,

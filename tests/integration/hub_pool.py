@@ -25,7 +25,8 @@ grace = "1 s"
 class HubPool:
     """A pool, its hub, and the notebooks of its users."""
 
-    def __init__(self, folder: Path, slots: int) -> None:
+    def __init__(self, folder: Path, slots: int, *options: str, **environ: str) -> None:
+        """Start it, with more options, and variables of the hub's own environment."""
         self._folder, self._numbers = folder, itertools.count()
         self._quotas = folder / "quotas.toml"
         self._quotas.write_text(SHORT)
@@ -36,8 +37,8 @@ class HubPool:
             "JUPYTERHUB_API_URL": f"http://127.0.0.1:{self._hub.server_address[1]}/hub/api",
             "JUPYTERHUB_API_TOKEN": "service",
         }
-        options = ("--Pool.preload=numpy", f"--Pool.quota_file={self._quotas}")
-        self.process = PoolProcess(folder / "pool", "--slots", str(slots), *options, hub=hub)
+        options = ("--slots", str(slots), "--Pool.preload=numpy", f"--Pool.quota_file={self._quotas}", *options)
+        self.process = PoolProcess(folder / "pool", *options, hub=hub | environ)
         self._opened: list[Notebook] = []
 
     @property
