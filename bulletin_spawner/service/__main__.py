@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.pool_process import PoolProcess
 from bulletin_spawner.service.single_instance import take_over
-from bulletin_spawner.service.web_app import make_app, settings_from_environment
+from bulletin_spawner.service.web_app import listen, make_app, settings_from_environment
 
 log = logging.getLogger("bulletin.service")
 
@@ -49,7 +49,7 @@ async def _serve(folder: Path, command: list[str] | None) -> None:
             if command is not None:
                 await _wait_for_file(connection_file, stop)
             address = urlsplit(settings.url)
-            server = make_app(settings, broker).listen(address.port or 80, address.hostname or "127.0.0.1")
+            server = listen(make_app(settings, broker), address.port or 80, address.hostname or "127.0.0.1")
             log.info("serving %s", settings.prefix)
             await stop.wait()
             server.stop()

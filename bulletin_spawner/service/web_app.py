@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from tornado import web
+from tornado.httpserver import HTTPServer
 
 import bulletin
 from bulletin.errors import NoPool
@@ -26,6 +27,10 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+#: No page takes anything but what a browser says of itself; the hub's cookies are a few kB.
+_MOST_BYTES = 65_536
+_BODY_S, _IDLE_S = 10.0, 60.0
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +60,19 @@ def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application
         ],
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
+    )
+
+
+def listen(app: web.Application, port: int, host: str) -> HTTPServer:
+    """Listen; nobody has logged in before a request is read, so that what it may cost is little."""
+    return app.listen(
+        port,
+        host,
+        max_body_size=_MOST_BYTES,
+        max_buffer_size=4 * _MOST_BYTES,
+        max_header_size=_MOST_BYTES,
+        body_timeout=_BODY_S,
+        idle_connection_timeout=_IDLE_S,
     )
 
 

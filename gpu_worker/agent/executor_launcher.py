@@ -113,8 +113,8 @@ class ExecutorLauncher:
                     process.kill_group()
             case wire.ForkFailed():
                 session = self._sessions.running.get(message.lease)
-                if session is not None:
-                    session.executor.problem = message.problem
+                if session is not None and not session.executor.problem.done():
+                    session.executor.problem.set_result(message.problem)
             case wire.Exited():
                 for session in self._sessions.running.values():
                     process_of_it = session.executor.process

@@ -13,6 +13,8 @@ from gpu_worker.agent.executor_process import ExecutorProcess
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
 _UNREAD_LIMIT_BYTES = 4 * bulk.RING
+#: How long after the end of a pipe the zygote may take to say why there was no process.
+_PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
 _EXIT_S = 2.0
 
@@ -24,8 +26,8 @@ class ExecutorLink:
         """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once."""
         self._on_flood = on_flood
         self.process: ExecutorProcess | None = None
-        #: Why it was not forked, where the zygote said so.
-        self.problem = ""
+        #: Why it was not forked, once the zygote has said so.
+        self.problem: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         #: The process is gone.
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
@@ -56,6 +58,14 @@ class ExecutorLink:
         # Nobody waits here, or one slow executor would hold up every kernel. An honest kernel keeps to its window.
         if self._writer.transport.get_write_buffer_size() > _UNREAD_LIMIT_BYTES:
             self._on_flood()
+
+    async def find_problem(self) -> str:
+        """Find why it was never forked, by what the zygote says soon after the pipe has ended."""
+        try:
+            async with asyncio.timeout(_PROBLEM_S):
+                return await self.problem
+        except TimeoutError:
+            return "its zygote ended"
 
     def interrupt(self) -> None:
         """Send SIGINT to the executor and to what it has started."""

@@ -125,7 +125,7 @@ class LeaseCommands:
                 await self._fork(session)
                 sentence = await session.run()
             if session.executor.process is None and session.shutdown.reason is None:
-                problem = ChildProcessError(session.executor.problem or "its zygote ended")
+                problem = ChildProcessError(await session.executor.find_problem())
         except Exception as error:  # noqa: BLE001  an error of one session must not end the others
             problem = error
             session.log.warning("a session failed", problem=repr(error))

@@ -16,8 +16,8 @@ _MOST_BYTES = 65_536
 class _Copied:
     """What one executor has written so far, and the line that it has not ended yet."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, pid: int, name: str) -> None:
+        self.pid, self.name = pid, name
         self.left_bytes = _MOST_BYTES
         self.line = b""
 
@@ -39,7 +39,7 @@ class ProcessLogs:
 
     def follow(self, pid: int, reader: int, name: str) -> None:
         """Copy from now on what the process writes, under this name."""
-        self._copied[reader] = _Copied(name)
+        self._copied[reader] = _Copied(pid, name)
         self._by_pid[pid] = reader
         self._waiting.register(reader, select.POLLIN)
 
@@ -50,7 +50,7 @@ class ProcessLogs:
 
     def end(self, pid: int) -> None:
         """Copy the rest of a process that has ended, and close its pipe."""
-        reader = self._by_pid.pop(pid, None)
+        reader = self._by_pid.get(pid)
         if reader is not None:
             while reader in self._copied and self._read(reader):
                 pass
@@ -80,6 +80,7 @@ class ProcessLogs:
         if copied is not None:
             if copied.line:
                 self._say(f"{copied.name}: {_printable(copied.line)}")
+            self._by_pid.pop(copied.pid, None)  # the descriptor's number may be another pipe's next
             self._waiting.unregister(reader)
             os.close(reader)
 
