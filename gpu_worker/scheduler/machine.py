@@ -291,7 +291,7 @@ class Scheduler:
         actions: list[Action] = []
         is_settled = False
         while not is_settled:
-            ahead, is_settled = Ahead(is_timed=bool(self.state.planned_drains)), True
+            ahead, is_settled = Ahead(self.state), True
             for lane in LANES:
                 is_settled &= self._walk(lane, ahead, actions)
         return actions

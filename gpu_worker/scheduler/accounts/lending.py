@@ -47,8 +47,8 @@ def lent_to(accounts: PoolTotals, account: Account, cost: int) -> Lent:
     """Compute what others keep from a project's users, and whether so much more for them would leave it free.
 
     A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
-    guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows. Whatever
-    covers it, of what nobody uses now so much is left.
+    guarantee is what there is. Its own users are among those. Who borrows leaves what its siblings keep, at each level
+    on which it borrows. Whatever covers it, of what nobody uses now so much is left.
     """
     room, kept = accounts.capacity - accounts.in_use, 0
     free = room
@@ -59,6 +59,10 @@ def lent_to(accounts: PoolTotals, account: Account, cost: int) -> Lent:
         else:
             kept += above.kept_inside - at.kept
         above = at
-    if account.kept_inside and account.members.surplus + cost > 0:
-        kept += account.kept_inside
+    if account.children:
+        left = -account.members.surplus
+        if cost <= left:
+            room, kept = left, 0
+        else:
+            kept += account.kept_inside
     return Lent(kept, cost + kept - room, cost + kept - free if kept else 0)

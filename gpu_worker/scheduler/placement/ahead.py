@@ -6,6 +6,8 @@ from bulletin.ids import AgentId
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.backfill import Head
+from gpu_worker.scheduler.placement.room import is_spare
+from gpu_worker.scheduler.state import State
 
 
 class Waiting:
@@ -54,17 +56,18 @@ class Ahead:
     The first that waits for running cells is a head; whoever comes later is one on nodes that no other head wants.
     """
 
-    def __init__(self, *, is_timed: bool = False) -> None:
-        self._is_timed = is_timed
-        self.placed: dict[tuple[Shape, AgentId], None] = {}
-        self.blocked = Waiting(is_timed=is_timed)
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.placed: dict[AgentId, list[Shape]] = {}
+        self.slow: dict[AgentId, list[Shape]] = {}  #: claims that wait for a grace, whatever is free there
+        self.blocked = Waiting(is_timed=bool(state.planned_drains))
         self.heads: list[Head] = []
         self._no_room: list[Shape] = []
         self._nodes: frozenset[AgentId] | None = None  #: all but these are closed; None is not
 
     def place(self, shape: Shape, agent: AgentId) -> None:
         """Note that room is being made on a node."""
-        self.placed[shape, agent] = None
+        self.placed.setdefault(agent, []).append(shape)
 
     def note_no_room(self, shape: Shape) -> None:
         """Note that a covered request finds no room free, leaving or hot. Whoever waits after it leaves no more."""
@@ -83,15 +86,16 @@ class Ahead:
 
         It is on these `nodes` only; None is all.
         """
-        ahead = Ahead(is_timed=self._is_timed)
+        ahead = Ahead(self._state)
         ahead._nodes = nodes
-        ahead.placed = self.placed
+        ahead.placed, ahead.slow = self.placed, self.slow
         ahead.heads = [head for head in self.heads if head.is_before_covered]
         return ahead
 
     def next_lane(self) -> None:
         """Hold the heads of a lane: nobody of the next one passes them."""
         self.forget_no_room()
+        self.slow = {}
         for head in self.heads:
             self.blocked.add(head.shape)
         self.heads = []
@@ -124,8 +128,9 @@ class Ahead:
         return self._is_harmless(node, shape)
 
     def _is_promised(self, node: Node, shape: Shape) -> bool:
-        """Whether room is being made there for somebody who could use what such a request would."""
-        return any(agent == node.agent and node.kind.are_rivals(one, shape) for one, agent in self.placed)
+        """Whether room is being made there for somebody who would have it later if such a request took what is free."""
+        promised = [one for one in self.placed.get(node.agent, ()) if node.kind.are_rivals(one, shape)]
+        return bool(promised) and not is_spare(self._state, node, shape, promised)
 
     def _is_harmless(self, node: Node, shape: Shape) -> bool:
         """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
@@ -137,13 +142,17 @@ class Ahead:
     def lets_make_room(self, node: Node, shape: Shape) -> bool:
         """Whether hot sessions may leave for such a request.
 
-        On a node that is held for a head only for one that is over before the head can start.
+        On a node that is held for a head only for one that is over before the head can start, or takes what that does
+        not need.
         """
         if self.is_closed(node):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
-            return all(not head.holds(node) or head.is_over_before(node, shape) for head in heads)
+            return all(
+                not head.holds(node) or head.is_over_before(node, shape) or head.is_left_room(node, shape)
+                for head in heads
+            )
         return not self.blocked.to(node, shape)
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:

@@ -16,7 +16,7 @@ from gpu_worker.scheduler.leases.resources import Amount
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.keep_time import kept_on
-from gpu_worker.scheduler.placement.node_timeline import NodeTimeline
+from gpu_worker.scheduler.placement.node_timeline import FOREVER_MS, NodeTimeline
 from gpu_worker.scheduler.state import State
 
 
@@ -106,13 +106,39 @@ class Head:
         held = self.held
         if held is None or held[1] is not node:
             return True
-        if node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane and not self._kept_ms(node):
-            free = bisect_right(self._state.ends_ms(node, shape.lane), held[0])
-            return free - shape.need >= self.shape.need
+        if self._is_counted(node, shape):
+            return self._has_enough(node, shape, held[0])
         timeline = self._timeline(node)
         timeline.take(node.free_slots(shape), shape)
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
+
+    def is_left_room(self, node: Node, shape: Shape) -> bool:
+        """Whether it starts no later although such a request takes what is hot there, for as long as it likes.
+
+        Which hot leases leave for it is not known yet, so all must do.
+        """
+        held = self.held
+        if held is None or held[1] is not node:
+            return True
+        if self._is_counted(node, shape):
+            return self._has_enough(node, shape, held[0])
+        mine, its = ((one.lane, one.wants.kind) for one in (self.shape, shape))
+        if set(node.serving(*mine)) != set(node.serving(*its)):
+            return False
+        timeline = self._timeline(node)
+        timeline.seat(shape, FOREVER_MS)
+        at_ms = timeline.start_ms(self.shape)
+        return at_ms is not None and at_ms <= held[0]
+
+    def _is_counted(self, node: Node, shape: Shape) -> bool:
+        """Whether both of them need nothing but slots of the node, and any of a lane."""
+        is_all = node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane
+        return is_all and not self._kept_ms(node)
+
+    def _has_enough(self, node: Node, shape: Shape, at_ms: int) -> bool:
+        """Whether it has its slots at this time though such a request has some."""
+        return bisect_right(self._state.ends_ms(node, shape.lane), at_ms) - shape.need >= self.shape.need
 
     def is_over_before(self, node: Node, shape: Shape, later_ms: int = 0) -> bool:
         """Whether the node is the one that is held, and such a request would have ended before the head can start.

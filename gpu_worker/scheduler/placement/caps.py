@@ -15,6 +15,7 @@ from gpu_worker.scheduler.placement.places import (
     Full,
     Placement,
     choose_for_full,
+    hot_place,
     nodes_of_pools,
     ready_place,
     reclaim_place,
@@ -66,7 +67,9 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         return None
     leaving = tuple(state.leases[lease] for lease in victims)
     found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
-    return msgspec.structs.replace(found, is_for_lenders=unlent is not None)
+    if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
+        found = _with_hot(state, request, ahead, claims, leaving) or found
+    return msgspec.structs.replace(found, is_for_lenders=unlent is not None, has_grace=bool(full) or is_going)
 
 
 def _unlent(state: State, account: Account, cost: int) -> int | None:
@@ -108,6 +111,18 @@ def _with_node(
         found = ready_place(state, request, ahead, claims)
     if found is None:
         return Placement(None, leaving)
+    return _beside(state, found, leaving)
+
+
+def _with_hot(
+    state: State, request: Request, ahead: Ahead, claims: Claims, leaving: tuple[Lease, ...]
+) -> Placement | None:
+    """Find a node where hot leases are in its way at most: those of them that are not `leaving` leave with those."""
+    found = hot_place(state, request, ahead, claims, leaving)
+    return None if found is None else _beside(state, found, leaving)
+
+
+def _beside(state: State, found: Placement, leaving: tuple[Lease, ...]) -> Placement:
     both = dict.fromkeys(lease.id for lease in (*leaving, *found.victims))
     return msgspec.structs.replace(found, victims=tuple(state.leases[one] for one in both))
 

@@ -8,7 +8,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.state import State
 
-_FOREVER_MS = 1 << 62
+FOREVER_MS = 1 << 62  #: later than any time of the clock
 
 
 class NodeTimeline:
@@ -50,7 +50,7 @@ class NodeTimeline:
 
     def take(self, slots: tuple[SlotId, ...], shape: Shape) -> None:
         """Give it these slots now, and for ever."""
-        self.put(slots, shape, _FOREVER_MS)
+        self.put(slots, shape, FOREVER_MS)
 
     def seat(self, shape: Shape, until_ms: int) -> tuple[SlotId, ...]:
         """Give it what it asks for, from when it can start. The slots that it has then."""

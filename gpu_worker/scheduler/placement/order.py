@@ -43,7 +43,7 @@ def decisions(
     (Request, None)
         It waits for running cells, or stands too far back for room to be made now.
     """
-    waiting = before or Ahead(is_timed=bool(state.planned_drains))
+    waiting = before or Ahead(state)
     waiting.next_lane()
     _note_shares(state)
     if all(asked != lane for asked, *_ in state.queue.alike):
@@ -63,6 +63,8 @@ def decisions(
                     line.take_for_granted(pool, lends=capped.is_for_lenders)
                 if capped.agent is not None:
                     claims.setdefault(capped.agent, []).append(request.entry.shape)
+                    if capped.has_grace:
+                        waiting.slow.setdefault(capped.agent, []).append(request.entry.shape)
                 yield request, capped
                 continue
             shape = request.entry.shape
@@ -91,7 +93,8 @@ def decisions(
             if node is not None and first is not None:
                 yield request, None
                 line.close_in_project(request)
-                if is_free(node, first.entry.shape):
+                is_capped = make_room_in_limits(state, first, waiting, claims) is not None
+                if is_free(node, first.entry.shape) and not is_capped:
                     yield first, node
                 continue
             if isinstance(found, Node):
@@ -126,7 +129,8 @@ def decisions(
 def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: Claims) -> Request | None:
     """Find who would take the request's cell at once, since it is of a lower class of their project, for the node.
 
-    They have taken others already, or are late. The request does not come before them there.
+    They have taken others already, or are late. The request does not come before them there, nor where a limit lets
+    only one of the two through.
     """
     account, shape = state.accounts.of(request.project), request.entry.shape
     if not request.entry.key.is_early:
@@ -135,9 +139,11 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
         if not turn and is_plain and is_early and since_ms != FIRST:
             return None
         entry = account.users[name].lines[wanted][0][1]
-        if priority >= request.entry.key.priority or not node.holds(wanted):
+        if priority >= request.entry.key.priority or not state.accounts.is_allowed(account, entry):
             continue
-        if not state.accounts.is_allowed(account, entry) or not ahead.lets_make_room(node, wanted):
+        if _fills_limit(account, shape.cost, wanted.cost):
+            return state.pending[entry.id]
+        if not node.holds(wanted) or not ahead.lets_make_room(node, wanted):
             continue
         beside = {node.agent: [*claims.get(node.agent, ()), shape]}
         if _may_come_free(state, node, wanted, account, claims) and not _may_come_free(
@@ -145,6 +151,12 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
         ):
             return state.pending[entry.id]
     return None
+
+
+def _fills_limit(account: Account, cost: int, wanted: int) -> bool:
+    """Whether a limit lets one of these costs through and not both, beside the cells that stay."""
+    stays = ((at.limit, at.used - at.going) for at in account.path)
+    return any(limit is not None and used + wanted <= limit < used + wanted + cost for limit, used in stays)
 
 
 def _may_come_free(state: State, node: Node, shape: Shape, account: Account, claims: Claims) -> bool:

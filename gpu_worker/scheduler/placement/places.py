@@ -15,7 +15,7 @@ from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.keep_time import kept_until_ms
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
-from gpu_worker.scheduler.placement.room import Claims, beside, hot_leases, missing, needed
+from gpu_worker.scheduler.placement.room import Claims, hot_leases, is_spare, missing, needed
 from gpu_worker.scheduler.state import State
 
 
@@ -30,6 +30,7 @@ class Placement(msgspec.Struct, frozen=True):
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
     waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
     is_for_lenders: bool = False  #: what it lacks is to stay free for them: nobody else borrows that
+    has_grace: bool = False  #: a limit is full of cells that are given back: it waits for their grace, wherever it is
     is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 
 
@@ -50,7 +51,11 @@ def fit(state: State, request: Request, ahead: Ahead, claims: Claims) -> Node | 
     shape, account = request.entry.shape, state.accounts.of(request.project)
     if not ahead.heads and ahead.blocked.everywhere(shape):
         return None
-    nodes = [node for node in _roomy(state, shape.lane) if is_free(node, shape, claims.get(node.agent, ()))]
+    free = (node for node in _roomy(state, shape.lane) if is_free(node, shape))
+    slow = ahead.slow
+    nodes = [
+        node for node in free if is_spare(state, node, shape, claims.get(node.agent, ()), slow.get(node.agent, ()))
+    ]
     return min(
         (node for node in nodes if ahead.lets_in(node, shape)),
         key=lambda node: (
@@ -67,11 +72,10 @@ def _roomy(state: State, lane: Lane) -> Iterator[Node]:
     return map(state.nodes.__getitem__, state.roomy[lane])
 
 
-def is_free(node: Node, shape: Shape, claimed: Sequence[Shape] = ()) -> bool:
-    """Whether a node has free what such a request needs, beside what is claimed of it."""
-    if node.lanes[shape.lane].free < shape.need or not node.holds(shape):
-        return False
-    return beside(node, shape, needed(shape).less(node.free(shape)), claimed).is_nothing
+def is_free(node: Node, shape: Shape) -> bool:
+    """Whether a node has free what such a request needs."""
+    is_likely = node.lanes[shape.lane].free >= shape.need and node.holds(shape)
+    return is_likely and needed(shape).less(node.free(shape)).is_nothing
 
 
 def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_room: bool = True) -> Placement | None:
@@ -155,6 +159,28 @@ def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) ->
     return _ready(state, _able(state, shape, ahead), shape, claims, at_once=False)
 
 
+def hot_place(
+    state: State, request: Request, ahead: Ahead, claims: Claims, leaving: Sequence[Lease]
+) -> Placement | None:
+    """Where there is room for it once hot leases have gone: those that are `leaving` in any case, and as few others."""
+    shape, account = request.entry.shape, state.accounts.of(request.project)
+    best: tuple[list[int], Placement] | None = None
+    for node in state.nodes.values():
+        if node.is_drained or not _has_slots(node, shape, hot=True) or not node.holds(shape):
+            continue
+        if not ahead.lets_make_room(node, shape):
+            continue
+        hot = hot_leases(state, node, shape, account)
+        hot.sort(key=lambda lease: lease not in leaving)
+        victims = victims_of(node, shape, missing(state, node, shape, claims, at_once=True), hot)
+        if victims is not None:
+            found = Placement(node.agent, tuple(lease for lease in victims if lease not in leaving))
+            rank = [len(found.victims), *_last_used(state, found), node.seq]
+            if best is None or rank < best[0]:
+                best = rank, found
+    return best[1] if best is not None else None
+
+
 def _reclaim(
     state: State,
     request: Request,
@@ -184,13 +210,16 @@ def _reclaim(
             continue
         hot = hot_leases(state, node, shape, account)
         hot.sort(key=lambda lease: lease not in leaving)
+        plan.begin()
         able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
-        heads = ahead.first_there(node, shape, max((state.grace_ms(lease) for lease in leases), default=0))
-        claimed = {agent: [*claims.get(agent, ()), *heads]} if heads else claims
-        lacks = missing(state, node, shape, claimed)
-        chosen = None
+        lacks, chosen = missing(state, node, shape, claims), None
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+            grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
+            heads = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            if heads:  # it would be over too late for them: so it takes what is beside theirs
+                lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
+                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
             chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)

@@ -50,6 +50,26 @@ def beside(node: Node, shape: Shape, lacks: Amount, claimed: Sequence[Shape]) ->
     return lacks
 
 
+def is_spare(state: State, node: Node, shape: Shape, promised: Sequence[Shape], slow: Sequence[Shape] = ()) -> bool:
+    """Whether those to whom a node is promised have it no later although such a request takes what is free there.
+
+    That is: what leaves is enough for them, and they wait for cells that have a grace either way, or for none. Those of
+    them that are `slow` wait for such cells whatever is free.
+    """
+    if not promised:
+        return True
+    lacks, given_back = beside(node, shape, Amount(0).less(node.free(shape)), promised), Amount(0)
+    for lease in map(state.leases.__getitem__, node.leases):
+        if lease.phase is Phase.RECLAIMING:
+            given_back = given_back.less(node.part_of(lease, shape))
+        elif lease.phase in LEAVING:
+            lacks = lacks.less(node.part_of(lease, shape))
+    with_it = needed(shape).less(Amount(0).less(lacks))
+    later = beside(node, shape, Amount(0), slow)
+    is_in_time = with_it.less(later).is_nothing or not lacks.less(later).is_nothing
+    return is_in_time and with_it.less(Amount(0).less(given_back)).is_nothing
+
+
 def hot_leases(state: State, node: Node, shape: Shape, account: Account | None = None) -> list[Lease]:
     """Hot leases of the node that such a request may have the place of, least recently used first.
 

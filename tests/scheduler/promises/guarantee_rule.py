@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Waiting
-from tests.scheduler.promises.larger_requests import is_limit_kept, is_wanted_by_larger, stays_longer
-from tests.scheduler.promises.lending import kept_from
+from tests.scheduler.promises.larger_requests import is_behind_late, is_limit_kept, is_wanted_by_larger, stays_longer
+from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import Place, View
@@ -118,14 +118,19 @@ class GuaranteeRule(Rule):
         for promise, ways in wanted:
             if promise != 1 and found and found[0][0] == 1:
                 break  # what is covered for it elsewhere comes first
-            machines = [
-                machine
+            found_places = [
+                (machine, place)
                 for machine in view.machines()
-                if promise == 1 or not is_wanted_by_larger(view, request, machine)
+                if (place := view.place(request, machine, ways, covers)) is not None
             ]
-            places = [view.place(request, machine, ways, covers) for machine in machines]
-            there = [place for place in places if place is not None and (promise == 1 or place.leaving)]
-            if promise == 12 and not is_alone:  # else somebody of another project could have the place sooner
+            there = [
+                place
+                for machine, place in found_places
+                if promise == 1 or (place.leaving and not is_wanted_by_larger(view, request, machine, place.leaving))
+            ]
+            if promise != 1:
+                there = [place for place in there if not _is_lenders(view, request, promise, place, covers)]
+            if promise != 1 and (not is_alone or is_behind_late(view, request)):  # who could have the place sooner
                 there = [place for place in there if all(stays_longer(view, request, one) for one in place.leaving)]
             if there:
                 every = [lease for place in there for lease in place.leaving]
@@ -160,3 +165,15 @@ class GuaranteeRule(Rule):
                 going = "; ".join(map(str, leaving)) or "GPUs were free"
                 facts = f"{uses}; {claimant} waited; could go: {going}"
                 debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts))
+
+
+def _is_lenders(view: View, request: Waiting, promise: int, place: Place, covers: Side | None) -> bool:
+    """Whether a lending limit keeps what a request would take in its own project, also once those there have left.
+
+    For its part of a user's it takes no more than one cell.
+    """
+    kept = kept_from(view, request.event.project, covers)
+    costs = [lease.cost for lease in place.leaving if lease.is_using]
+    given_back = max(costs, default=0) if promise == 13 else sum(costs)
+    room = room_for(view, request.event.project, covers, soon=False) + given_back
+    return kept > 0 and room - view.books.most_cost(request.event) < kept

@@ -21,6 +21,7 @@ class IdleRule(Rule):
         self.may: dict[tuple[str, str], int] = {}
         self._seen: tuple[View, list[Waiting]] | None = None
         self._told: set[str] = set()
+        self._freed: set[tuple[str, str]] = set()  #: slots whose tenant was asked to leave, as of the last step
 
     def restart(self) -> None:
         """Begin all clocks anew."""
@@ -50,6 +51,13 @@ class IdleRule(Rule):
                     promise = 11 if view.books.most_cost(request.event) == 0 else 5
                     self.report(promise, "a GPU idles that a request may have", facts)
 
+    def action(self, action: act.Action, view: View) -> None:
+        """Give whoever waits as much time again where somebody who came later is given what is being freed."""
+        if isinstance(action, act.Grant) and action.request in view.books.waiting:
+            came_ms = view.books.waiting[action.request].since_ms
+            if any((action.agent, slot) in self._freed for slot in action.slots):
+                self.may = {key: view.now_ms if at_ms < came_ms else at_ms for key, at_ms in self.may.items()}
+
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Take in how things stand."""
         idle: dict[tuple[str, str], int] = {}
@@ -64,6 +72,8 @@ class IdleRule(Rule):
                 if slot not in taken:
                     idle[machine.agent, slot] = self.idle.get((machine.agent, slot), view.now_ms)
         self.idle = idle
+        asked = [lease for lease in view.books.leases.values() if lease.is_asked]
+        self._freed = {(lease.agent, slot) for lease in asked for slot in lease.slots}
         requests = [request for request in view.books.waiting.values() if view.what_holds(request) is None]
         may: dict[tuple[str, str], int] = {}
         for request in requests:
@@ -83,7 +93,11 @@ class IdleRule(Rule):
         if not kept or not cost:
             return False
         names = {slot.name for machine in view.machines() for slot in machine.slots.values()}
-        return len(names) > 1 or room_for(view, request.event.project, covers, soon=False) - cost < kept
+        room = room_for(view, request.event.project, covers, soon=False) - cost
+        if any(lease.is_reclaimed for lease in view.books.leases.values()):  # what is freed for somebody else
+            others = [other for other in view.books.waiting.values() if other is not request]
+            room -= max((view.books.most_cost(other.event) for other in others), default=0)
+        return len(names) > 1 or room < kept
 
 
 def _fits(view: View, request: Waiting, machine: Machine) -> bool:

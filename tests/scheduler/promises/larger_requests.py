@@ -1,19 +1,24 @@
 """A node on which a larger request waits for running cells: who may use it meanwhile."""
 
+from collections.abc import Iterable
+
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.view import View
 
 _MINUTE = 60_000
-#: After so long a request stands before others.
-PATIENCE_MS = {"interactive": 30 * _MINUTE, "reserved": 30 * _MINUTE, "batch": 240 * _MINUTE, "long": 1440 * _MINUTE}
 #: Walltimes count in steps where somebody is to be over before a larger request starts.
 _STEPS = [minutes * _MINUTE for minutes in (1, 2, 3, 5, 10, 15, 20, 30, 45)] + [
     hours * 60 * _MINUTE for hours in (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 168, 336, 672)
 ]
 
 
-def is_wanted_by_larger(view: View, request: Waiting, machine: Machine) -> bool:
-    """Whether the node may be kept for a larger request, since this one could be over too late for it."""
+def is_wanted_by_larger(view: View, request: Waiting, machine: Machine, leaving: Iterable[Tenancy] = ()) -> bool:
+    """Whether the node may be kept for a larger request, since this one could be over too late for it.
+
+    It begins when those who leave for it have had their grace.
+    """
+    classes = (view.tree.qos.get(lease.qos) for lease in leaving if not lease.is_hot)
+    grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
     for other in view.books.waiting.values():
         at = other.event
         is_larger = at.gpus > 1 or at.cpus or at.memory_bytes
@@ -23,7 +28,7 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine) -> bool:
             continue
         if any(lease.is_asked for lease in view.books.on_node(machine.agent)):
             return True
-        over_ms = view.now_ms + _MINUTE + _round_up(request.walltime_ms)
+        over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
         if over_ms > _starts_ms(view, other, machine):
             return True
     return False
@@ -37,21 +42,44 @@ def stays_longer(view: View, request: Waiting, lease: Tenancy) -> bool:
 
 
 def is_limit_wanted(view: View, request: Waiting) -> bool:
-    """Whether what a limit leaves may be kept inside the project: for who is impatient, or for whom room is made."""
+    """Whether what a limit leaves may be kept inside the project: for who is impatient, or for whom room is made.
+
+    For a class that never borrows a guarantee is such a limit.
+    """
+    asked = view.tree.qos.get(request.event.qos)
+    never_borrows = asked is not None and asked.must_be_in_quota
     limited = {
         side
         for side in view.tree.chain(request.event.project)
         if view.tree.limit(side, view.guaranteed) is not None
+        or (never_borrows and view.guaranteed.get(side, 0) > 0)
         or (side.project in view.tree.projects and view.tree.projects[side.project].user_limit_milli is not None)
     }
-    if not limited:
-        return False
     is_room_made = any(lease.is_reclaimed for lease in view.books.leases.values())
     for other in view.books.waiting.values():
+        is_alike = (other.event.user, other.event.qos) == (request.event.user, request.event.qos)
+        if (
+            is_alike
+            and other is not request
+            and is_room_made
+            and asked is not None
+            and asked.running_per_user is not None
+        ):
+            return True
         if other is not request and not limited.isdisjoint(view.tree.chain(other.event.project)):
-            patience_ms = PATIENCE_MS.get(other.event.qos, PATIENCE_MS["interactive"])
-            if is_room_made or view.now_ms - other.since_ms >= patience_ms:
+            qos = view.tree.qos.get(other.event.qos)
+            if is_room_made or (qos is not None and view.now_ms - other.since_ms >= qos.patience_ms):
                 return True
+    return False
+
+
+def is_behind_late(view: View, request: Waiting) -> bool:
+    """Whether another request has waited for its patience (6): it waits only for what runs already."""
+    for other in view.books.waiting.values():
+        qos = view.tree.qos.get(other.event.qos)
+        is_late = qos is not None and view.now_ms - other.since_ms >= qos.patience_ms
+        if is_late and other is not request and view.what_holds(other, surely=True) is None:
+            return True
     return False
 
 

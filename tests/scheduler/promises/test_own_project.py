@@ -5,6 +5,7 @@ from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
+from tests.scheduler.promises.stories import look, quotas
 
 
 def test_who_never_borrows_does_not_wait_for_batch_that_uses_the_guarantee() -> None:
@@ -152,3 +153,19 @@ def test_people_who_type_take_back_batch_of_their_project_though_another_project
             last=HOUR_S,
         )
         assert max(seen.wait(f"types{n}") for n in range(2)) <= 4 * SOON_S  # it once was five hours
+
+
+def test_what_a_higher_class_takes_of_a_limit_is_not_given_back_to_a_lower_one_before() -> None:
+    """It asks for all that the limit lets through, and so for one GPU more than is guaranteed; batch is covered."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\nlimit = 4\n"),
+        [at(0, hi.Joins(AgentId(name), hi.gpus(gpus))) for name, gpus in (("n0", 2), ("n1", 2), ("n2", 4))],
+        [at(1 + n, notebook(f"batch{n}", "lab", 5 * HOUR_S, qos="batch")) for n in range(3)],
+        at(300, notebook("large", "lab", 600, gpus=4)),
+        at(310, notebook("batch3", "lab", 60, qos="batch")),
+        last=HOUR_S,
+    )
+    assert seen.wait("large") <= SOON_S
+    assert seen.granted("batch3") > seen.granted("large")
+    assert [len(seen.asked_to_leave(f"batch{n}")) for n in range(3)] == [1, 1, 1]
+    keeps_all(seen)

@@ -92,6 +92,11 @@ class View:
         """Compute what a user uses in a project with all inside it."""
         return self._users.get((user, project), 0)
 
+    def _use_of_own(self, user: str, project: str) -> int:
+        """Compute what a user uses in a project itself: projects inside it are sides of their own."""
+        mine = (lease for lease in self.books.leases.values() if (lease.user, lease.project) == (user, project))
+        return sum(lease.cost for lease in mine if lease.is_using)
+
     def what_holds(self, request: Waiting, *, surely: bool = False) -> str | None:
         """Say which limit keeps the request from running now, hot sessions aside; None is: it may run.
 
@@ -124,7 +129,7 @@ class View:
             project = self.tree.projects.get(side.project)
             if side.own_users or project is None:
                 continue
-            limit = self.tree.limit(side, self.guaranteed)
+            limit = self.tree.limit(side, self.nominal if surely else self.guaranteed)
             if limit is not None and (0 if surely else self.used.get(side, 0)) + cost > limit:
                 return f"the limit of {side.project!r}"
             if (
@@ -157,9 +162,9 @@ class View:
             return "lower class"
         if qos.priority == asked.priority and victim.user != request.event.user:
             cost = self.books.most_cost(request.event)
-            theirs = self.user_use(victim.user, victim.project) - victim.cost
+            theirs = self._use_of_own(victim.user, victim.project) - victim.cost
             has_waited = self.now_ms - request.since_ms >= asked.share_after_ms
-            if has_waited and theirs >= self.user_use(request.event.user, victim.project) + cost:
+            if has_waited and theirs >= self._use_of_own(request.event.user, victim.project) + cost:
                 return "fair part"
         return None
 
