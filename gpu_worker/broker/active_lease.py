@@ -17,6 +17,7 @@ class PendingRequest(msgspec.Struct):
     person: Person
     message: wire.Submit
     since_ms: int
+    token: str = ""  #: by which its kernel said hello
     told: wire.Queued | None = None
     kind: WaitKind | None = None  #: what it was like when it was first told where it stands
     was_on_hold: bool = False  #: its wait says nothing of others'
@@ -42,6 +43,8 @@ class ActiveLease(msgspec.Struct):
     cancel_message: str = ""
     #: What its kernel was told last that it counts for.
     cost: wire.LeaseCost | None = None
+    #: By which its kernel said hello; empty where that was another broker.
+    token: str = ""
 
 
 def make_active_lease(
@@ -88,4 +91,4 @@ def make_active_lease(
         memory_bytes=min((offer.memory_bytes for offer in held), default=0),
         sizes=sizes,
     )
-    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost)
+    return ActiveLease(action.session, action.agent, granted, prepare, cost=cost, token=pending.token)

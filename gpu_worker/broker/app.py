@@ -21,6 +21,7 @@ from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
+from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
@@ -85,6 +86,7 @@ class Broker:
             scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
         )
         self.kernels.shell = self.agents.shell = self.shell
+        self._access_review = AccessReview(identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._to_kernel, self.agents.tell, self.shell, self.now_ms
@@ -124,6 +126,7 @@ class Broker:
             asyncio.create_task(self.writer.run()),
             asyncio.create_task(self.shell.teller.run()),
             asyncio.create_task(self.shell.estimates.run()),
+            asyncio.create_task(self._access_review.run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
             *(asyncio.create_task(monitor.run()) for monitor in self._monitors),

@@ -61,6 +61,10 @@ class HubSilent(NotAllowed):
     """The hub could not say."""
 
 
+class TokenUnknown(NotAllowed):
+    """The hub does not know the token: it was revoked, as that of a server is which has stopped."""
+
+
 class Identity:
     """Answers who a token belongs to; asks the hub at most once a minute for each token."""
 
@@ -111,7 +115,7 @@ class Identity:
         assert self._hub is not None
         model = self._get("/user", token)
         if model is None:
-            raise NotAllowed(
+            raise TokenUnknown(
                 "The hub does not know your server's token. Restart your server from the hub's control panel."
             )
         name, scopes = str(model.get("name", "")), set(model.get("scopes", ()))

@@ -127,6 +127,14 @@ class Kernels:
         for route in [route for route, kernel in self._known.items() if now_ms - kernel.heard_ms > _FORGET_MS]:
             self._forget(self._known[route])
 
+    async def forget_token(self, token: str) -> None:
+        """Forget the connections of a token that may not use the pool any more, and what they wait for."""
+        for kernel in [kernel for kernel in self._known.values() if kernel.token == token]:
+            for request, pending in list(self.shell.pending_requests.items()):
+                if pending.session == kernel.session:
+                    await self.shell.withdraw(request)
+            self._forget(kernel)
+
     def _forget(self, kernel: ConnectedKernel) -> None:
         self._known.pop(kernel.route, None)
         if self._routes.get(kernel.session) == kernel.route:
@@ -209,7 +217,7 @@ class Kernels:
         if not message.is_qos_asked:
             qos = choose_qos(self.shell.scheduler.state.accounts, message.project or person.project, message.qos)
             message = msgspec.structs.replace(message, qos=qos)
-        pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms())
+        pending = PendingRequest(kernel.session, kernel.kernel, person, message, self._now_ms(), kernel.token)
         await self.shell.submit(_name(kernel, message.request), pending)
 
 

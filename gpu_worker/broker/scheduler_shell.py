@@ -152,6 +152,10 @@ class SchedulerShell:
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
 
+    async def evict(self, lease: LeaseId) -> None:
+        """Have a session without a cell end, whoever waits."""
+        await self._tell_holder(lease, wire.Evict(lease=lease))
+
     async def extend_cell(self, lease: LeaseId, more_ms: int, sentence: str) -> bool:
         """Let the cell that runs on a lease take so much longer, and tell its kernel. False: it may not, or is over."""
         known = self.scheduler.state.leases[lease]

@@ -81,12 +81,12 @@ class BrokerParts:
         )
         asyncio.run(self.agents.take(node.encode(), register))
 
-    def submit(self, person: Person, cell: str, project: str | None = None) -> LeaseId:
+    def submit(self, person: Person, cell: str, project: str | None = None, token: str = "") -> LeaseId:
         """A kernel's request for its cell; the name under which it is known from then on."""
         message = wire.Submit(request=RequestId(cell), project=ProjectId(project) if project else None)
         session = SessionId(f"s-{cell}")
         request = RequestId(f"{session}/{cell}")
-        pending = PendingRequest(session, KernelId("k"), person, message, self.now_ms)
+        pending = PendingRequest(session, KernelId("k"), person, message, self.now_ms, token)
         asyncio.run(self.shell.submit(request, pending))
         state = self.shell.scheduler.state
         waiting = state.pending.get(request)
