@@ -7,8 +7,8 @@ from bulletin.ids import LeaseId, UserName
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.session import Session
 
-#: How many sessions at most are remembered that have ended.
-_FINISHED_LIMIT = 256
+#: How many sessions of one user at most are remembered that have ended, so that nobody pushes out those of others.
+_FINISHED_LIMIT = 32
 
 
 class _FinishedSession(NamedTuple):
@@ -73,8 +73,11 @@ class SessionRegistry:
         self._finished[lease] = _FinishedSession(session, now_ms())
         if not is_wanted:
             self._forget(lease)
-        elif len(self._finished) > _FINISHED_LIMIT:
-            self._forget(next(iter(self._finished)))
+            return
+        user = session.prepare.user
+        its = [name for name, one in self._finished.items() if one.session.prepare.user == user]
+        if len(its) > _FINISHED_LIMIT:
+            self._forget(its[0])
 
     def forget_finished(self, keep_ms: int) -> None:
         """Forget sessions that have ended if their kernel has all of them, or has not come for so long."""

@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from bulletin.wire.messages import Fork
 _SECRET = ("JUPYTERHUB_", "JPY_", "BULLETIN_")
 #: What tells user code that it runs in an executor.
 MARK = "BULLETIN_EXECUTOR"
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 #: What the driver answers while nobody has called cuInit.
 _CUDA_NOT_INITIALIZED = 3
 #: The number of keyctl(2) by machine, which glibc has no function for, and what it is to do.
@@ -43,6 +43,25 @@ def die_with_parent(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Be the parent of all processes below whose own parent has ended, so that none of them can leave."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_strays(executors: Collection[int]) -> None:
+    """Kill children of the zygote that are none of these: what executors that have ended left behind, and reap it.
+
+    An executor adopts its own orphans; only with its end, or where it has refused them, do they come to the zygote.
+    Whatever a stray has started comes next, by another SIGCHLD.
+    """
+    with contextlib.suppress(OSError):  # a system without this list has none
+        listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+        for pid in {int(word) for word in listed.split()} - set(executors):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
 
 
 def choose_plots() -> None:
@@ -105,6 +124,7 @@ def become_executor(fork: Fork, zygote: int) -> None:
             raise PermissionError("a cell never runs as root for a user of a hub")
     die_with_parent(zygote)  # a change of identity has cleared it
     _take_environ(fork)
+    adopt_orphans()
     _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if (numpy := sys.modules.get("numpy")) is not None:

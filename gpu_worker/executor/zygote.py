@@ -49,6 +49,7 @@ def serve(control_fd: int) -> NoReturn:
     """Import, say Warm, then fork until the agent hangs up."""
     os.set_inheritable(control_fd, False)
     environment.die_with_parent(os.getppid())
+    environment.adopt_orphans()
     control = socket.socket(fileno=control_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = os.pipe()
@@ -74,6 +75,7 @@ def serve(control_fd: int) -> NoReturn:
             os.read(woken, 4096)
             for pid in _reap(control, executors):
                 logs.end(pid)
+            environment.end_strays(executors)
         if control.fileno() in ready:
             _fork(control, executors, logs)
 

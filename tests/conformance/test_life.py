@@ -187,6 +187,38 @@ def test_an_executor_goes_with_its_pipe_and_takes_its_programs_with_it(agent: Ag
     os.close(pidfd)
 
 
+#: Does all that one can to be nobody's process: two forks, a session of its own, another program, no environment.
+LEAVES = """
+import os, sys
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(writer, str(os.getpid()).encode())
+        os.execve('/bin/sleep', ['sleep', '10000'], {})
+    os._exit(0)
+os.wait()
+print(os.read(reader, 100).decode())
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_what_leaves_its_executor_on_purpose_ends_with_it(agent: Agent, end: str) -> None:
+    session, other = agent.fork(), agent.fork()
+    stray, kept = (int(one.run(LEAVES).stdout) for one in (session, other))
+    pidfd = os.pidfd_open(stray)
+    if end == "kill":
+        signal.pidfd_send_signal(session.pidfd, signal.SIGKILL)
+    session.close()
+    ended = select.poll()
+    ended.register(pidfd, select.POLLIN)
+    assert ended.poll(DEADLINE_S * 1000)
+    os.close(pidfd)
+    assert other.run("print(1)").stdout == "1\n"
+    os.kill(kept, 0)  # it is there for as long as its own session is
+    other.close()
+
+
 def test_executors_die_with_their_zygote() -> None:
     agent = Agent()
     sessions = [agent.fork(), agent.fork()]
