@@ -43,7 +43,7 @@ PROJECT_SETTINGS = (
         "lending_limit",
         "lending_limit_milli",
         GpuAmount(may_be_unlimited=True),
-        "How much of its unused guarantee others may use.",
+        "How much of its unused guarantee others may use, in all and of its part of each node pool.",
         "2",
     ),
     QuotaSetting(

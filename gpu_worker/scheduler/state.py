@@ -44,6 +44,7 @@ class State:
         self.drained: dict[AgentId, None] = {}  #: whether they are connected or not
         self.slot_catalog, self.accounts = SlotCatalog(settings.prices), Accounts(settings.projects, settings.qos)
         self.pools = NodePools(settings.node_pools, settings.projects, settings.qos)
+        self.accounts.homes = self.pools or None
         self.queue = RequestQueue(self.accounts, self.pools)
         self.asking: dict[SessionId, RequestId] = {}  #: the pending request of a session
         self.held: dict[SessionId, RequestId] = {}  #: those that wait for their own session's lease
@@ -99,6 +100,7 @@ class State:
         self.accounts = Accounts(settings.projects, settings.qos, before.now_ms)
         self.accounts.inherit(before)
         self.pools = NodePools(settings.node_pools, settings.projects, settings.qos, before.now_ms)
+        self.accounts.homes = self.pools or None
         self.queue = RequestQueue(self.accounts, self.pools)
         self._note_capacity()
         for node in self.nodes.values():
@@ -379,7 +381,8 @@ class State:
 
     def is_covered(self, request: Request) -> bool:
         """Whether a guarantee covers a request that costs something, of any GPUs or of those of a node pool."""
-        return self.pools.is_covered(self.accounts.of(request.project), request.entry.shape)
+        account, shape = self.accounts.of(request.project), request.entry.shape
+        return shape.cost > 0 and (self.accounts.is_covered(account, shape) or self.pools.cover(account, shape))
 
     def grace_ms(self, lease: Lease) -> int:
         """Find how long a cell of the lease has to end when it is reclaimed."""

@@ -1,16 +1,16 @@
 """Who has what: projects in a tree, the users of each, and what they may have yet."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
-from gpu_worker.scheduler.accounts.branches import Branch, lacks_of_quota
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered, lacks_of_quota
 from gpu_worker.scheduler.accounts.lending import kept_from, note_use
 from gpu_worker.scheduler.leases.leases import IDLE, Lease
-from gpu_worker.scheduler.leases.shapes import QueueEntry
+from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.class_hours import guaranteed_at, next_edge_ms
 from gpu_worker.scheduler.policy.credits import Credits, Market, Trader
 from gpu_worker.scheduler.policy.projects import Project, QoS, guarantees, in_force, most_in_force
@@ -23,6 +23,16 @@ class Promises(msgspec.Struct, frozen=True):
     most: dict[ProjectId, int]
     usual: dict[ProjectId, int]
     until_ms: int | None  #: when class hours of some project begin or end next; None is never
+
+
+class Homes(Protocol):
+    """What projects are guaranteed of some GPUs alone."""
+
+    def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
+
+    def keep_quota(self, accounts: "Accounts", account: Account, shape: Shape) -> bool:
+        """Whether such a request of a class that never borrows may start in some pool, whatever is used elsewhere."""
 
 
 class Accounts:
@@ -54,6 +64,7 @@ class Accounts:
         #: Whether anything is guaranteed to anybody, at some time.
         self.has_guarantees = any(one.guaranteed_milli or one.windows or one.pool_guarantees for one in by_id.values())
         self.lost: dict[ProjectId, int] = {}  #: of guarantees, what node pools cannot keep
+        self.homes: Homes | None = None
         self.has_lenders = any(project.lending_limit_milli is not None for project in by_id.values())
 
         def add(project: Project) -> Account:
@@ -305,6 +316,20 @@ class Accounts:
         for at in account.path:
             at.trader.change(at.used - at.guaranteed, self.now_ms)
 
+    def quota_cost(self, account: Account, shape: Shape) -> int:
+        """Compute by how much more a request has its project use of its guarantee.
+
+        Cells of lower classes of its project borrow from then on where its class never does.
+        """
+        qos = self.qos.get(shape.qos)
+        if qos is None or not qos.must_be_in_quota:
+            return shape.cost
+        return shape.cost - account.used_below(self.qos, qos.priority)
+
+    def is_covered(self, account: Account, shape: Shape) -> bool:
+        """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
+        return is_covered(account, self.quota_cost(account, shape))
+
     def is_allowed(self, account: Account, entry: QueueEntry) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.
 
@@ -315,15 +340,17 @@ class Accounts:
         if not shape.cost:
             return True
         below = account.used_below(self.qos, qos.priority)
-        covered = bool(account.children) and Branch(account, is_members=True).covers(shape.cost)
+        cost = self.quota_cost(account, shape)
+        covered = bool(account.children) and Branch(account, is_members=True).covers(cost)
         for at in account.path:
             used = at.used - below + shape.cost
             if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
                 return False
-            covered = covered or at.covers(shape.cost)
+            covered = covered or at.covers(cost) or (self.homes is not None and self.homes.cover_at(at, account, shape))
             spendable = at.spendable(self.now_ms, without_hot=True)
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
-        if qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below) > 0:
+        lacks = qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below) > 0
+        if lacks and (self.homes is None or not self.homes.keep_quota(self, account, shape)):
             return False
         return not (self.has_lenders and kept_from(self, account, shape.cost, below))

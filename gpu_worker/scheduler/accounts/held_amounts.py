@@ -1,11 +1,12 @@
 """What leases hold of projects and users, and may yet spend of budgets, by the phase that they are in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, Commitment
 from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.branches import used_in_quota
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 
@@ -49,19 +50,12 @@ def holds_too_much(accounts: Accounts, lease: Lease) -> bool:
     payer = account.payer
     is_own = account is payer and bool(account.children)
     inside = sum(child.promised for child in account.children.values())
-    own = _kept_by_such(accounts, account) + account.committed - sum(one.committed for one in account.children.values())
+    own = _kept_in_quota(accounts, account) - sum(_kept_in_quota(accounts, one) for one in account.children.values())
     if is_own and own <= account.promised - inside:
         return False
-    return payer.committed + sum(_kept_by_such(accounts, one) for one in _all_inside(payer)) > payer.promised
+    return _kept_in_quota(accounts, payer) > payer.promised
 
 
-def _kept_by_such(accounts: Accounts, account: Account) -> int:
-    """Sum up what cells of classes that never borrow use in a project, without the projects inside it."""
-    known = accounts.qos
-    return sum(used for name, used in account.by_qos.items() if name in known and known[name].must_be_in_quota)
-
-
-def _all_inside(account: Account) -> Iterator[Account]:
-    yield account
-    for child in account.children.values():
-        yield from _all_inside(child)
+def _kept_in_quota(accounts: Accounts, account: Account) -> int:
+    """Sum up what a project uses in classes that never borrow, and what hot leases of such classes hold."""
+    return account.committed + used_in_quota(account, accounts.qos)

@@ -26,6 +26,32 @@ def note_use(accounts: PoolTotals, account: Account) -> None:
         above.kept_inside += at.kept - before
 
 
+def keeps_of_pool(pool: PoolTotals, there: Account, account: Account, cost: int) -> bool:
+    """Whether so much more of a node pool for a project's users would not leave free there what lenders keep of it.
+
+    `there` is the project's account of the pool, and `account` that of all GPUs: where a guarantee of either covers it,
+    nobody outside holds it back.
+    """
+    room, kept = pool.capacity - pool.in_use, 0
+    above: Account | PoolTotals = pool
+    for at, whole in zip(reversed(list(there.path)), reversed(list(account.path)), strict=True):
+        if at.covers(cost):
+            room, kept = at.guaranteed - at.used, 0
+        elif whole.covers(cost):
+            kept = 0
+        else:
+            kept += above.kept_inside - at.kept
+        above = at
+    if there.children:
+        if cost <= -there.members.surplus:
+            room, kept = -there.members.surplus, 0
+        elif cost > -account.members.surplus:
+            kept += there.kept_inside
+        else:
+            kept = 0
+    return kept > 0 and cost + kept > room
+
+
 class Lent(NamedTuple):
     """What lenders keep from a request, in thousandths of a GPU, and how much too little would be left for them."""
 

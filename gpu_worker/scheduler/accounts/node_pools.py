@@ -13,11 +13,14 @@ import msgspec
 from bulletin.ids import AgentId, ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered, lacks_of_quota, used_in_quota
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
+
+#: How far from home a node of no pool is: behind whatever a department has.
+_NO_POOL = 1_000
 
 
 class PoolAccounts:
@@ -123,16 +126,46 @@ class NodePools:
 
     def covering(self, account: Account, shape: Shape) -> tuple[str, ...]:
         """List the pools in which a request of a project is within what is guaranteed there."""
-        project, cost = account.project.id, shape.cost
-        return tuple(name for name in self.serving(shape) if self._covers(name, project, cost))
+        return tuple(name for name in self.serving(shape) if self.covers_shape(name, account, shape))
+
+    def covers_shape(self, pool: str, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a project is within what is guaranteed in a pool."""
+        accounts = self.by_name[pool].accounts
+        return accounts.is_covered(accounts.of(account.project.id), shape)
+
+    def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
+        for name in self.serving(shape):
+            accounts = self.by_name[name].accounts
+            if accounts.of(at.project.id).covers(accounts.quota_cost(accounts.of(account.project.id), shape)):
+                return True
+        return False
+
+    def keep_quota(self, accounts: Accounts, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a class that never borrows may start in some pool, whatever is used elsewhere."""
+        return bool(self.quota_pools(accounts, account, shape))
+
+    def quota_pools(self, accounts: Accounts, account: Account, shape: Shape) -> tuple[str, ...]:
+        """List the pools in which such a request of a class that never borrows is within what its payer is guaranteed.
+
+        What others of the project use elsewhere borrows from then on, so of such classes there must be no more than is
+        guaranteed in all.
+        """
+        serving = self.serving(shape)
+        if not serving or used_in_quota(account.payer, accounts.qos) + shape.cost > account.payer.guaranteed:
+            return ()
+        found: list[str] = []
+        for name in serving:
+            there = self.by_name[name].accounts.of(account.project.id)
+            below = there.used_below(accounts.qos, accounts.qos[shape.qos].priority)
+            is_own = there.payer.project.id == account.payer.project.id
+            if is_own and lacks_of_quota(there, shape.cost, below=below) <= 0:
+                found.append(name)
+        return tuple(found)
 
     def cover(self, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what is guaranteed in some pool."""
         return bool(self.by_name) and bool(self.covering(account, shape))
-
-    def is_covered(self, account: Account, shape: Shape) -> bool:
-        """Whether a request of a project that costs something is covered, of any GPUs or of those of a pool."""
-        return shape.cost > 0 and (is_covered(account, shape.cost) or self.cover(account, shape))
 
     def covers(self, pool: str, account: Account, cost: int) -> bool:
         """Whether so much more of a pool is within what a project is guaranteed there."""
@@ -158,11 +191,19 @@ class NodePools:
         return frozenset(agent for name in pools for agent in self.by_name[name].slots)
 
     def distance(self, account: Account, agent: AgentId, shape: Shape) -> int:
-        """Rank a node for a request: one where it is guaranteed pool slots first, then of no pool, then of others'."""
+        """Rank a node for a request: one where it is guaranteed pool slots first, then of no pool, then of others'.
+
+        Of those first ones where it is its own project that is, then the one that it is in.
+        """
         if not self.by_name:
             return 0
         pool = self.of(agent, shape)
-        return 1 if not pool else 0 if self._covers(pool, account.project.id, shape.cost) else 2
+        if not pool:
+            return _NO_POOL
+        accounts = self.by_name[pool].accounts
+        there = accounts.of(account.project.id)
+        cost = accounts.quota_cost(there, shape)
+        return next((depth for depth, at in enumerate(there.path) if at.covers(cost)), _NO_POOL + 1)
 
     def together(self) -> Iterator[tuple[str, Accounts]]:
         """List each pool's name and accounts."""
@@ -177,7 +218,9 @@ def _is_in(pool: NodePool, node: str, slot: Slot) -> bool:
 
 
 def _inside(project: Project, pool: str) -> Project:
-    """Make the project that a pool's accounts have: with what it is guaranteed there, and without any other rule."""
+    """Make the project that a pool's accounts have: with what it is guaranteed and lends there, and no other rule."""
     guaranteed: Mapping[str, int] = dict(project.pool_guarantees)
     bare = Project(id=project.id, parent=project.parent, weight=project.weight, priority=project.priority)
-    return msgspec.structs.replace(bare, guaranteed_milli=guaranteed.get(pool, 0))
+    return msgspec.structs.replace(
+        bare, guaranteed_milli=guaranteed.get(pool, 0), lending_limit_milli=project.lending_limit_milli
+    )

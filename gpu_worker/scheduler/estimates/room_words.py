@@ -8,6 +8,8 @@ from gpu_worker.scheduler.leases.resources import PLAIN
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import kept_from_until_ms
+from gpu_worker.scheduler.placement.open_nodes import closed_pools
+from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
 
@@ -20,7 +22,20 @@ def say_room(state: State, request: Request) -> tuple[Room, list[str]]:
         busy = _all_busy(request.entry.shape, room.busy)
     elif room.busy > number:
         busy = "all others are busy"
-    return room, [part for part in (kept, room.reason, busy, room.drained) if part]
+    return room, [part for part in (_of_others(state, request), kept, room.reason, busy, room.drained) if part]
+
+
+def _of_others(state: State, request: Request) -> str:
+    """Say in which node pools it may not start now; empty where it may start anywhere."""
+    shape = request.entry.shape
+    closed = closed_pools(state, request)
+    if not closed:
+        return ""
+    pools = " and ".join(f"{name!r}" for name in closed)
+    word = f"node pool{'s' if len(closed) > 1 else ''} {pools}"
+    if state.qos[shape.qos].preemption is Preemption.NEVER:
+        return f"QoS {shape.qos!r} is never taken back, and starts on nothing that others are guaranteed of {word}"
+    return f"what is left of {word} is kept for those who are guaranteed it"
 
 
 def name_slots(shape: Shape) -> str:

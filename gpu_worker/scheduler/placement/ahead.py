@@ -1,6 +1,7 @@
 """Who waits already while those behind them are looked at, and what may pass them on which node."""
 
 from collections.abc import Iterable
+from copy import copy
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -84,12 +85,20 @@ class Ahead:
     def for_covered(self, nodes: frozenset[AgentId] | None = None) -> "Ahead":
         """Select who is ahead of a covered request that finds no other place: heads that are late and covered.
 
-        It is on these `nodes` only; None is all.
+        It is on these `nodes` only; None is all those that are open already.
         """
         ahead = Ahead(self._state)
-        ahead._nodes = nodes
+        ahead._nodes = self._nodes if nodes is None else nodes if self._nodes is None else nodes & self._nodes
         ahead.placed, ahead.slow = self.placed, self.slow
         ahead.heads = [head for head in self.heads if head.is_before_covered]
+        return ahead
+
+    def on(self, nodes: frozenset[AgentId] | None) -> "Ahead":
+        """Select the same who are ahead, of somebody who may start on these nodes only; None is all."""
+        if nodes is None:
+            return self
+        ahead = copy(self)
+        ahead._nodes = nodes
         return ahead
 
     def next_lane(self) -> None:

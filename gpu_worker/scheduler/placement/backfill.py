@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.accounts.branches import is_covered
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Amount
@@ -29,7 +28,7 @@ class Head:
         self._state, self.shape = state, request.entry.shape
         self.kinds = kinds  #: of nodes whose cells it waits for
         self.account = state.accounts.of(request.project)
-        covered = is_covered(self.account, request.entry.shape.cost)
+        covered = state.accounts.is_covered(self.account, request.entry.shape)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have

@@ -6,10 +6,11 @@ import msgspec
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
-from gpu_worker.scheduler.accounts.branches import lacks_of_quota
+from gpu_worker.scheduler.accounts.branches import lacks_of_quota, used_in_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
 from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.places import (
     Full,
@@ -55,10 +56,10 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         if lacks > 0:
             is_capped = True
             victims.update(dict.fromkeys(_room_in_budget(at, lacks, victims)))
-    below = account.used_below(state.qos, qos.priority)
-    if shape.cost and qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below, with_hot=True) > 0:
-        is_capped = True
-        victims.update(dict.fromkeys(hot for hot in account.payer.hot if commits(accounts, state.leases[hot])))
+    if shape.cost and qos.must_be_in_quota:
+        hot_ones = _in_the_way_of_quota(state, account, shape)
+        is_capped |= bool(hot_ones)
+        victims.update(dict.fromkeys(hot_ones))
     unlent = _unlent(state, account, shape.cost)
     if unlent is not None:
         is_capped = True
@@ -70,6 +71,21 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
         found = _with_hot(state, request, ahead, claims, leaving) or found
     return msgspec.structs.replace(found, is_for_lenders=unlent is not None, has_grace=bool(full) or is_going)
+
+
+def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
+    """List hot leases that keep what a request of a class that never borrows needs of a guarantee."""
+    accounts, below = state.accounts, account.used_below(state.qos, state.qos[shape.qos].priority)
+    if lacks_of_quota(account, shape.cost, below=below, with_hot=True) <= 0:
+        return []
+    hot = [state.leases[name] for name in account.payer.hot if commits(accounts, state.leases[name])]
+    in_all = used_in_quota(account.payer, state.qos) + account.payer.committed + shape.cost
+    for name in state.pools.quota_pools(accounts, account, shape) if in_all <= account.payer.guaranteed else ():
+        there = state.pools.by_name[name].accounts.of(account.project.id)
+        beside = shape.cost + sum(lease.cost for lease in hot if lease.pool == name)
+        if lacks_of_quota(there, beside, below=there.used_below(state.qos, state.qos[shape.qos].priority)) <= 0:
+            return []
+    return [lease.id for lease in hot]
 
 
 def _unlent(state: State, account: Account, cost: int) -> int | None:

@@ -14,12 +14,13 @@ from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import FIRST, Shape
-from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
 from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
+from gpu_worker.scheduler.placement.open_nodes import open_nodes
 from gpu_worker.scheduler.placement.places import Placement, fit, is_free, nodes_of_pools, place, victims_of
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, may_reclaim
@@ -54,7 +55,9 @@ def decisions(
     walk = iter(line)
     try:
         for request in walk:
-            capped = make_room_in_limits(state, request, waiting, claims)
+            open_to_it = open_nodes(state, request)
+            there = waiting.on(open_to_it)
+            capped = make_room_in_limits(state, request, there, claims)
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
                 feasible.forget()
@@ -74,27 +77,27 @@ def decisions(
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
-                found = fit(state, request, waiting, claims) if has_room else None
+                found = fit(state, request, there, claims) if has_room else None
                 if found is None and ahead < state.settings.look_ahead:
-                    found = place(state, request, waiting, claims, has_room=has_room)
-            elif not (waiting.has_no_room(shape) and not _may_take(state, request)):
-                found = (fit(state, request, waiting, claims) if has_room else None) or place(
-                    state, request, waiting, claims, has_room=has_room
+                    found = place(state, request, there, claims, has_room=has_room)
+            elif not (there.has_no_room(shape) and not _may_take(state, request)):
+                found = (fit(state, request, there, claims) if has_room else None) or place(
+                    state, request, there, claims, has_room=has_room
                 )
-                if found is None and (waiting.heads or waiting.blocked):
-                    passing = waiting.for_covered(nodes_of_pools(state, request))
+                if found is None and (there.heads or there.blocked):
+                    passing = there.for_covered(nodes_of_pools(state, request))
                     found = (fit(state, request, passing, claims) if has_room else None) or place(
                         state, request, passing, claims, has_room=has_room
                     )
-                if found is None:
+                if found is None and open_to_it is None:
                     waiting.note_no_room(shape)
             node = None if found is None or found.agent is None else state.nodes[found.agent]
-            first = None if node is None else _who_took(state, request, node, waiting, claims)
+            first = None if node is None else _who_took(state, request, node, there, claims)
             if node is not None and first is not None:
                 yield request, None
                 line.close_in_project(request)
                 is_capped = make_room_in_limits(state, first, waiting, claims) is not None
-                if is_free(node, first.entry.shape) and not is_capped:
+                if is_free(node, first.entry.shape) and not is_capped and _is_open(state, first, node):
                     yield first, node
                 continue
             if isinstance(found, Node):
@@ -109,21 +112,36 @@ def decisions(
                     feasible.forget()
                 line.take_for_granted(state.pools.of(found.agent, shape))
             else:
-                alone = waiting.unheaded(feasible.kinds, shape)
+                kinds = _kinds_of(state, feasible.kinds, open_to_it)
+                alone = waiting.unheaded(kinds, shape)
                 if alone:
                     head = Head(state, request, claims, alone)
                     waiting.heads.append(head)
                     found = _late(state, head) if ahead < state.settings.look_ahead else None
-                else:
+                elif open_to_it is None:
                     waiting.blocked.add(shape)
                 if covered:  # others that are covered may take back what it may not
                     line.close_in_project(request)
-                else:
+                elif open_to_it is None:
                     line.narrow(shape, waiting, feasible)
-                line.skip_hopeless(shape, alone or feasible.kinds, feasible)
+                line.skip_hopeless(shape, alone or (kinds if open_to_it is None else ()), feasible)
             yield request, found
     finally:
         walk.close()
+
+
+def _is_open(state: State, request: Request, node: Node) -> bool:
+    """Whether a request may start on a node, as far as that depends on node pools."""
+    nodes = open_nodes(state, request)
+    return nodes is None or node.agent in nodes
+
+
+def _kinds_of(state: State, kinds: tuple[NodeKind, ...], nodes: frozenset[AgentId] | None) -> tuple[NodeKind, ...]:
+    """Select the kinds of these nodes; None is all."""
+    if nodes is None:
+        return kinds
+    there = {id(state.nodes[agent].kind) for agent in nodes}
+    return tuple(kind for kind in kinds if id(kind) in there)
 
 
 def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: Claims) -> Request | None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import msgspec
 
 from bulletin.ids import AgentId, LeaseId
-from gpu_worker.scheduler.accounts.branches import is_covered
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane
@@ -37,7 +36,7 @@ class Placement(msgspec.Struct, frozen=True):
 def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
     """Select the nodes where a request that only its node pools cover is covered; None where it is on all nodes."""
     account, shape = state.accounts.of(request.project), request.entry.shape
-    if not state.pools or is_covered(account, shape.cost):
+    if not state.pools or state.accounts.is_covered(account, shape):
         return None
     return state.pools.agents(state.pools.covering(account, shape))
 
@@ -90,7 +89,7 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_r
     shape, account = request.entry.shape, state.accounts.of(request.project)
     lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
     able = _able(state, shape, ahead)
-    ready = _ready(state, able, shape, claims, at_once=True)
+    ready = _ready(state, request, able, claims, at_once=True)
     if ready is not None:
         return ready
     best: Placement | None = None
@@ -99,9 +98,11 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims, *, has_r
             lacks = missing(state, node, shape, claims, at_once=True)
             victims = victims_of(node, shape, lacks, hot_leases(state, node, shape, account))
             found = Placement(node.agent, victims) if victims is not None else None
-            if found is not None and (best is None or _last_used(state, found) < _last_used(state, best)):
+            if found is not None and (
+                best is None or _last_used(state, found, request) < _last_used(state, best, request)
+            ):
                 best = found
-    best = best or _ready(state, able, shape, claims, at_once=False)
+    best = best or _ready(state, request, able, claims, at_once=False)
     return best or _reclaim(state, request, ahead, claims)
 
 
@@ -122,14 +123,14 @@ def _has_slots(node: Node, shape: Shape, *, hot: bool, beside: int = 0) -> bool:
     return counts.free + counts.leaving + (counts.hot if hot else 0) + beside >= shape.need
 
 
-def _ready(state: State, nodes: list[Node], shape: Shape, claims: Claims, *, at_once: bool) -> Placement | None:
-    """Find the node where what leaves suffices, with the most to spare."""
+def _ready(state: State, request: Request, nodes: list[Node], claims: Claims, *, at_once: bool) -> Placement | None:
+    """Find the node where what leaves suffices, with the most to spare; at home first."""
     ready = [
-        (-lacks.slots, node.seq, node)
+        (_distance(state, request, node), -lacks.slots, node.seq, node)
         for node in nodes
-        if (lacks := missing(state, node, shape, claims, at_once=at_once)).is_nothing
+        if (lacks := missing(state, node, request.entry.shape, claims, at_once=at_once)).is_nothing
     ]
-    return Placement(min(ready, key=lambda one: one[:2])[2].agent) if ready else None
+    return Placement(min(ready, key=lambda one: one[:3])[3].agent) if ready else None
 
 
 class Full(NamedTuple):
@@ -155,8 +156,7 @@ def reclaim_place(
 
 def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
     """Where what is free or leaving suffices for it, beside what those ahead claim."""
-    shape = request.entry.shape
-    return _ready(state, _able(state, shape, ahead), shape, claims, at_once=False)
+    return _ready(state, request, _able(state, request.entry.shape, ahead), claims, at_once=False)
 
 
 def hot_place(
@@ -175,7 +175,7 @@ def hot_place(
         victims = victims_of(node, shape, missing(state, node, shape, claims, at_once=True), hot)
         if victims is not None:
             found = Placement(node.agent, tuple(lease for lease in victims if lease not in leaving))
-            rank = [len(found.victims), *_last_used(state, found), node.seq]
+            rank = [len(found.victims), *_last_used(state, found, request), node.seq]
             if best is None or rank < best[0]:
                 best = rank, found
     return best[1] if best is not None else None
@@ -232,7 +232,9 @@ def _reclaim(
             continue
         gone = [*chosen, *more]
         loss = (
-            sum(victim.is_own for victim in gone),
+            sum(victim.is_spared for victim in gone),
+            sum(not _is_borrowed(state, victim.lease) for victim in gone),
+            _distance(state, request, node),
             sum(victim.overshoot for victim in gone),
             max((victim.priority for victim in gone), default=0),
             sum(victim.lost_ms for victim in gone),
@@ -320,10 +322,23 @@ def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
     return shape.walltime_ms + grace_ms <= node.kind.longest_ms
 
 
-def _last_used(state: State, place: Placement) -> list[int]:
-    """How many victims are kept from others, and how recently all were used, the most recent one first."""
+def _last_used(state: State, place: Placement, request: Request) -> list[int]:
+    """How many victims are kept from others, how far from home they are, and how recently all were used.
+
+    Of the latter the most recent one first.
+    """
     kept = sum(kept_until_ms(state, lease) is not None for lease in place.victims)
-    return [kept, *(lease.used for lease in reversed(place.victims))]
+    far = 0 if place.agent is None else _distance(state, request, state.nodes[place.agent])
+    return [kept, far, *(lease.used for lease in reversed(place.victims))]
+
+
+def _is_borrowed(state: State, lease: Lease) -> bool:
+    """Whether no guarantee covers a cell, or one of its own project would go in any case: nobody must move for it."""
+    return not state.coverage.is_in_quota(state.accounts, lease)
+
+
+def _distance(state: State, request: Request, node: Node) -> int:
+    return state.pools.distance(state.accounts.of(request.project), node.agent, request.entry.shape)
 
 
 def victims_of(node: Node, shape: Shape, lacks: Amount, hot: list[Lease]) -> tuple[Lease, ...] | None:

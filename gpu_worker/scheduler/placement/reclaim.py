@@ -36,7 +36,7 @@ from gpu_worker.scheduler.state import State
 class Victim(NamedTuple):
     """A running cell that a request may take. The smaller one is taken first."""
 
-    is_own: bool  #: of the request's own project
+    is_spared: bool  #: of the request's own project; of another where its own would be borrowed from then on
     overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
@@ -75,7 +75,10 @@ class VictimSelection:
         self._state, self._accounts, self._request = state, accounts, request
         self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
         self._priority = state.qos[request.qos].priority
-        self._shares = not is_covered(self._account, self._cost) and has_waited(state, request)
+        self._quota_cost = accounts.quota_cost(self._account, request.entry.shape)
+        self._shares = not is_covered(self._account, self._quota_cost) and has_waited(state, request)
+        is_covered_beside = is_covered(self._account, self._cost)
+        self._displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
@@ -123,7 +126,7 @@ class VictimSelection:
         side = others[0]
         if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
             return None
-        if any(branch.covers(self._cost) for branch in mine):
+        if any(branch.covers(self._quota_cost) for branch in mine):
             return Right.GUARANTEE
         return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
 
@@ -132,8 +135,9 @@ class VictimSelection:
         accounts = self._state.pools.by_name[lease.pool].accounts
         mine, others = parting(accounts.of(self._account.project.id), accounts.of(lease.project))
         side, coverage = others[0], self._state.coverage.in_pool(lease.pool)
+        cost = accounts.quota_cost(accounts.of(self._account.project.id), self._request.entry.shape)
         is_borrowed = coverage.is_borrowed(side.account, lease.id, by_users=side.is_members)
-        return is_borrowed and any(branch.covers(self._cost) for branch in mine)
+        return is_borrowed and any(branch.covers(cost) for branch in mine)
 
     def _right_inside(self, lease: Lease) -> Right | None:
         """Say by which right it may take a cell of its own project."""
@@ -163,7 +167,8 @@ class VictimSelection:
         account = self._accounts.of(lease.project)
         overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
-        return Victim(account is self._account, overshoot, priority, lost_ms, lease.id, lease, right)
+        is_spared = (account is self._account) is not self._displaces
+        return Victim(is_spared, overshoot, priority, lost_ms, lease.id, lease, right)
 
     def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:
         """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.

@@ -220,7 +220,8 @@ class RequestQueue:
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
-            key = shape.cost, self._pools.serving(shape)
+            cost = self._accounts.quota_cost(account, shape)
+            key = cost, self._pools.serving(shape)
             if closed.has(account.project.id, shape) or (first is not None and key in uncovered):
                 continue
             is_hopeless = closed.is_hopeless(shape)
@@ -232,11 +233,11 @@ class RequestQueue:
                 continue
             if not self._accounts.is_allowed(account, entry):
                 refused.add(asks)
-            elif is_covered(account, shape.cost) or self._pools.cover(account, shape):
+            elif is_covered(account, cost) or self._pools.cover(account, shape):
                 if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
                     continue
                 users = Branch(account, is_members=True)
-                is_own = users.covers(shape.cost) or self._pools.cover_branch(users, shape)
+                is_own = users.covers(cost) or self._pools.cover_branch(users, shape)
                 return NextInTree(account.project.id, entry, is_own, is_covered_above=True)
             else:
                 uncovered.add(key)

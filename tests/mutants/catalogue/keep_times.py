@@ -45,8 +45,8 @@ KEEP_TIMES = (
         "kept-ones-go-like-others",
         "placement/places.py",
         "_last_used",
-        "[kept, *(lease.used for lease in reversed(place.victims))]",
-        "[lease.used for lease in reversed(place.victims)]",
+        "[kept, far, *(lease.used for lease in reversed(place.victims))]",
+        "[far, *(lease.used for lease in reversed(place.victims))]",
         "who is covered takes the place of a session that is not kept first",
     ),
 )

@@ -101,7 +101,7 @@ SHARING = (
         "own-cells-before-borrowed-ones",
         "placement/reclaim.py",
         "VictimSelection.victim",
-        "Victim(account is self._account, overshoot, priority, lost_ms, lease.id, lease, right)",
+        "Victim(is_spared, overshoot, priority, lost_ms, lease.id, lease, right)",
         "Victim(False, overshoot, priority, lost_ms, lease.id, lease, right)",
         "a cell of the own project goes only where nothing is to be had elsewhere",
     ),

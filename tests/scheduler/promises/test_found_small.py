@@ -71,9 +71,6 @@ def test_department_whose_limit_is_full_of_what_a_sibling_borrows(free: int, num
     assert waits(seen, "lab")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(
-    strict=True, reason="open: a class that never borrows waits for batch of its project on another type"
-)
 def test_reserved_class_waits_for_no_batch_of_its_project_on_another_type_without_node_pools() -> None:
     seen = look(
         quotas("[projects.lab]\nguaranteed = 4\n"), join(),
@@ -85,7 +82,6 @@ def test_reserved_class_waits_for_no_batch_of_its_project_on_another_type_withou
     assert waits(seen, "lab")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(strict=True, reason="open: who asks for anything may be put into another's home")
 def test_two_owners_who_ask_for_anything_at_once_each_get_their_home() -> None:
     text = (
         POOL

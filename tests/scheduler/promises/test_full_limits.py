@@ -110,17 +110,18 @@ def test_hot_sessions_go_first(hot: int) -> None:
     assert left(seen, "busy") == max(0, 3 - hot)
 
 
-@pytest.mark.parametrize("guests", [1, 4])
-def test_who_comes_meanwhile_does_not_get_the_free_gpu_that_is_kept_for_who_waits_for_the_limit(guests: int) -> None:
+@pytest.mark.parametrize("number", [1, 3])
+def test_who_comes_meanwhile_does_not_get_the_free_gpu_that_is_kept_for_who_waits_for_the_limit(number: int) -> None:
     seen = look(
-        quotas(department(4, 3)), nodes(1, 7),
-        ask(1, 4, "sib", BATCH_S, **LONG),
-        ask(700, 3, "lab", 900),
-        ask(710, guests, "guests", 900, **LONG),
+        quotas(department(4, 3)), join(4, 4),
+        ask(1, 4, "sib", BATCH_S, gpu_type="L4", **LONG),
+        ask(700, number, "lab", 900, gpu_type="H100"),
+        ask(710, 4, "guests", 900, gpu_type="H100", **LONG),
         last=1500,
     )  # fmt: skip
     assert waits(seen, "lab")[-1] <= SOON_S
     assert left(seen, "guests") == 0
+    assert waits(seen, "guests")[3 - number] <= 1
 
 
 def test_what_is_free_beside_who_waits_for_the_limit_goes_to_others_at_once() -> None:

@@ -102,7 +102,6 @@ def test_pool_reserved_class_of_the_owner_with_batch_elsewhere() -> None:
     assert waits(seen, "lab")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(strict=True, reason="open: a class that never borrows goes by the whole guarantee")
 def test_pool_reserved_class_of_the_owner_with_interactive_elsewhere() -> None:
     seen = look(
         quotas(POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\n"), join(),
@@ -114,7 +113,6 @@ def test_pool_reserved_class_of_the_owner_with_interactive_elsewhere() -> None:
     assert waits(seen, "lab")[-1] <= SOON_S
 
 
-@pytest.mark.xfail(strict=True, reason="open: a class that is never taken back starts where others are owners")
 def test_pool_reserved_class_of_a_course_at_the_owners_home_goes_elsewhere_first() -> None:
     """`reserved` cannot be taken back, so where there is a choice it stands elsewhere."""
     seen = look(
@@ -258,7 +256,6 @@ def test_pool_lending_limit_is_free_at_once_where_borrowers_take_anything() -> N
     assert waits(seen, "lab")[-1] <= 2
 
 
-@pytest.mark.xfail(strict=True, reason="open: a lending limit keeps GPUs of any type")
 def test_pool_lending_limit_is_free_at_once_where_borrowers_want_that_type() -> None:
     seen = look(
         quotas(LENDING), join(),
@@ -283,7 +280,6 @@ def test_pool_lending_limit_and_a_project_in_quota_on_its_nodes() -> None:
     assert seen.gpu_seconds("course", 800, 2000) >= 0.97 * 4 * 1200
 
 
-@pytest.mark.xfail(strict=True, reason="open: one owner is put where room was made for another")
 def test_pools_that_overlap_count_each_gpu_in_the_first() -> None:
     text = POOL + (
         '[node_pools.room]\nnodes = ["fast", "mixed"]\n'
@@ -330,7 +326,6 @@ def test_pool_young_cells_have_their_min_runtime() -> None:
     assert 80 <= waits(seen, "lab")[0] <= waits(seen, "lab")[-1] <= 60 + SOON_S
 
 
-@pytest.mark.xfail(strict=True, reason="open: owners and a course take from each other until all are home")
 def test_pool_nobody_takes_in_turn() -> None:
     """Two that own a node each and type on anything, with a course in quota between them."""
     text = (

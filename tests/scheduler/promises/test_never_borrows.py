@@ -1,0 +1,141 @@
+# settings and histories in one line each
+"""A class that never borrows has what its project is guaranteed, wherever cells of the project are that may borrow."""
+
+import pytest
+
+from tests.scheduler.promises.crowds import SOON_S
+from tests.scheduler.promises.seen import HOUR_S, Seen, nodes
+from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
+
+OWNER = POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\n"
+
+
+def most_of(seen: Seen, prefix: str) -> int:
+    return max(sum(n for session, n in now.items() if session.startswith(prefix)) for _, now in seen.running())
+
+
+@pytest.mark.parametrize(("number", "gpus"), [(1, 1), (2, 1), (4, 1), (2, 2), (1, 4), (1, 3)])
+@pytest.mark.parametrize("away", [2, 4])
+def test_batch_of_the_project_on_another_type_borrows_from_then_on(number: int, gpus: int, away: int) -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 4\n"), join(4, 4),
+        ask(1, away, "lab", BATCH_S, gpu_type="L4", name="away", **LONG),
+        ask(2, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, number, "lab", 1800, gpu_type="H100", gpus=gpus, qos="reserved"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+    assert left(seen, "guests") == number * gpus
+    assert left(seen, "away") == 0
+
+
+def test_no_more_than_is_guaranteed_in_such_a_class() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 4\n"), join(4, 4),
+        ask(1, 2, "lab", BATCH_S, gpu_type="L4", name="away", **LONG),
+        ask(2, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, 6, "lab", 5000, gpu_type="H100", qos="reserved", name="r"),
+        last=2 * HOUR_S,
+    )  # fmt: skip
+    assert most_of(seen, "r") == 4
+    assert waits(seen, "r")[3] <= SOON_S
+
+
+def test_of_a_department_that_pays_for_a_lab_without_a_guarantee() -> None:
+    seen = look(
+        quotas('[projects.dep]\nguaranteed = 3\n[projects.lab]\nparent = "dep"\n'), join(4, 4),
+        ask(1, 3, "lab", BATCH_S, gpu_type="L4", name="away", **LONG),
+        ask(2, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, 3, "lab", 1800, gpu_type="H100", qos="reserved"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+
+
+@pytest.mark.parametrize("typed", ["", "H100"])
+@pytest.mark.parametrize(("number", "gpus"), [(4, 1), (2, 2), (1, 4), (2, 1)])
+@pytest.mark.parametrize("away", ["interactive", "batch"])
+def test_the_owner_has_its_node_in_such_a_class_whatever_it_uses_elsewhere(
+    typed: str, number: int, gpus: int, away: str
+) -> None:
+    seen = look(
+        quotas(OWNER), join(4, 6),
+        ask(1, 4, "lab", *[1700] * 4, gpu_type="L4", name="away", qos=away),
+        ask(2, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, number, "lab", 1800, gpu_type=typed, gpus=gpus, qos="reserved"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+    if away == "interactive":
+        assert set(places(seen, "lab")) == {"fast"}, "elsewhere it would borrow"
+
+
+def test_what_runs_elsewhere_in_such_a_class_counts_at_home() -> None:
+    seen = look(
+        quotas(OWNER), join(4, 4),
+        ask(1, 4, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(2, 3, "lab", 3 * HOUR_S, gpu_type="L4", name="r-away", qos="reserved"),
+        ask(600, 3, "lab", 1800, gpu_type="H100", name="r-home", qos="reserved"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert most_of(seen, "r-") == 4
+    assert waits(seen, "r-home")[0] <= SOON_S
+
+
+@pytest.mark.parametrize("place", ["H100", "L4"])
+def test_hot_sessions_of_such_a_class_leave_for_its_next_cells_at_home(place: str) -> None:
+    seen = look(
+        quotas(OWNER), join(8, 8),
+        ask(1, 3, "lab", 30, 5000, think_s=1200, gpu_type=place, name="hot", qos="reserved"),
+        ask(10, 4, "lab", *[1700] * 4, gpu_type="L4", name="away"),
+        ask(600, 4, "lab", 5000, gpu_type="H100", name="home", qos="reserved"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert waits(seen, "home")[-1] <= 5
+    assert most_of(seen, "ho") == 4
+
+
+def test_a_part_of_the_pool_for_such_a_class_in_a_department() -> None:
+    text = POOL + (
+        "[projects.dep]\nlimit = 8\nnode_pools = { h100 = 3 }\n"
+        '[projects.lab]\nparent = "dep"\nnode_pools = { h100 = 2 }\n[projects.sib]\nparent = "dep"\n'
+    )
+    seen = look(
+        quotas(text), join(4, 6),
+        ask(1, 4, "lab", *[1700] * 4, gpu_type="L4", name="away"),
+        ask(2, 4, "sib", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, 2, "lab", 1800, qos="reserved"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+    assert (set(places(seen, "lab")), left(seen, "sib")) == ({"fast"}, 2)
+
+
+@pytest.mark.parametrize("qos", ["interactive", "batch"])
+def test_an_owner_in_a_full_limit_whose_other_cells_are_elsewhere(qos: str) -> None:
+    text = POOL + (
+        "[projects.dep]\nlimit = 8\n"
+        '[projects.lab]\nparent = "dep"\nnode_pools = { h100 = 2 }\n[projects.sib]\nparent = "dep"\n'
+    )
+    seen = look(
+        quotas(text), join(4, 6),
+        ask(1, 4, "lab", *[1700] * 4, gpu_type="L4", name="away"),
+        ask(2, 4, "sib", BATCH_S, gpu_type="H100", **LONG),
+        ask(600, 2, "lab", 1800, gpu_type="H100", qos=qos),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+    assert left(seen, "sib") == 2
+    assert seen.most_at_once("lab") + seen.most_at_once("sib") >= 8
+
+
+def test_one_node_where_batch_of_its_own_is_all_there_is() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 4\n[projects.other]\nguaranteed = 4\n"), nodes(1, 8),
+        ask(1, 4, "lab", BATCH_S, name="own", **LONG),
+        ask(2, 4, "other", BATCH_S, **LONG),
+        ask(600, 4, "lab", 1800, qos="reserved"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "lab")[-1] <= SOON_S
+    assert (left(seen, "own"), left(seen, "other")) == (4, 0)
