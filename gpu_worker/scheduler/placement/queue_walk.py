@@ -87,6 +87,8 @@ class QueueWalk:
     @staticmethod
     def _may_take(shape: Shape, waits: Shape, ahead: Ahead) -> bool:
         """Whether such a request may take cells for a shorter time, where one who waits would be over too late."""
+        if shape.walltime_ms >= waits.walltime_ms:
+            return False
         held = [(head, head.held[1]) for head in ahead.heads if head.held is not None]
         return any(head.is_over_before(node, shape) and not head.is_over_before(node, waits) for head, node in held)
 

@@ -155,6 +155,7 @@ class RequestQueue:
     def _forget(self, account: Account) -> None:
         """Look anew for who is next in a project, and in those that it is in."""
         caches = [*self._known.values(), *([] if self._closed is None else [self._closed.known])]
+        self._takers.pop(account.project.id, None)
         for at in account.path:
             for cache in caches:
                 cache.pop(at.project.id, None)
