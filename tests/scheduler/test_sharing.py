@@ -36,6 +36,18 @@ def test_half_of_the_pool_comes_back_from_one_who_has_all_of_it() -> None:
     pool.replay()
 
 
+def test_of_two_nodes_the_one_whose_cell_is_younger_gives_it_back_whatever_the_cells_are_called() -> None:
+    for number in range(12):  # cells are looked at by their names, in an order that no two runs have
+        pool = Quotas()
+        for agent in ("a", "b"):
+            pool.join(agent, slots(1))
+        pool.busy(f"guests.old{number}")
+        pool.later(MINUTE)
+        pool.busy(f"guests.young{number}")
+        pool.later(5 * MINUTE)
+        assert asks(pool, "lab", 1) == [f"guests.young{number}:1"]
+
+
 def test_nothing_is_taken_before_the_wait_is_over() -> None:
     pool = crowded(2)
     pool.ask("lab.0", project="lab")
