@@ -15,6 +15,7 @@ import argparse
 import json
 import random
 import time
+from collections import defaultdict
 from itertools import count
 from pathlib import Path
 
@@ -37,7 +38,8 @@ class Pool:
         self.scheduler = Scheduler(SchedulerSettings(projects=tuple(projects)))
         self.numbers = count()
         self.times_s: list[float] = []
-        self.now_ms = 0
+        self.times_of: defaultdict[type[ev.Event], list[float]] = defaultdict(list)
+        self.now_ms, self.pause_ms = 0, 7
         self.busy: list[tuple[LeaseId, CellId]] = []
         for number in range(NODES):
             self.say(self.node(number))
@@ -53,10 +55,11 @@ class Pool:
 
     def say(self, event: ev.Event) -> None:
         """Take a step, and play the agent that answers it."""
-        self.now_ms += 7
+        self.now_ms += self.pause_ms
         began = time.process_time()
         actions = self.scheduler.step(event, self.now_ms)
         self.times_s.append(time.process_time() - began)
+        self.times_of[type(event)].append(self.times_s[-1])
         for action in actions:
             if isinstance(action, Grant):
                 cell = CellId(f"c-{action.lease}")
@@ -65,20 +68,27 @@ class Pool:
             elif isinstance(action, Evict | Reclaim):
                 self.say(ev.LeaseEnded(action.lease))
 
-    def of_length(self, length: int, rounds: int) -> tuple[float, float]:
-        """Milliseconds a step with a line of that length: the mean, and the longest."""
+    def fill(self, length: int) -> None:
+        """Ask until so many wait."""
         while len(self.scheduler.state.pending) < length:
             self.say(self.request(next(self.numbers)))
+
+    def end_a_cell(self) -> None:
+        """End the cell that began first."""
+        lease, cell = self.busy.pop(0)
+        while lease not in self.scheduler.state.leases:  # it was reclaimed
+            lease, cell = self.busy.pop(0)
+        self.say(ev.CellEnded(lease, cell))
+
+    def of_length(self, length: int, rounds: int) -> tuple[float, float]:
+        """Milliseconds a step with a line of that length: the mean, and the longest."""
+        self.fill(length)
         self.now_ms += 120_000  # what runs is old enough to be reclaimed
         self.say(ev.Tick())
         self.times_s.clear()
         for _ in range(rounds):
-            lease, cell = self.busy.pop(0)
-            while lease not in self.scheduler.state.leases:  # it was reclaimed
-                lease, cell = self.busy.pop(0)
-            self.say(ev.CellEnded(lease, cell))
-            while len(self.scheduler.state.pending) < length:
-                self.say(self.request(next(self.numbers)))
+            self.end_a_cell()
+            self.fill(length)
         return 1000 * sum(self.times_s) / len(self.times_s), 1000 * max(self.times_s)
 
 
