@@ -1,15 +1,13 @@
 """The command line: every `bulletin COMMAND`. Those that print what a pool or its ledger knows are in `console`."""
 
 import asyncio
-import logging
 import os
 import sys
-
-import structlog
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
+from gpu_worker import event_log
 from gpu_worker.config import serves_hub
 from gpu_worker.console.base_command import Command, when_stdin_ends
 from gpu_worker.console.hand_commands import (
@@ -143,17 +141,7 @@ def main(argv: list[str] | None = None) -> None:
     if words[0] == "--version":
         sys.stdout.write(__version__ + "\n")
         raise SystemExit(0)
-    structlog.configure(
-        processors=[
-            lambda _logger, _method, entry: {"part": words[0], **entry},
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
-            structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "part", "event"]),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # as it is when something is said
-    )
+    event_log.configure(words[0])
     command = COMMANDS[words[0]]()
     try:
         command.initialize(words[1:])

@@ -8,6 +8,8 @@ cells that their own user asks for by `%gpu attach`.
 """
 
 import asyncio
+import os
+import stat
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -279,6 +281,12 @@ def open_files(settings: PoolSettings) -> keys.PoolFile:
     settings.folder.mkdir(
         mode=0o711, parents=True, exist_ok=True
     )  # files are 0600; kernels of other users reach the door
+    facts = settings.folder.stat()
+    if facts.st_uid not in (os.getuid(), 0) or stat.S_IMODE(facts.st_mode) & 0o022:
+        raise BadConfig(
+            f"{settings.folder} can be changed by other users, and the pool's keys and ledger are to rest there. "
+            "Give it to the user who runs the pool, and run: chmod go-w on it; or choose another --folder."
+        )
     try:
         return keys.read_private(settings.pool_file, keys.PoolFile)
     except FileNotFoundError:

@@ -96,12 +96,16 @@ def test_a_pool_that_is_not_root_cannot_run_cells_as_others(tmp_path: Path) -> N
 
 
 def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
     quotas = tmp_path / "quotas.toml"
     quotas.write_text("[projects.physics]\nweigth = 3\n")
     for arguments, words in [
         (["agent", "--folder", str(tmp_path / "nothing")], "Start its broker first"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
         (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
+        (["broker", "--folder", str(open_to_all)], "can be changed by other users"),
         (["pool", "--folder", str(tmp_path / "p"), "--config", str(tmp_path / "none.py")], "none.py"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.max_walltime=gold=5"], "gold"),
         (["broker", "--folder", str(tmp_path / "p"), f"--Pool.quota_file={quotas}"], "quotas.toml:2"),
