@@ -33,7 +33,7 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
     alarm_ms = now_ms + grace_ms + settings.ask_again_ms
     if lease.phase is Phase.RECLAIMING:
         lease.is_pausing = False
-        state.set_alarm(lease, alarm_ms)
+        state.set_alarm(lease, now_ms + settings.ask_again_ms)  # its grace is over
         return Reclaim(lease.id, 0, lease.reclaimed_by)
     state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
     wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
@@ -80,10 +80,18 @@ def unwanted(state: State, *, is_turned: bool) -> list[Action]:
     actions: list[Action] = []
     for leases in (_own_leases, _over_budget, _from_drained, _too_long_for_drains):
         actions += [evict(state, lease) for lease in leases(state)]
-    for lease in _hot(state, state.leases if is_turned else state.touched):
-        if holds_too_much(state.accounts, lease):  # what left before it counts no more
-            actions.append(evict(state, lease))
-    return actions
+    return actions + too_much(state, state.leases if is_turned else state.touched)
+
+
+def too_much(state: State, touched: Iterable[LeaseId]) -> list[Action]:
+    """Evict what is hot and more than may be held, or kept of a guarantee, since these leases have changed."""
+    leases = [state.leases[name] for name in touched if name in state.leases]
+    names = dict.fromkeys(lease.id for lease in leases)
+    for top in dict.fromkeys(state.accounts.of(lease.project).top.project.id for lease in leases):
+        account = state.accounts.of(top)  # whoever uses more of a guarantee leaves less for who keeps some of it
+        names |= dict.fromkeys(account.hot if account.committed else ())
+    hot = _hot(state, names)  # what left before one counts no more
+    return [evict(state, lease) for lease in hot if holds_too_much(state.accounts, lease)]
 
 
 def _hot(state: State, names: Iterable[LeaseId]) -> list[Lease]:

@@ -218,6 +218,11 @@ def _check_accounts(state: State) -> None:
         inside = {one.project.id for one in state.accounts.by_id.values() if account in one.path}
         _check_holder(state, f"project {name}", account, [one for one in leases if one.project in inside])
         used = [one for one in leases if one.project in inside and one.phase in USING]
+        going = [one for one in used if one.phase is Phase.RECLAIMING and one.reclaimed_for in inside]
+        _same(f"replaced in {name}", account.replaced, sum(one.cost for one in going))
+        own = [one for one in going if one.project == one.reclaimed_for == name]
+        _same(f"replaced by users of {name}", account.replaced_by_users, sum(one.cost for one in own))
+        _same(f"awaited in {name}", account.awaited, 0)
         _same(f"charged to {name}", account.charged, sum(one.charged for one in used))
         if account.project.budget is not None:
             budget = {one.id: one.charged for one in leases if one.project in inside and one.phase is not Phase.ENDING}
@@ -243,6 +248,8 @@ def _check_accounts(state: State) -> None:
         keeps = 0 if limit is None else max(0, account.guaranteed - account.used - limit)
         _same(f"kept inside {name}", account.kept_inside, sum(child.kept for child in account.children.values()))
         _same(f"kept by {name}", account.kept, max(keeps, account.kept_inside))
+        kept_now = (account.kept_now, account.kept_now_inside)
+        _same(f"kept by {name} now", kept_now, (account.kept, account.kept_inside))
         _same(f"surplus of {name}", account.trader.surplus, account.used - account.guaranteed)
     _check_market("the pool", state.accounts.market, [one.trader for one in state.accounts.top.values()])
     _same("kept by all", state.accounts.kept_inside, sum(one.kept for one in state.accounts.top.values()))

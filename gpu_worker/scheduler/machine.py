@@ -40,7 +40,7 @@ from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
 from gpu_worker.scheduler.leases.resources import LANES, Lane
-from gpu_worker.scheduler.leases.shapes import FIRST, QueueEntry, QueueKey
+from gpu_worker.scheduler.leases.shapes import FIRST_MS, QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.order import decisions
@@ -82,6 +82,7 @@ class Scheduler:
         self._turns = turns
         self._promote()
         actions += self._advance()
+        actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
         note_drains(self.state)
         self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
@@ -283,10 +284,10 @@ class Scheduler:
                 state.patience.watch(state.accounts, state.pending, owner)
 
     def _advance(self) -> list[Action]:
-        """Grant what fits, and make room for what is next, until nobody is granted past one who waits.
+        """Grant what fits, and make room for what is next, until nobody is granted past one who waits, or loses a cell.
 
-        Such a grant changes who is next: another cell of the same project, which a large one stood before, may come to
-        stand before it. Ends: each walk but the last one grants something.
+        Either changes who is next: another cell of the same project, which a large one stood before, may come to
+        stand before it. Ends: each walk but the last one grants or takes back something.
         """
         actions: list[Action] = []
         is_settled = False
@@ -297,7 +298,7 @@ class Scheduler:
         return actions
 
     def _walk(self, lane: Lane, ahead: Ahead, actions: list[Action]) -> bool:
-        """Take up each request of a lane, in order; whether no one was granted past another."""
+        """Take up each request of a lane, in order; whether no one was granted past another, or lost a cell."""
         has_waiting, is_settled = False, True
         for request, decision in decisions(self.state, lane, ahead):
             match decision:
@@ -306,19 +307,25 @@ class Scheduler:
                     is_settled &= not has_waiting
                 case Placement():
                     actions += [departures.evict(self.state, victim) for victim in decision.victims]
+                    self._stand_before_newcomers(request, decision)
                     for victim, right in decision.reclaimed:
                         if right is Right.SHARE:
                             request.took |= {victim.session}
-                        elif right is Right.CLASS and request.entry.key.is_early:  # whoever uses less then
-                            self.state.set_key(request, request.entry.key._replace(since_ms=FIRST))
-                        victim.reclaimed_by = right
+                        victim.reclaimed_by, victim.reclaimed_for = right, request.project
                         actions.append(departures.reclaim(self.state, victim))
                     has_waiting = True
+                    is_settled &= not decision.reclaimed
                 case None:
                     has_waiting = True
                 case _:
                     assert_never(decision)
         return is_settled
+
+    def _stand_before_newcomers(self, request: Request, place: Placement) -> None:
+        """Let a request for which room is made by right have it: whoever comes later has others leave."""
+        key, is_taking = request.entry.key, any(right is not Right.SHARE for _, right in place.reclaimed)
+        if key.is_early and not key.since_ms and (is_taking or self.state.is_covered(request)):
+            self.state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))
 
     def _give(self, request: Request, node: Node) -> Grant:
         shape = request.entry.shape

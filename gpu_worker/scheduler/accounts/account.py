@@ -103,6 +103,9 @@ class Account(UsageTotals, kw_only=True):
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
     firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
     waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
+    awaited: int = 0  #: of what is used: of requests that are only taken for granted in this walk
+    replaced: int = 0  #: of what is used: going for a request of somebody in it, so that it uses no more then
+    replaced_by_users: int = 0  #: of that, what goes from its own users for its own users
     charged: int = 0  #: what is used, each lease at the price that was agreed
     #: What was used of the budget in the period, thousandths of a GPU at its price times milliseconds, up to a time.
     spent: int = 0
@@ -121,6 +124,8 @@ class Account(UsageTotals, kw_only=True):
     changes: int = 0  #: how often anything changed that decides who is next here or inside; counted at the top
     kept: int = 0  #: of its guarantee, what is unused and not lent
     kept_inside: int = 0  #: by the projects inside it, together
+    kept_now: int = 0  #: what it keeps before those have what they ask for who are taken for granted
+    kept_now_inside: int = 0
 
     @property
     def limit(self) -> int | None:
@@ -229,6 +234,10 @@ class Account(UsageTotals, kw_only=True):
     def covers(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee."""
         return self.used + cost <= self.guaranteed
+
+    def will_cover(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee once others have the places of cells that are going."""
+        return self.used - self.replaced + cost <= self.guaranteed
 
     def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority."""

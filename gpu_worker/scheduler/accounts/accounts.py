@@ -53,9 +53,8 @@ class Accounts:
         self.by_id: dict[ProjectId, Account] = {}
         self.budgeted: list[Account] = []
         self.market = Market()  #: of those at the top
-        self.capacity = self.in_use = self.kept_inside = (
-            0  #: of what may be used; and what all at the top keep together
-        )
+        self.capacity = self.in_use = self.awaited = 0  #: of what may be used; the last is part of the second
+        self.kept_inside = self.kept_now_inside = 0  #: what all at the top keep together
         by_id = {project.id: project for project in projects}
         self.turns_ms: int | None = None  #: when class hours of some project begin or end next; None is never
         self.turns = 0  #: how often they did
@@ -170,12 +169,17 @@ class Accounts:
         sign: Literal[1, -1],
         *,
         charged: int = 0,
+        is_awaited: bool = False,
         lends: bool = True,
     ) -> None:
-        """Count so much more, or less, as in use, and as charged. Without `lends`, what lenders keep stays as it is."""
+        """Count so much more, or less, as in use, and as charged.
+
+        What `is_awaited` is of a request that is only taken for granted. Without `lends` only its own project lends it.
+        """
         for account in self.of(project).path:
             account.count(self.now_ms)
             account.charged += sign * charged
+            account.awaited += sign * cost if is_awaited else 0
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
         if cost:
@@ -183,6 +187,7 @@ class Accounts:
             own.by_qos[qos] = own.by_qos.get(qos, 0) + sign * cost
             if not own.by_qos[qos]:
                 del own.by_qos[qos]
+            self.awaited += sign * cost if is_awaited and lends else 0
             self._trade(own, sign * cost, lends=lends)
         self.of(project).note_change()
         self.changes += self.has_lenders  # what one keeps is nobody else's
@@ -309,7 +314,7 @@ class Accounts:
         """Count that the users of the project use so much more, or less below 0."""
         if lends:
             self.in_use += more
-        if lends and self.has_lenders:
+        if self.has_lenders:
             note_use(self, account)
         if account.children:
             account.members.change(account.members.surplus + more, self.now_ms)
@@ -324,7 +329,8 @@ class Accounts:
         qos = self.qos.get(shape.qos)
         if qos is None or not qos.must_be_in_quota:
             return shape.cost
-        return shape.cost - account.used_below(self.qos, qos.priority)
+        below = account.used_below(self.qos, qos.priority)
+        return shape.cost - max(0, below - account.replaced)  # what goes for somebody here counts no more in any case
 
     def is_covered(self, account: Account, shape: Shape) -> bool:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
@@ -341,12 +347,14 @@ class Accounts:
             return True
         below = account.used_below(self.qos, qos.priority)
         cost = self.quota_cost(account, shape)
-        covered = bool(account.children) and Branch(account, is_members=True).covers(cost)
+        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
         for at in account.path:
             used = at.used - below + shape.cost
             if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
                 return False
-            covered = covered or at.covers(cost) or (self.homes is not None and self.homes.cover_at(at, account, shape))
+            covered = (
+                covered or at.will_cover(cost) or (self.homes is not None and self.homes.cover_at(at, account, shape))
+            )
             spendable = at.spendable(self.now_ms, without_hot=True)
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False

@@ -51,6 +51,17 @@ class Branch(msgspec.Struct, frozen=True):
         """Whether so much more would be within its guarantee."""
         return self.used + cost <= self.guaranteed
 
+    def will_cover(self, cost: int) -> bool:
+        """Whether so much more would be within its guarantee once others have the places of cells that are going."""
+        replaced = self.account.replaced_by_users if self.is_members else self.account.replaced
+        return self.used - replaced + cost <= self.guaranteed
+
+    @property
+    def awaited(self) -> int:
+        """Of what it uses, what requests are to have that are only taken for granted in this walk."""
+        inside = self.account.children.values() if self.is_members else ()
+        return self.account.awaited - sum(child.awaited for child in inside)
+
     @property
     def used(self) -> int:
         """What it uses, also what it was asked to give back."""
@@ -69,13 +80,13 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 def is_covered(account: Account, cost: int) -> bool:
-    """Whether the users of a project, it, or one that it is in, would be within its guarantee with so much more."""
+    """Whether the users of a project, it, or one that it is in, will be within its guarantee with so much more."""
     at: Account | None = account
     while at is not None:
-        if at.covers(cost):
+        if at.will_cover(cost):
             return True
         at = at.parent
-    return bool(account.children) and Branch(account, is_members=True).covers(cost)
+    return bool(account.children) and Branch(account, is_members=True).will_cover(cost)
 
 
 def covered_room(account: Account) -> int:

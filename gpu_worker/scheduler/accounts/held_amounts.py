@@ -1,12 +1,11 @@
 """What leases hold of projects and users, and may yet spend of budgets, by the phase that they are in."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, Commitment
 from gpu_worker.scheduler.accounts.accounts import Accounts
-from gpu_worker.scheduler.accounts.branches import used_in_quota
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 
@@ -17,8 +16,19 @@ def count_held(accounts: Accounts, leases: Mapping[LeaseId, Lease], lease: Lease
     is_committed = commits(accounts, lease)
     for holder, amount, _ in accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
         holder.count_lease(lease, amount, sign, leases, is_committed=is_committed)
+    if lease.phase is Phase.RECLAIMING and lease.reclaimed_for is not None:
+        _replace(accounts, lease, accounts.of(lease.reclaimed_for), sign)
     if accounts.budgeted:
         _commit(accounts, lease, sign)
+
+
+def _replace(accounts: Accounts, lease: Lease, to: Account, sign: Literal[1, -1]) -> None:
+    """Note in all that both are in that a lease goes for somebody of a project."""
+    own, inside = accounts.of(lease.project), {at.project.id for at in to.path}
+    own.replaced_by_users += sign * lease.cost if own is to else 0
+    for at in own.path:
+        if at.project.id in inside:
+            at.replaced += sign * lease.cost
 
 
 def commits(accounts: Accounts, lease: Lease) -> bool:
@@ -48,14 +58,32 @@ def holds_too_much(accounts: Accounts, lease: Lease) -> bool:
         return False
     account = accounts.of(lease.project)
     payer = account.payer
-    is_own = account is payer and bool(account.children)
-    inside = sum(child.promised for child in account.children.values())
-    own = _kept_in_quota(accounts, account) - sum(_kept_in_quota(accounts, one) for one in account.children.values())
-    if is_own and own <= account.promised - inside:
+    if account is payer and account.children and not _of_own_users(accounts, account).lacks:
         return False
-    return _kept_in_quota(accounts, payer) > payer.promised
+    return _of_all_inside(accounts, payer).lacks > 0
 
 
-def _kept_in_quota(accounts: Accounts, account: Account) -> int:
-    """Sum up what a project uses in classes that never borrow, and what hot leases of such classes hold."""
-    return account.committed + used_in_quota(account, accounts.qos)
+class _Kept(NamedTuple):
+    """What is promised, if all hot leases of classes that never borrow began a cell now. Thousandths of a GPU."""
+
+    covered: int  #: what is used here, as far as it is promised here
+    lacks: int  #: what such classes would use beyond that
+
+
+def _of_own_users(accounts: Accounts, account: Account) -> _Kept:
+    """Compute what is kept for a project's own users, of what no project inside it is promised."""
+    children = account.children.values()
+    promised = account.promised - sum(one.promised for one in children)
+    hot = account.committed - sum(one.committed for one in children)
+    known = accounts.qos
+    firm = hot + sum(used for name, used in account.by_qos.items() if name in known and known[name].must_be_in_quota)
+    used = hot + account.used - sum(one.used for one in children)
+    return _Kept(min(used, promised), max(0, firm - promised))
+
+
+def _of_all_inside(accounts: Accounts, account: Account) -> _Kept:
+    """Compute what is kept in a project: what those inside it are promised is theirs first."""
+    inside = [_of_own_users(accounts, account), *(_of_all_inside(accounts, one) for one in account.children.values())]
+    covered = sum(one.covered for one in inside)
+    lacks = sum(one.lacks for one in inside) - (account.promised - covered)
+    return _Kept(min(account.used + account.committed, account.promised), max(0, lacks))

@@ -6,6 +6,7 @@ What a project keeps is at least what the projects inside it keep: it is of the 
 from typing import NamedTuple, Protocol
 
 from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.branches import Branch
 
 
 class PoolTotals(Protocol):
@@ -13,17 +14,28 @@ class PoolTotals(Protocol):
 
     capacity: int  #: what may be used
     in_use: int
+    awaited: int  #: of that, of requests that are only taken for granted
     kept_inside: int  #: what all at the top keep
+    kept_now_inside: int  #: what they keep now
 
 
 def note_use(accounts: PoolTotals, account: Account) -> None:
-    """Bring up to date what a project keeps whose use has changed, and what is kept inside all that it is in."""
+    """Bring up to date what a project keeps whose use has changed, and what is kept inside all that it is in.
+
+    That is once those have what they ask for who are taken for granted, and now.
+    """
     for at in account.path:
-        limit, before = at.project.lending_limit_milli, at.kept
-        own = 0 if limit is None else max(0, at.guaranteed - at.used - limit)
-        at.kept = max(own, at.kept_inside)
         above = accounts if at.parent is None else at.parent
-        above.kept_inside += at.kept - before
+        kept = max(_own(at, at.used), at.kept_inside)
+        above.kept_inside += kept - at.kept
+        now = max(_own(at, at.used - at.awaited), at.kept_now_inside)
+        above.kept_now_inside += now - at.kept_now
+        at.kept, at.kept_now = kept, now
+
+
+def _own(at: Account, used: int) -> int:
+    limit = at.project.lending_limit_milli
+    return 0 if limit is None else max(0, at.guaranteed - used - limit)
 
 
 def keeps_of_pool(pool: PoolTotals, there: Account, account: Account, cost: int) -> bool:
@@ -73,22 +85,32 @@ def lent_to(accounts: PoolTotals, account: Account, cost: int) -> Lent:
     """Compute what others keep from a project's users, and whether so much more for them would leave it free.
 
     A project that its guarantee covers borrows of nobody outside it; among those inside it, what is left of that
-    guarantee is what there is. Its own users are among those. Who borrows leaves what its siblings keep, at each level
-    on which it borrows. Whatever covers it, of what nobody uses now so much is left.
+    guarantee is what there is. Who borrows leaves what its siblings keep, at each level on which it borrows, and of
+    what nobody uses now so much is left. Whoever may borrow so may have it although the guarantee has too little left.
+    It is free now, and also once those have what they ask for who are taken for granted.
     """
-    room, kept = accounts.capacity - accounts.in_use, 0
-    free = room
+    both = (_lent(accounts, account, cost, is_now=is_now) for is_now in (True, False))
+    return max(both, key=lambda one: (one.lacks, one.lacks_in_pool))
+
+
+def _lent(accounts: PoolTotals, account: Account, cost: int, *, is_now: bool) -> Lent:
+    free = accounts.capacity - accounts.in_use + (accounts.awaited if is_now else 0)
+    room, kept, borrowed = free, 0, 0
     above: Account | PoolTotals = accounts
     for at in reversed(list(account.path)):
-        if at.covers(cost):
-            room, kept = at.guaranteed - at.used, 0
-        else:
-            kept += above.kept_inside - at.kept
+        beside = above.kept_now_inside - at.kept_now if is_now else above.kept_inside - at.kept
+        borrowed, kept = borrowed + beside, kept + beside
+        used = at.used - (at.awaited if is_now else 0)
+        if used + cost <= at.guaranteed:
+            room, kept = at.guaranteed - used, 0
         above = at
-    if account.children:
-        left = -account.members.surplus
-        if cost <= left:
-            room, kept = left, 0
-        else:
-            kept += account.kept_inside
-    return Lent(kept, cost + kept - room, cost + kept - free if kept else 0)
+    inside = account.kept_now_inside if is_now else account.kept_inside
+    borrowed, kept = borrowed + inside, kept + inside
+    users = Branch(account, is_members=True)
+    used = users.used - (users.awaited if is_now else 0)
+    if account.children and used + cost <= users.guaranteed:
+        room, kept = users.guaranteed - used, 0
+    covered = Lent(kept, cost + kept - room, cost + kept - free if kept else 0)
+    if covered.lacks <= 0:
+        return covered
+    return min(covered, Lent(borrowed, cost + borrowed - free, cost + borrowed - free), key=lambda one: one.lacks)

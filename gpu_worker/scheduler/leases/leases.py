@@ -93,6 +93,7 @@ class Lease(msgspec.Struct):
     age: Age | None = None  #: of its cell: that of its request, or from when a hot session began it
     took: frozenset[SessionId] = frozenset()  #: whose cells its request had reclaimed for its project's share
     reclaimed_by: Right = Right.GUARANTEE  #: by what right, where it was reclaimed
+    reclaimed_for: ProjectId | None = None  #: the project of the request for which it was reclaimed, if it was for one
     is_pausing: bool = False  #: its agent was asked to pause the cell, and has not declined
     used: int = 0  #: sequence number of when it last became hot: the smallest is the least recently used
     more_ms: int = 0  #: what the cell that runs was given beside the walltime of the lease

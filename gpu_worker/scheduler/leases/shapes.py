@@ -7,8 +7,8 @@ import msgspec
 from bulletin.ids import RequestId, UserName
 from gpu_worker.scheduler.leases.resources import PLAIN, Lane, Wants
 
-#: Of a request that stands before others of its project that are not late: cells there leave for it.
-FIRST = -1
+#: Below all times: `since_ms` of a request for which room is made by right is this and since when that is so.
+FIRST_MS = -(1 << 62)
 
 
 class QueueKey(NamedTuple):
@@ -16,7 +16,7 @@ class QueueKey(NamedTuple):
 
     turn: int  #: below 0 for one that an admin put first: the later that was, the lower
     is_early: bool  #: False for one that has waited for its patience, and stands first
-    since_ms: int  #: of such a one, since when it waits; else 0, or `FIRST`
+    since_ms: int  #: of such a one, since when it waits; else 0, or below 0 where room is made for it
     priority: int  #: of its class of service, negated
     due: int  #: in tens of seconds
     walltime_ms: int

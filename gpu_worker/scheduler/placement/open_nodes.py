@@ -42,13 +42,13 @@ def _is_closed(state: State, request: Request, pool: str) -> bool:
     if not _is_in_quota(state, request, pool):
         return True
     own_cost = accounts.quota_cost(mine, shape)
-    if Branch(mine, is_members=bool(mine.children)).covers(own_cost):
+    if Branch(mine, is_members=bool(mine.children)).will_cover(own_cost):
         return False
     if state.qos[request.qos].preemption is Preemption.NEVER and _owners_would_lack(state, pool, request.project, cost):
         return True
     if accounts.has_lenders and keeps_of_pool(accounts, mine, account, cost):
         return True
-    return _is_asked_for(state, pool, next((at for at in mine.path if at.covers(own_cost)), None), cost)
+    return _is_asked_for(state, pool, next((at for at in mine.path if at.will_cover(own_cost)), None), cost)
 
 
 def _is_in_quota(state: State, request: Request, pool: str) -> bool:

@@ -13,7 +13,7 @@ from bulletin.ids import AgentId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Lane
-from gpu_worker.scheduler.leases.shapes import FIRST, Shape
+from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.backfill import Head
@@ -154,7 +154,7 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
     if not request.entry.key.is_early:
         return None
     for (turn, is_plain, is_early, since_ms, priority, *_), name, wanted in account.firsts:
-        if not turn and is_plain and is_early and since_ms != FIRST:
+        if not turn and is_plain and is_early and since_ms >= 0:
             return None
         entry = account.users[name].lines[wanted][0][1]
         if priority >= request.entry.key.priority or not state.accounts.is_allowed(account, entry):
@@ -163,11 +163,15 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
             return state.pending[entry.id]
         if not node.holds(wanted) or not ahead.lets_make_room(node, wanted):
             continue
+        first = state.pending[entry.id]
+        capped = make_room_in_limits(state, first, ahead, claims)
+        if (capped is not None and capped.is_stuck) or not _may_come_free(state, node, wanted, account, claims):
+            continue
         beside = {node.agent: [*claims.get(node.agent, ()), shape]}
-        if _may_come_free(state, node, wanted, account, claims) and not _may_come_free(
-            state, node, wanted, account, beside
-        ):
-            return state.pending[entry.id]
+        if not _may_come_free(state, node, wanted, account, beside):
+            return first
+        if _is_in_way_of_limit(state, request, first, capped, ahead, claims):
+            return first
     return None
 
 
@@ -175,6 +179,17 @@ def _fills_limit(account: Account, cost: int, wanted: int) -> bool:
     """Whether a limit lets one of these costs through and not both, beside the cells that stay."""
     stays = ((at.limit, at.used - at.going) for at in account.path)
     return any(limit is not None and used + wanted <= limit < used + wanted + cost for limit, used in stays)
+
+
+def _is_in_way_of_limit(
+    state: State, request: Request, first: Request, capped: Placement | None, ahead: Ahead, claims: Claims
+) -> bool:
+    """Whether a request would have of a limit, or of what is lent, what another one of its project needs to start."""
+    owner = request.project, request.user, request.qos, request.entry.shape.cost
+    state.accounts.use(*owner, +1, is_awaited=True)
+    then = make_room_in_limits(state, first, ahead, claims)
+    state.accounts.use(*owner, -1, is_awaited=True)
+    return then is not None and (capped is None or then.is_stuck or bool(then.reclaimed))
 
 
 def _may_come_free(state: State, node: Node, shape: Shape, account: Account, claims: Claims) -> bool:

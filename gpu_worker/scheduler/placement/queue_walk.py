@@ -145,7 +145,7 @@ class QueueWalk:
 
     def _use(self, request: Request, lends: bool, pool: str, sign: Literal[1, -1]) -> None:  # noqa: FBT001
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
-        self._state.queue.use(*user, cost, sign, lends=lends)
+        self._state.queue.use(*user, cost, sign, is_awaited=True, lends=lends)
         self._state.pools.use(pool, *user, cost, sign)
 
 

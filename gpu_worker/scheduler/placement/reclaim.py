@@ -126,7 +126,7 @@ class VictimSelection:
         side = others[0]
         if not self._state.coverage.is_borrowed(side.account, lease.id, by_users=side.is_members):
             return None
-        if any(branch.covers(self._quota_cost) for branch in mine):
+        if any(branch.will_cover(self._quota_cost) for branch in mine):
             return Right.GUARANTEE
         return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
 

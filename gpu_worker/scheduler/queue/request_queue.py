@@ -39,10 +39,11 @@ class RequestQueue:
         sign: Literal[1, -1],
         *,
         charged: int = 0,
+        is_awaited: bool = False,
         lends: bool = True,
     ) -> None:
         """Count so much more, or less, as in use, as accounts do; whoever uses more is later."""
-        self._accounts.use(project, name, qos, cost, sign, charged=charged, lends=lends)
+        self._accounts.use(project, name, qos, cost, sign, charged=charged, is_awaited=is_awaited, lends=lends)
         self._rank_user(project, name, qos)
 
     def enter(self, project: ProjectId, entry: QueueEntry) -> None:
@@ -238,7 +239,7 @@ class RequestQueue:
                 if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
                     continue
                 users = Branch(account, is_members=True)
-                is_own = users.covers(cost) or self._pools.cover_branch(users, shape)
+                is_own = users.will_cover(cost) or self._pools.cover_branch(users, shape)
                 return NextInTree(account.project.id, entry, is_own, is_covered_above=True)
             else:
                 uncovered.add(key)
@@ -310,11 +311,12 @@ class RequestQueue:
         if branch.is_members:
             history -= sum(child.history.amount for child in account.children.values())
         rest = (history // branch.weight, *key[4:])
-        if found.is_covered or branch.covers(cost) or self._pools.cover_branch(branch, entry.shape):
+        if found.is_covered or branch.will_cover(cost) or self._pools.cover_branch(branch, entry.shape):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
             is_at_home = self._pools.cover_branch(branch, entry.shape)  # nobody else can give it what it is owed
-            rank = (-1 if is_at_home else 0, *late, 0, key.priority, 0, *parts, *rest)
+            since_ms = min(0, key.since_ms)  # for whom room is made has it: who came later has others leave
+            rank = (-1 if is_at_home else 0, *late, since_ms, key.priority, 0, *parts, *rest)
             return RankedNext(found._replace(is_covered=True), rank, None, changes, last_ms)
         borrows = 1 if found.is_covered_above else 2
         surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight

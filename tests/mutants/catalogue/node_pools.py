@@ -61,7 +61,7 @@ NODE_POOLS = (
         "what-an-owner-asks-for-goes-to-another",
         "placement/open_nodes.py",
         "_is_closed",
-        "_is_asked_for(state, pool, next((at for at in mine.path if at.covers(own_cost)), None), cost)",
+        "_is_asked_for(state, pool, next((at for at in mine.path if at.will_cover(own_cost)), None), cost)",
         "False",
         "what is freed for the owner of a node pool is not given to another owner",
     ),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
-from tests.scheduler.promises.books import Waiting
+from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.larger_requests import is_behind_late, is_limit_kept, is_wanted_by_larger, stays_longer
 from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.reclaim_time import ReclaimTime
@@ -26,6 +26,7 @@ class Clock:
     until_ms: int
     promise: int
     facts: str
+    known: frozenset[str] = frozenset()  #: leases that could go when it began
 
 
 def is_simple(view: View, request: Waiting) -> bool:
@@ -85,6 +86,7 @@ class GuaranteeRule(Rule):
         granted = [action for action in actions if isinstance(action, act.Grant)]
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
         given_back = [view.books.leases[name] for name in names if name in view.books.leases]
+        self._note_borrowed_later(view, given_back)
         running: dict[tuple[str, int], Clock] = {}
         for request in may_run:
             for promise, place, covers in self._places(view, request):
@@ -93,7 +95,7 @@ class GuaranteeRule(Rule):
                 if clock is None or granted:
                     leaving = "; ".join(map(str, place.leaving)) or "nobody has to leave"
                     facts = f"{request}, covered by {covers or 'nothing'}, could have {place.agent}: {leaving}"
-                    until_ms = self.times.until(view, place.leaving)
+                    until_ms = self.times.until(view, place.leaving, together=not is_simple(view, request))
                     if promise == 13:  # shares are looked at every so often
                         until_ms += view.tree.settings.share_every_ms
                     clock = Clock(view.now_ms, until_ms, promise, facts)
@@ -138,6 +140,12 @@ class GuaranteeRule(Rule):
                 found.append((promise, there[0]._replace(leaving=tuple(every)), covers))
         return found
 
+    def _note_borrowed_later(self, view: View, given_back: Sequence[Tenancy]) -> None:
+        """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on."""
+        for debt in (debt for debts in self.debts.values() for debt in debts):
+            ran = [lease for lease in given_back if lease.lease not in debt.known and lease.began_ms <= debt.since_ms]
+            debt.until_ms = max(debt.until_ms, self.times.until(view, ran)) if ran else debt.until_ms
+
     def _count_debts(self, view: View, may_run: Sequence[Waiting]) -> None:
         simple = [request for request in may_run if is_simple(view, request) and view.covered(request) is not None]
         wanted = dict(view.used)
@@ -164,7 +172,8 @@ class GuaranteeRule(Rule):
                 uses = f"it uses {show_gpus(view.used.get(side, 0))} of {show_gpus(view.guaranteed[side])}"
                 going = "; ".join(map(str, leaving)) or "GPUs were free"
                 facts = f"{uses}; {claimant} waited; could go: {going}"
-                debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts))
+                known = frozenset(lease.lease for lease in leaving)
+                debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts, known))
 
 
 def _is_lenders(view: View, request: Waiting, promise: int, place: Place, covers: Side | None) -> bool:

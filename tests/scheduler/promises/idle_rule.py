@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises.books import Machine, Waiting
 from tests.scheduler.promises.larger_requests import is_limit_wanted, is_wanted_by_larger
-from tests.scheduler.promises.lending import kept_from, room_for
+from tests.scheduler.promises.lending import is_lent, kept_from
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Report, Rule, seconds
@@ -93,11 +93,10 @@ class IdleRule(Rule):
         if not kept or not cost:
             return False
         names = {slot.name for machine in view.machines() for slot in machine.slots.values()}
-        room = room_for(view, request.event.project, covers, soon=False) - cost
         if any(lease.is_reclaimed for lease in view.books.leases.values()):  # what is freed for somebody else
             others = [other for other in view.books.waiting.values() if other is not request]
-            room -= max((view.books.most_cost(other.event) for other in others), default=0)
-        return len(names) > 1 or room < kept
+            cost += max((view.books.most_cost(other.event) for other in others), default=0)
+        return len(names) > 1 or not is_lent(view, request.event.project, cost, covers, soon=False)
 
 
 def _fits(view: View, request: Waiting, machine: Machine) -> bool:

@@ -1,6 +1,7 @@
 """What lending limits keep from whoever borrows, and from how much."""
 
 from bulletin.ids import ProjectId
+from gpu_worker.scheduler.policy.projects import GPU_MILLI
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 
@@ -18,6 +19,19 @@ def kept_from(view: View, project: ProjectId, covers: Side | None) -> int:
         siblings = view.tree.children.get(parent, ())
         total += sum(_keeps(view, name) for name in siblings if name not in path)
     return total
+
+
+def is_lent(view: View, project: ProjectId, cost: int, covers: Side | None, *, soon: bool) -> bool:
+    """Whether so much more leaves free what others keep: of the guarantee that covers it, or of all that is free.
+
+    Whoever is being taken back uses nothing `soon`, and what is kept then counts in whole GPUs.
+    """
+    for by in (covers, None):
+        kept = kept_from(view, project, by)
+        kept -= kept % GPU_MILLI if soon else 0
+        if not kept or room_for(view, project, by, soon=soon) - cost >= kept:
+            return True
+    return False
 
 
 def room_for(view: View, project: ProjectId, covers: Side | None, *, soon: bool) -> int:

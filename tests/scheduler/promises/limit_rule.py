@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
-from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
+from gpu_worker.scheduler.policy.projects import show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
-from tests.scheduler.promises.lending import kept_from, room_for
+from tests.scheduler.promises.lending import is_lent, kept_from, room_for
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Report, Rule
@@ -19,7 +19,7 @@ class LimitRule(Rule):
         super().__init__(report)
         self.budgets = budgets
         self.trusts_budgets = True
-        self._asked: set[str] = set()
+        self._hot: set[str] = set()
 
     def action(self, action: act.Action, view: View) -> None:
         """Judge what a grant lends before it is written down."""
@@ -29,9 +29,10 @@ class LimitRule(Rule):
         self._judge_cell(action, request, view)
         machine = view.books.machines[action.agent]
         cost = view.books.cost(machine.slots[name] for name in action.slots if name in machine.slots)
-        kept = kept_from(view, request.event.project, view.covered(request)) // GPU_MILLI * GPU_MILLI
-        room = room_for(view, request.event.project, view.covered(request), soon=True)
-        if cost and kept and room - cost < kept:
+        covers = view.covered(request)
+        if cost and not is_lent(view, request.event.project, cost, covers, soon=True):
+            kept = kept_from(view, request.event.project, covers)
+            room = room_for(view, request.event.project, covers, soon=True)
             facts = f"{request} leaves {show_gpus(max(0, room - cost))} of {show_gpus(kept)} that are kept"
             self.report(10, "somebody borrows what a lending limit keeps", facts)
 
@@ -77,9 +78,12 @@ class LimitRule(Rule):
         self._judge_quota(lease, view)
 
     def event(self, event: ev.Event, view: View) -> None:
-        """Judge a hot session that begins a cell by itself; of one that was asked to leave nobody can know."""
+        """Judge a hot session that begins a cell by itself; of one that was asked to leave nobody can know.
+
+        Whoever is about to begin uses its GPUs already, and was judged when it was granted them.
+        """
         lease = view.books.leases.get(event.lease) if isinstance(event, ev.CellStarted) else None
-        if lease is not None and lease.lease not in self._asked:
+        if lease is not None and lease.lease in self._hot:
             self._judge_quota(lease, view)
 
     def _judge_quota(self, lease: Tenancy, view: View) -> None:
@@ -100,8 +104,8 @@ class LimitRule(Rule):
                 self.report(3, "a project that never borrows borrows", facts)
 
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
-        """Judge budgets, and remember who was asked to leave."""
-        self._asked = {lease.lease for lease in view.books.leases.values() if lease.is_asked}
+        """Judge budgets, and remember whose session is hot and was not asked to leave."""
+        self._hot = {lease.lease for lease in view.books.leases.values() if lease.is_hot and not lease.is_asked}
         if not self.trusts_budgets:
             return
         for name, budget in budgets_of(view.tree).items():

@@ -1,5 +1,6 @@
 """Makes a history that breaks a promise small: it leaves out what the violation does not need."""
 
+import itertools
 from collections.abc import Iterator
 
 import msgspec
@@ -15,15 +16,23 @@ def shrink(history: hi.History, promise: int | None = None) -> tuple[hi.History,
     if first is None:
         return history, None
     kind = (first.promise, first.what)
+    history = _cut(history, first.at_ms)
     is_smaller = True
     while is_smaller:
         is_smaller = False
-        for smaller in _smaller(history):
+        skipped = 0
+        while (smaller := next(itertools.islice(_smaller(history), skipped, None), None)) is not None:
+            skipped += 1
             found = _first(smaller, kind, None)
-            if found is not None:
-                history, first, is_smaller = smaller, found, True
-                break
+            if found is not None:  # what comes next has taken the place of what was left out
+                history, first, is_smaller, skipped = smaller, found, True, max(0, skipped - 1)
     return history, first
+
+
+def _cut(history: hi.History, at_ms: int) -> hi.History:
+    """Leave out what comes after a time."""
+    before = tuple(at for at in history.happenings if at.ms <= at_ms)
+    return msgspec.structs.replace(history, happenings=before, until_ms=min(history.until_ms, at_ms))
 
 
 def _first(history: hi.History, kind: tuple[int, str] | None, promise: int | None) -> Violation | None:
