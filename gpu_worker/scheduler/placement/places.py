@@ -155,8 +155,15 @@ def reclaim_place(
 
 
 def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
-    """Where what is free or leaving suffices for it, beside what those ahead claim."""
-    return _ready(state, request, _able(state, request.entry.shape, ahead), claims, at_once=False)
+    """Where what is free or leaving suffices for it, beside what those ahead claim: with the least of what is free."""
+    shape = request.entry.shape
+    best: tuple[tuple[int, ...], Node] | None = None
+    for node in _able(state, shape, ahead):
+        lacks = missing(state, node, shape, claims)
+        rank = _distance(state, request, node), _idles(node, shape, lacks), lacks.slots, node.seq
+        if lacks.is_nothing and (best is None or rank < best[0]):
+            best = rank, node
+    return Placement(best[1].agent) if best is not None else None
 
 
 def hot_place(
@@ -235,6 +242,7 @@ def _reclaim(
             sum(victim.is_spared for victim in gone),
             sum(not _is_borrowed(state, victim.lease) for victim in gone),
             _distance(state, request, node),
+            0 if full is None else _idles(node, shape, lacks),
             sum(victim.overshoot for victim in gone),
             max((victim.priority for victim in gone), default=0),
             sum(victim.lost_ms for victim in gone),
@@ -320,6 +328,11 @@ def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
         return True
     grace_ms = max(qos.grace_ms for qos in state.qos.values()) + state.settings.ask_again_ms
     return shape.walltime_ms + grace_ms <= node.kind.longest_ms
+
+
+def _idles(node: Node, shape: Shape, lacks: Amount) -> int:
+    """Count the free slots that would idle there for as long as a request waits for what leaves elsewhere."""
+    return max(0, lacks.slots + node.free(shape).slots)
 
 
 def _last_used(state: State, place: Placement, request: Request) -> list[int]:

@@ -129,3 +129,19 @@ def test_a_hot_gpu_is_used_that_the_first_in_line_does_not_need_of_its_node() ->
     )
     assert seen.wait("long") <= 1
     keeps_all(seen)
+
+
+def test_who_waits_for_a_full_limit_leaves_what_is_free_elsewhere_to_others() -> None:
+    """The batch cell that makes room in the limit makes room on its node, too: nobody needs the other node."""
+    seen = look(
+        quotas('[projects.lab]\nguaranteed = 1\nlimit = 1\n[qos.batch]\ngrace = "2 min"\n'),
+        nodes(2, 1),
+        at(0.5, notebook("before", "guests", 60, closes_ms=0)),
+        at(1, notebook("works", "lab", 3000, qos="batch")),
+        at(300, notebook("types", "lab", 600)),
+        at(310, notebook("other", "free", 60)),
+        last=HOUR_S,
+    )
+    assert seen.wait("other") <= 15
+    assert seen.wait("types") <= 150
+    keeps_all(seen)
