@@ -42,14 +42,6 @@ NODE_POOLS = (
         "cells go home first, and others go there last",
     ),
     (
-        "home-of-a-department-is-anybodys",
-        "accounts/node_pools.py",
-        "NodePools.distance",
-        "next((depth for depth, at in enumerate(there.path) if at.covers(cost)), _NO_POOL + 1)",
-        "next((0 for at in there.path if at.covers(cost)), _NO_POOL + 1)",
-        "of what a department is guaranteed, each lab goes to its own part first",
-    ),
-    (
         "room-is-made-anywhere",
         "placement/places.py",
         "_distance",
