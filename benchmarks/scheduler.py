@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bulletin.ids import AgentId, CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.actions import Evict, Grant, Reclaim
+from gpu_worker.scheduler.actions import Action, Evict, Grant, Reclaim
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 
@@ -55,18 +55,22 @@ class Pool:
 
     def say(self, event: ev.Event) -> None:
         """Take a step, and play the agent that answers it."""
-        self.now_ms += self.pause_ms
-        began = time.process_time()
-        actions = self.scheduler.step(event, self.now_ms)
-        self.times_s.append(time.process_time() - began)
-        self.times_of[type(event)].append(self.times_s[-1])
-        for action in actions:
+        for action in self.step(event):
             if isinstance(action, Grant):
                 cell = CellId(f"c-{action.lease}")
                 self.busy.append((action.lease, cell))
                 self.say(ev.CellStarted(action.lease, cell))
             elif isinstance(action, Evict | Reclaim):
                 self.say(ev.LeaseEnded(action.lease))
+
+    def step(self, event: ev.Event) -> list[Action]:
+        """Take a step, and note how long it takes."""
+        self.now_ms += self.pause_ms
+        began = time.process_time()
+        actions = self.scheduler.step(event, self.now_ms)
+        self.times_s.append(time.process_time() - began)
+        self.times_of[type(event)].append(self.times_s[-1])
+        return actions
 
     def fill(self, length: int) -> None:
         """Ask until so many wait."""

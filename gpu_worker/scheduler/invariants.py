@@ -9,7 +9,7 @@ from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.capacity import available
-from gpu_worker.scheduler.placement.feasible import has_soon
+from gpu_worker.scheduler.placement.feasible import has_soon, may_hold
 from gpu_worker.scheduler.policy.credits import Market, Trader
 from gpu_worker.scheduler.policy.projects import guarantees, in_force, most_in_force
 from gpu_worker.scheduler.queue.closed import Closed
@@ -97,6 +97,10 @@ def _check_counts(state: State) -> None:
                 warm.add(node.agent)
         _same(f"nodes with room, {lane}", set(state.roomy[lane]), roomy)
         _same(f"nodes with hot leases, {lane}", set(state.warm[lane]), warm)
+        for (of, need, wants), kept in state.room_index.known.items() if not state.planned_drains else ():
+            shape = Shape(of, need, 0, "", 0, wants)
+            room = {node.agent for node in state.nodes.values() if may_hold(state, node, shape)}
+            _same(f"nodes with room for {need} of {wants}", set(kept), room)
         largest = max((node.lanes[lane].capacity for node in state.nodes.values()), default=0)
         if state.slot_catalog.largest[lane] < largest:
             raise InvariantBroken(f"the largest node, {lane}, was forgotten")
@@ -233,6 +237,8 @@ def _check_accounts(state: State) -> None:
             if request.project in inside and request.standing is RequestStatus.QUEUED
         )
         _same(f"requests in {name}", account.waiting, dict(shapes))
+        firm = sum(number for shape, number in shapes.items() if state.qos[shape.qos].must_be_in_quota)
+        _same(f"requests in {name} that never borrow", account.waiting_in_quota, firm)
         for user in account.users.values():
             own = [one for one in leases if one.project == name and one.user == user.name]
             _check_holder(state, f"user {user.name} in {name}", user, own)
@@ -303,7 +309,9 @@ def _check_heads(state: State, account: Account) -> None:
 
 def _check_next(state: State) -> None:
     """Whoever is next is found again where nothing is known from before."""
-    queue = state.queue
+    queue, accounts = state.queue, state.accounts.by_id
+    heads = {shape: {name for name, one in accounts.items() if shape in one.heads} for shape in queue.shapes}
+    _same("projects by what heads ask for", queue.heads, {shape: names for shape, names in heads.items() if names})
     for lane in LANES:
         kept = queue.next(Closed(lane, queue.shapes))
         state.accounts.changes += 1

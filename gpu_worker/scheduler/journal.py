@@ -24,11 +24,12 @@ class LifeBegan(msgspec.Struct, frozen=True, tag="Began", kw_only=True):
     settings: SchedulerSettings
 
 
-class Told(msgspec.Struct, frozen=True, tag=True):
+class Told(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """An event and its time, as they were handed to `step`."""
 
     at_ms: int  #: in the time of `step`
     event: Event
+    decides: bool = True
 
 
 class AnswersDigest(msgspec.Struct, frozen=True, tag="Answered"):

@@ -65,9 +65,14 @@ class Scheduler:
         self.state = State(self.settings)
         self._now_ms = 0
         self._turns = 0  #: how often guarantees had changed before this step
+        self._is_behind = False  #: something was only noted
 
-    def step(self, event: Event, now_ms: int) -> list[Action]:
-        """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards."""
+    def step(self, event: Event, now_ms: int, *, decides: bool = True) -> list[Action]:
+        """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards.
+
+        Without `decides` who starts, and who makes room for whom, is decided in a later step, which is due at once:
+        deciding once for many facts costs no more than for one.
+        """
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
@@ -81,7 +86,9 @@ class Scheduler:
         actions += departures.unwanted(self.state, is_turned=turns != self._turns)
         self._turns = turns
         self._promote()
-        actions += self._advance()
+        self._is_behind = not decides
+        if decides:
+            actions += self._advance()
         actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
         note_drains(self.state)
@@ -91,6 +98,8 @@ class Scheduler:
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
         state = self.state
+        if self._is_behind:
+            return self._now_ms + 1
         changes = [*state.accounts.next_changes_ms(), state.wakeups.next_ms, state.patience.next_ms]
         changes += [state.boosts.next_ms, state.planned_drains.next_ms]
         changes += [state.accounts.turns_ms, *state.alarms.values()]

@@ -24,6 +24,7 @@ from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.nodes.planned_drains import PlannedDrains
+from gpu_worker.scheduler.nodes.room_index import RoomIndex
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.boosts import Boosts
@@ -57,7 +58,7 @@ class State:
         self.warm: dict[Lane, dict[AgentId, None]] = {lane: {} for lane in LANES}
         self.wakeups, self.estimate_cache, self.coverage = Wakeups(), EstimateCache(), Coverage()
         self.patience, self.boosts, self.planned_drains = Patience(), Boosts(), PlannedDrains(self.nodes)
-        self.reclaimed_ages = ReclaimedAges()  #: of cells that were reclaimed and are to run again
+        self.room_index, self.reclaimed_ages = RoomIndex(), ReclaimedAges()
         self.alarms: dict[LeaseId, int] = {}  #: when to look again at a lease that should move
         self.touched: dict[LeaseId, None] = {}  #: leases that came, moved or ended in the last step
         self.reclaimable: dict[Lane, set[LeaseId]] = {}  #: what `reclaim.reclaimable` found in this step
@@ -171,9 +172,9 @@ class State:
             self.end(lease)
         del self.nodes[agent]
         self.pools.offer(agent, node.name, (), self.accounts)
+        node.is_drained = True  # nobody is given anything of it
         for lane in LANES:
-            self.roomy[lane].pop(agent, None)
-            self.warm[lane].pop(agent, None)
+            self._note_room(node, lane)
         self._note_capacity()
         return leases
 
@@ -391,6 +392,7 @@ class State:
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
         counts.ends_ms = node.soon = None
+        self.room_index.note(node.agent)
         for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
             if belongs and not node.is_drained:
                 index[node.agent] = None

@@ -32,6 +32,7 @@ class UsageTotals(msgspec.Struct, kw_only=True):
     """
 
     used: int = 0
+    awaited: int = 0  #: of what is used: of requests that are only taken for granted in this walk
     held: int = 0
     leaving: int = 0  #: of what is held: on its way out
     going: int = 0  #: of what is used: reclaimed, and on its way out
@@ -103,9 +104,9 @@ class Account(UsageTotals, kw_only=True):
     heads: dict[Shape, list[tuple[Rank, UserName]]] = msgspec.field(default_factory=dict)  #: of its users, in order
     firsts: list[tuple[Rank, UserName, Shape]] = msgspec.field(default_factory=list)  #: of its heads, in order
     waiting: dict[Shape, int] = msgspec.field(default_factory=dict)  #: requests in line, here and inside
-    awaited: int = 0  #: of what is used: of requests that are only taken for granted in this walk
     replaced: int = 0  #: of what is used: going for a request of somebody in it, so that it uses no more then
     replaced_by_users: int = 0  #: of that, what goes from its own users for its own users
+    given_up: dict[str, int] = msgspec.field(default_factory=dict)  #: of that, what goes for a user's part, by class
     charged: int = 0  #: what is used, each lease at the price that was agreed
     #: What was used of the budget in the period, thousandths of a GPU at its price times milliseconds, up to a time.
     spent: int = 0
@@ -121,7 +122,8 @@ class Account(UsageTotals, kw_only=True):
     #: It among its siblings, and its own users among the projects inside it.
     trader: Trader
     members: Trader
-    changes: int = 0  #: how often anything changed that decides who is next here or inside; counted at the top
+    changes: int = 0  #: how often anything changed here or inside that decides who is next
+    waiting_in_quota: int = 0  #: requests in line, here and inside, of classes that never borrow
     kept: int = 0  #: of its guarantee, what is unused and not lent
     kept_inside: int = 0  #: by the projects inside it, together
     kept_now: int = 0  #: what it keeps before those have what they ask for who are taken for granted
@@ -141,8 +143,9 @@ class Account(UsageTotals, kw_only=True):
         return at
 
     def note_change(self) -> None:
-        """Count a change that may decide who is next in any project of its tree."""
-        self.top.changes += 1
+        """Count a change that may decide who is next in it, or in what it is in."""
+        for at in self.path:
+            at.changes += 1
 
     @property
     def path(self) -> "Iterator[Account]":
@@ -238,6 +241,10 @@ class Account(UsageTotals, kw_only=True):
     def will_cover(self, cost: int) -> bool:
         """Whether so much more would be within its guarantee once others have the places of cells that are going."""
         return self.used - self.replaced + cost <= self.guaranteed
+
+    def given_up_beside(self, qos: Mapping[str, QoS], priority: int) -> int:
+        """Sum up what cells of a class of this priority use that are going for the part of another user."""
+        return sum(used for name, used in self.given_up.items() if name in qos and qos[name].priority == priority)
 
     def used_below(self, qos: Mapping[str, QoS], priority: int) -> int:
         """Sum up what cells of a lower class of service use that may be ended for one of this priority."""

@@ -179,9 +179,9 @@ class Accounts:
         for account in self.of(project).path:
             account.count(self.now_ms)
             account.charged += sign * charged
-            account.awaited += sign * cost if is_awaited else 0
         for holder, amount, _ in self.holders(project, name, qos, cost):
             holder.used += sign * amount
+            holder.awaited += sign * amount if is_awaited else 0
         if cost:
             own = self.of(project)
             own.by_qos[qos] = own.by_qos.get(qos, 0) + sign * cost
@@ -336,20 +336,22 @@ class Accounts:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
         return is_covered(account, self.quota_cost(account, shape))
 
-    def is_allowed(self, account: Account, entry: QueueEntry) -> bool:
+    def is_allowed(self, account: Account, entry: QueueEntry, given_up: int = 0) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.
 
-        That is what is hot there, the project's own cells of a lower class of service, and what others inside borrow of
-        what it is guaranteed. What costs nothing may always run.
+        That is what is hot there, the project's own cells of a lower class of service, what another one of its users
+        has beyond their part (`given_up`, in thousandths of a GPU), and what others inside borrow of what it is
+        guaranteed. What costs nothing may always run.
         """
         shape, qos = entry.shape, self.qos[entry.shape.qos]
         if not shape.cost:
             return True
         below = account.used_below(self.qos, qos.priority)
+        gives_way = below + given_up + account.given_up_beside(self.qos, qos.priority)
         cost = self.quota_cost(account, shape)
         covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
         for at in account.path:
-            used = at.used - below + shape.cost
+            used = at.used - gives_way + shape.cost
             if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
                 return False
             covered = (
@@ -361,4 +363,4 @@ class Accounts:
         lacks = qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below) > 0
         if lacks and (self.homes is None or not self.homes.keep_quota(self, account, shape)):
             return False
-        return not (self.has_lenders and kept_from(self, account, shape.cost, below))
+        return not (self.has_lenders and kept_from(self, account, shape.cost, gives_way))

@@ -83,6 +83,11 @@ class Coverage:
             return frozenset()
         return covered.borrowed_by_users if by_users else covered.borrowed
 
+    def borrowed_anywhere(self) -> Iterator[frozenset[LeaseId]]:
+        """List all sets that `borrowed_in` may return and that are not empty."""
+        for covered in self._projects.values():
+            yield from (one for one in (covered.borrowed, covered.borrowed_by_users) if one)
+
     def uses_of(self, account: Account) -> Iterator[LeaseId]:
         """List the leases in use of a project's own users."""
         covered = self._projects.get(account.project.id)

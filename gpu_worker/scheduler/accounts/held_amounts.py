@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, Commitment
 from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 
@@ -26,6 +27,8 @@ def _replace(accounts: Accounts, lease: Lease, to: Account, sign: Literal[1, -1]
     """Note in all that both are in that a lease goes for somebody of a project."""
     own, inside = accounts.of(lease.project), {at.project.id for at in to.path}
     own.replaced_by_users += sign * lease.cost if own is to else 0
+    if own is to and lease.reclaimed_by is Right.SHARE:
+        own.given_up[lease.qos] = own.given_up.get(lease.qos, 0) + sign * lease.cost
     for at in own.path:
         if at.project.id in inside:
             at.replaced += sign * lease.cost

@@ -12,16 +12,9 @@ from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
-from gpu_worker.scheduler.placement.places import (
-    Full,
-    Placement,
-    choose_for_full,
-    hot_place,
-    nodes_of_pools,
-    ready_place,
-    reclaim_place,
-)
+from gpu_worker.scheduler.placement.places import Placement, hot_place, nodes_of_pools, ready_place
 from gpu_worker.scheduler.placement.reclaim import VictimSelection
+from gpu_worker.scheduler.placement.reclaim_places import Full, choose_for_full, reclaim_place
 from gpu_worker.scheduler.placement.room import Claims
 from gpu_worker.scheduler.state import State
 
@@ -70,7 +63,8 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
     if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
         found = _with_hot(state, request, ahead, claims, leaving) or found
-    return msgspec.structs.replace(found, is_for_lenders=unlent is not None, has_grace=bool(full) or is_going)
+    lends = unlent is not None
+    return msgspec.structs.replace(found, is_for_lenders=lends, has_grace=bool(full) or is_going or lends)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:

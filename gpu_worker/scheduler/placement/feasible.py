@@ -1,48 +1,102 @@
-"""Which requests could have a place now: on some node enough is free, leaving or hot, whoever is to have it."""
+"""Which requests could have a place now: on some node enough is free, leaving or hot that nobody ahead is to have."""
 
+from collections.abc import Mapping
+
+from bulletin.ids import AgentId
 from gpu_worker.scheduler.leases.leases import LEAVING
 from gpu_worker.scheduler.leases.life import Phase
-from gpu_worker.scheduler.leases.resources import LANES, Wants
+from gpu_worker.scheduler.leases.resources import Wants
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
+from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.state import State
 
 _SOON = LEAVING | {Phase.HOT}
 
 
 class FeasibleShapes:
-    """Answers for one walk, until a running cell is reclaimed: nothing else makes more room."""
+    """Answers for one walk. Only a running cell that is reclaimed makes more room; grants and claims make less."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, claims: Claims, left: RoomLeft) -> None:
+        """Take what requests ahead are to have on nodes; whoever adds to that calls `note_claim`."""
+        self._state, self._claims, self._left = state, claims, left
         self.changes = 0  #: how often anything was forgotten
         self.kinds = tuple(dict.fromkeys(node.kind for node in state.nodes.values() if not node.is_drained))
+        self._claim_count = 0
         self._cache: dict[tuple[int, Wants, int], bool] = {}
+        self._left_cache: dict[tuple[int, Wants, int], int | None] = {}  #: as of when some is left; None is none
         self._is_timed = bool(state.planned_drains)
 
+    @property
+    def taken(self) -> int:
+        """Count how often room may have been taken: while that is the same, as much is left."""
+        return self._state.room_index.changes + self._claim_count
+
+    def could_ever_have(self, shape: Shape) -> bool:
+        """Whether a connected node that is not drained could hold it until it is over, if nothing ran there."""
+        return any(kind.holds(shape) for kind in self.kinds)
+
     def has(self, shape: Shape) -> bool:
-        """Whether a node that is not drained may have enough for such a request without ending anybody's cell."""
+        """Whether a node may have had room for such a request, whoever was to have it, when it was first asked for.
+
+        That is: a node that is not drained, without ending anybody's cell.
+        """
         key = shape.need, shape.wants, shape.walltime_ms if self._is_timed else 0
         if key not in self._cache:
-            self._cache[key] = any(_may_hold(self._state, node, shape) for node in self._nodes(shape))
+            self._cache[key] = bool(self._agents(shape))
         return self._cache[key]
+
+    def has_left(self, shape: Shape) -> bool:
+        """Whether it may have room now, beside those to whom it was granted, and who are to have it."""
+        if not self.has(shape):
+            return False
+        key = shape.need, shape.wants, shape.walltime_ms if self._is_timed else 0
+        known = self._left_cache.get(key, -1)
+        if known is not None and known != self.taken:
+            known = self._left_cache[key] = self.taken if self._is_anywhere(shape) else None
+        return known is not None
+
+    def note_claim(self, agent: AgentId) -> None:
+        """Note that somebody is to have a place on a node: it is nobody else's."""
+        self._claim_count += 1
+        self._left.note_claim(agent)
 
     def forget(self) -> None:
         """Look anew: a running cell was reclaimed."""
         self._cache.clear()
+        self._left_cache.clear()
         self.changes += 1
 
-    def _nodes(self, shape: Shape) -> list[Node]:
-        state, lanes = self._state, LANES if shape.wants.is_more else (shape.lane,)
-        agents = dict.fromkeys(agent for lane in lanes for agent in (*state.roomy[lane], *state.warm[lane]))
-        return [state.nodes[agent] for agent in agents]
+    def _is_anywhere(self, shape: Shape) -> bool:
+        nodes = self._state.nodes
+        there = self._agents(shape)
+        if any(agent not in self._claims for agent in there):
+            return True
+        return any(_has_beside_claims(self._state, nodes[agent], shape, self._claims) for agent in there)
+
+    def _agents(self, shape: Shape) -> Mapping[AgentId, None]:
+        state = self._state
+        if self._is_timed:  # what a node holds depends on the time, too
+            return {agent: None for agent, node in state.nodes.items() if may_hold(state, node, shape)}
+        need = shape.lane, shape.need, shape.wants
+        return state.room_index.find(need, state.nodes, lambda node: may_hold(state, node, shape))
 
 
-def _may_hold(state: State, node: Node, shape: Shape) -> bool:
+def may_hold(state: State, node: Node, shape: Shape) -> bool:
+    """Whether a node that is not drained may have room, whoever is to have it."""
     counts = node.lanes[shape.lane]
-    if counts.free + counts.leaving + counts.hot < shape.need or not node.holds(shape):
+    if counts.free + counts.leaving + counts.hot < shape.need or node.is_drained or not node.holds(shape):
         return False
     return node.is_all(shape) or has_soon(state, node, shape)
+
+
+def _has_beside_claims(state: State, node: Node, shape: Shape, claims: Claims) -> bool:
+    """Whether there is room once those ahead have what they claim, if all that is hot leaves."""
+    lacks = missing(state, node, shape, claims)
+    for lease in hot_leases(state, node, shape):
+        lacks = lacks.less(node.part_of(lease, shape))
+    return lacks.is_nothing
 
 
 def has_soon(state: State, node: Node, shape: Shape) -> bool:

@@ -22,9 +22,11 @@ from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.placement.open_nodes import open_nodes
 from gpu_worker.scheduler.placement.places import Placement, fit, is_free, nodes_of_pools, place, victims_of
-from gpu_worker.scheduler.placement.queue_walk import QueueWalk
+from gpu_worker.scheduler.placement.queue_walk import QueueWalk, has_node
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, may_reclaim
+from gpu_worker.scheduler.placement.reclaim_places import reclaim_place
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
+from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.state import State
 
 
@@ -51,13 +53,15 @@ def decisions(
         return  # nobody is in line: the usual case of CPU slots, and of a pool that is not full
     line = QueueWalk(state, lane)
     claims: dict[AgentId, list[Shape]] = {}
-    ahead, feasible = 0, FeasibleShapes(state)
+    left, ahead = RoomLeft(state, claims), 0
+    feasible = FeasibleShapes(state, claims, left)
     walk = iter(line)
     try:
         for request in walk:
             open_to_it = open_nodes(state, request)
             there = waiting.on(open_to_it)
-            capped = make_room_in_limits(state, request, there, claims)
+            could_run = feasible.could_ever_have(request.entry.shape)
+            capped = make_room_in_limits(state, request, there, claims) if could_run else None
             if capped is not None and not capped.waits_for_node:
                 waiting.forget_no_room()
                 feasible.forget()
@@ -66,29 +70,25 @@ def decisions(
                     line.take_for_granted(pool, lends=capped.is_for_lenders)
                 if capped.agent is not None:
                     claims.setdefault(capped.agent, []).append(request.entry.shape)
+                    feasible.note_claim(capped.agent)
                     if capped.has_grace:
                         waiting.slow.setdefault(capped.agent, []).append(request.entry.shape)
                 yield request, capped
                 continue
             shape = request.entry.shape
-            has_room = feasible.has(shape)
+            has_room = feasible.has_left(shape)
             covered = state.is_covered(request)
             found: Node | Placement | None = None
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
-                found = fit(state, request, there, claims) if has_room else None
-                if found is None and ahead < state.settings.look_ahead:
-                    found = place(state, request, there, claims, has_room=has_room)
+                is_near = ahead < state.settings.look_ahead
+                found = _find(state, request, there, claims, left, has_room=has_room, makes_room=is_near)
             elif not (there.has_no_room(shape) and not _may_take(state, request)):
-                found = (fit(state, request, there, claims) if has_room else None) or place(
-                    state, request, there, claims, has_room=has_room
-                )
+                found = _find(state, request, there, claims, left, has_room=has_room)
                 if found is None and (there.heads or there.blocked):
                     passing = there.for_covered(nodes_of_pools(state, request))
-                    found = (fit(state, request, passing, claims) if has_room else None) or place(
-                        state, request, passing, claims, has_room=has_room
-                    )
+                    found = _find(state, request, passing, claims, left, has_room=has_room)
                 if found is None and open_to_it is None:
                     waiting.note_no_room(shape)
             node = None if found is None or found.agent is None else state.nodes[found.agent]
@@ -107,6 +107,7 @@ def decisions(
                 ahead += not covered
                 waiting.place(shape, found.agent)
                 claims.setdefault(found.agent, []).append(shape)
+                feasible.note_claim(found.agent)
                 waiting.forget_no_room()
                 if found.reclaimed:
                     feasible.forget()
@@ -128,6 +129,28 @@ def decisions(
             yield request, found
     finally:
         walk.close()
+
+
+def _find(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    claims: Claims,
+    left: RoomLeft,
+    *,
+    has_room: bool,
+    makes_room: bool = True,
+) -> Node | Placement | None:
+    """Find where it fits: in what is free; with `makes_room` else in what is hot or leaves, else in what is given back.
+
+    Without `has_room` it is known that only running cells can make room.
+    """
+    found: Node | Placement | None = fit(state, request, ahead, claims) if has_room else None
+    if found is None and has_room and makes_room:
+        found = place(state, request, ahead, claims, left)
+    if found is None and makes_room:
+        found = reclaim_place(state, request, ahead, claims)
+    return found
 
 
 def _is_open(state: State, request: Request, node: Node) -> bool:
@@ -158,6 +181,8 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
             return None
         entry = account.users[name].lines[wanted][0][1]
         if priority >= request.entry.key.priority or not state.accounts.is_allowed(account, entry):
+            continue
+        if not has_node(state, wanted):
             continue
         if _fills_limit(account, shape.cost, wanted.cost):
             return state.pending[entry.id]

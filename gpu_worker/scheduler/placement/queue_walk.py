@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator
 from typing import Literal
 
-from gpu_worker.scheduler.accounts.account import Account
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -33,8 +33,12 @@ class QueueWalk:
         #: One of those that find no room and need the same of a node, with kinds of nodes where nobody stands for it.
         self._exposed: dict[Shape, list[NodeKind]] = {}
         self._feasible_changes = -1  #: as of when
-        self._takers_cache: dict[str, list[Account]] = {}  #: by class: projects with cells of a lower one
+        self._left: list[Shape] = []  #: those for which some room may be left, one of each need
+        self._taken = -1  #: as of when that is so
+        self._lost: set[Shape] = set()  #: those that may have found some, and find none now
+        self._takers_cache: dict[str, frozenset[ProjectId]] = {}  #: by class: projects with cells of a lower one
         self._groups: dict[Shape, list[Shape]] = {}
+        self._open: list[list[Shape]] | None = None  #: shapes in line that are not closed, by what they need of a node
         self._is_timed = bool(state.planned_drains)
         self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
@@ -55,17 +59,23 @@ class QueueWalk:
 
     def narrow(self, waits: Shape, ahead: Ahead, feasible: FeasibleShapes) -> None:
         """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
-        for shapes in self._alike():
+        if self._open is None:
+            self._open = list(self._alike())
+        in_line, closed = self._state.queue.shapes, self._closed.shapes
+        for shapes in self._open:
             one = shapes[0]
-            if waits.takes_in(one) and (not self._is_timed or waits.walltime_ms <= one.walltime_ms):
-                is_feasible = feasible.has(one)
-                for shape in shapes:
-                    if shape in self._closed.shapes or (is_feasible and _fits_in(shape, ahead)):
-                        continue
-                    if self._has_takers(shape) or self._may_take(shape, waits, ahead):
-                        self._closed.close_but_to_takers((shape,))
-                    else:
-                        self._closed.close(shape)
+            if not waits.takes_in(one) or (self._is_timed and waits.walltime_ms > one.walltime_ms):
+                continue
+            is_feasible = feasible.has(one)
+            for shape in shapes:
+                if shape not in in_line or shape in closed or (is_feasible and _fits_in(shape, ahead)):
+                    continue
+                if self._has_takers(shape) or self._may_take(shape, waits, ahead):
+                    self._closed.close_but_to_takers((shape,))
+                else:
+                    self._closed.close(shape)
+            shapes[:] = [shape for shape in shapes if shape in in_line and shape not in closed]
+        self._open = [shapes for shapes in self._open if shapes]
 
     def _has_takers(self, shape: Shape) -> bool:
         """Whether somebody in line may take a cell of a lower class of their own project for such a request."""
@@ -73,8 +83,9 @@ class QueueWalk:
         if shape.qos not in self._takers_cache:
             priority = known_qos[shape.qos].priority
             waiting = (account for account in accounts.by_id.values() if account.heads)
-            self._takers_cache[shape.qos] = [account for account in waiting if account.used_below(known_qos, priority)]
-        return any(shape in account.heads for account in self._takers_cache[shape.qos])
+            takers = (one.project.id for one in waiting if one.used_below(known_qos, priority))
+            self._takers_cache[shape.qos] = frozenset(takers)
+        return not self._takers_cache[shape.qos].isdisjoint(self._state.queue.heads.get(shape, ()))
 
     def _alike(self) -> Iterator[list[Shape]]:
         """Group the shapes that the same nodes hold: walltimes count where nodes are to be drained."""
@@ -101,25 +112,46 @@ class QueueWalk:
         where_it_waits = frozenset(kind for kind in its_kinds if not self._is_timed or kind.holds(waits))
         self._waiters.append((waits, where_it_waits))
         if feasible.changes != self._feasible_changes:
-            self._feasible_changes, news = feasible.changes, self._waiters
+            self._feasible_changes = feasible.changes
             self._closed.reopen_hopeless()
             self._groups = {shapes[0]: shapes for shapes in self._alike()}
-            self._exposed = {
-                one: [kind for kind in feasible.kinds if kind.holds(one)]
-                for one in self._groups
-                if one.lane == self._closed.lane and not feasible.has(one)
-            }
+            mine = [one for one in self._groups if one.lane == self._closed.lane]
+            self._left, self._taken, self._lost = [one for one in mine if feasible.has(one)], -1, set()
+            self._exposed = {}
+            self._expose([one for one in mine if not feasible.has(one)], feasible)
         else:
-            news = self._waiters[-1:]
-        for one, kinds in list(self._exposed.items()):
-            left = kinds
-            for waiter, where in news:
+            self._stand_for(list(self._exposed), self._waiters[-1:])
+        if feasible.taken != self._taken:
+            self._taken = feasible.taken
+            lost = [one for one in self._left if not feasible.has_left(one)]
+            self._lost.update(lost)
+            self._left = [one for one in self._left if one not in self._lost]
+            self._expose(lost, feasible)
+        self._closed.has_room_left = bool(self._left)
+        if not self._exposed and not self._left and not self._lost:
+            self._closed.close_all_but_to_takers()
+
+    def _expose(self, shapes: list[Shape], feasible: FeasibleShapes) -> None:
+        """Skip those of these shapes, which find no room from now on, that are stood for by all that wait."""
+        self._exposed |= {one: [kind for kind in feasible.kinds if kind.holds(one)] for one in shapes}
+        self._stand_for(shapes, self._waiters)
+
+    def _stand_for(self, shapes: Iterable[Shape], waiters: Iterable[tuple[Shape, frozenset[NodeKind]]]) -> None:
+        """Skip those of these shapes, which find no room, that are stood for now that these wait, too."""
+        for one in shapes:
+            left = self._exposed[one]
+            for waiter, where in waiters:
                 left = [kind for kind in left if kind not in where or not kind.stands_for(waiter, one)]
+                if not left:
+                    break
             if left:
                 self._exposed[one] = left
             else:
                 del self._exposed[one]
-                self._closed.close_but_to_takers(self._groups[one])
+                if one in self._lost:  # the first that is not covered leaves out all behind it that need as much
+                    self._closed.close_covered_but_to_takers(self._groups[one])
+                else:
+                    self._closed.close_but_to_takers(self._groups[one])
 
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue

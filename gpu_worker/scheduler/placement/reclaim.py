@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from bulletin.ids import AgentId, LeaseId, ProjectId
-from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.account import Account, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
 from gpu_worker.scheduler.accounts.coverage import Coverage
@@ -77,6 +77,8 @@ class VictimSelection:
         self._priority = state.qos[request.qos].priority
         self._quota_cost = accounts.quota_cost(self._account, request.entry.shape)
         self._shares = not is_covered(self._account, self._quota_cost) and has_waited(state, request)
+        is_full = any(at.limit is not None and at.used + self._cost > at.limit for at in self._account.path)
+        self._shares_inside = self._shares or (is_full and has_waited(state, request))
         is_covered_beside = is_covered(self._account, self._cost)
         self._displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
@@ -95,7 +97,7 @@ class VictimSelection:
             state, account = self._state, self._account
             sides = [*_borrowed_beside(state, account), *_borrowed_in_pools(state, account, self._pools)]
             names = [name for borrowed in sides for name in borrowed]
-            if self._shares or account.used_below(state.qos, self._priority):
+            if self._shares_inside or account.used_below(state.qos, self._priority):
                 names += state.coverage.uses_of(account)
             self._candidates = {}
             for name in reclaimable(state, lane).intersection(names):
@@ -145,10 +147,10 @@ class VictimSelection:
         if qos.priority < self._priority:
             return Right.CLASS
         is_alike = qos.priority == self._priority and lease.user != self._request.user
-        if not is_alike or not self._shares or self._request.session in lease.took:
+        if not is_alike or not self._shares_inside or self._request.session in lease.took:
             return None
         users = self._account.users
-        its = users[lease.user].used - users[lease.user].going - self._taken_of_users.get(lease.user, 0) - lease.cost
+        its = _has(users[lease.user]) - self._taken_of_users.get(lease.user, 0) - lease.cost
         return Right.SHARE if users[self._request.user].used + self._cost <= its else None
 
     def take(self, lease: Lease) -> None:
@@ -203,7 +205,8 @@ class ReclaimProspects:
         self._of: dict[frozenset[LeaseId], frozenset[NodeKind]] = {}
         self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
         self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
-        self.are_for_shares = state.wakeups.is_for_shares
+        self._borrowed_cache: bool | None = None
+        self.are_for_shares = state.wakeups.is_for_shares and _has_anybody_waited(state)
         state.follow_coverage()
 
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
@@ -215,6 +218,34 @@ class ReclaimProspects:
         if not shares and not account.used_below(self._state.qos, qos.priority):
             return False
         return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
+
+    def part(self, account: Account, entry: QueueEntry) -> int:
+        """Compute what a request may take of one user of its project for its own user's part; thousandths of a GPU."""
+        if not self.are_for_shares or not self._ask_for_shares(entry):
+            return 0
+        used = account.users[entry.user].used + entry.shape.cost
+        return max(0, *(_has(one) - used for one in account.users.values()))
+
+    def has_beside(self, account: Account) -> bool:
+        """Whether there may be a cell of somebody else for some request of this project that a guarantee covers."""
+        return self.has_borrowed() and bool(self._kinds_beside(account))
+
+    def has_own(self, account: Account) -> bool:
+        """Whether there may be a cell of the project's own users for some request of theirs of a higher class."""
+        highest = max(qos.priority for qos in self._state.qos.values())
+        return bool(self._kinds_own(account, highest + 1))
+
+    def has_borrowed(self) -> bool:
+        """Whether there may be a borrowed cell for anybody."""
+        if self._borrowed_cache is None:
+            state = self._state
+            every = [state.coverage, *(state.coverage.in_pool(name) for name in state.pools.by_name)]
+            self._borrowed_cache = any(
+                not borrowed.isdisjoint(reclaimable(state, self._lane))
+                for coverage in every
+                for borrowed in coverage.borrowed_anywhere()
+            )
+        return self._borrowed_cache
 
     def _ask_for_shares(self, entry: QueueEntry) -> bool:
         state = self._state
@@ -250,6 +281,21 @@ class ReclaimProspects:
             found = reclaimable(state, self._lane) & leases
             self._of[leases] = frozenset(state.nodes[state.leases[name].agent].kind for name in found)
         return self._of[leases]
+
+
+def _has(user: User) -> int:
+    """Compute what a user has, beside what is going and what their requests ahead are to have."""
+    return user.used - user.going - user.awaited
+
+
+def _has_anybody_waited(state: State) -> bool:
+    """Whether the first of those who wait has done so for as long as any class asks before it takes for a share.
+
+    Who came later has waited for no longer. When that will be is noted once for all of them, not for each.
+    """
+    first = next(iter(state.pending.values()), None)
+    shortest_ms = min((qos.share_after_ms for qos in state.qos.values()), default=0)
+    return first is not None and first.since_ms + shortest_ms <= state.accounts.now_ms
 
 
 def _borrowed_in_pools(state: State, account: Account, pools: Iterable[str]) -> Iterator[frozenset[LeaseId]]:

@@ -1,12 +1,16 @@
 """Which requests a walk down the queue looks at no more, and what it found among the others."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeVar
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.accounts.account import Account, Rank
+from gpu_worker.scheduler.accounts.account import Rank
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
+from gpu_worker.scheduler.queue.basis import Basis
+from gpu_worker.scheduler.queue.takers import Prospects
+
+T = TypeVar("T")
 
 
 class NextInTree(NamedTuple):
@@ -24,19 +28,9 @@ class RankedNext(NamedTuple):
     found: NextInTree | None
     rank: Rank
     standing: int | None  #: the credits that the rank counts, if it does
-    changes: int  #: of the tree and of all, when this was found
+    basis: Basis
     last_ms: int  #: until when it holds if nothing changes but credits
-
-
-class Prospects(Protocol):
-    """Who might find a running cell to take."""
-
-    @property
-    def are_for_shares(self) -> bool:
-        """Whether those who borrow might, too, in this step."""
-
-    def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
-        """Whether there may be a cell for a request of this project."""
+    closings: int = -1  #: how many there were in the walk that it holds for
 
 
 class Closed:
@@ -46,36 +40,63 @@ class Closed:
         self.lane, self.prospects = lane, prospects
         self.shapes = {shape for shape in shapes if shape.lane != lane}
         self._hopeless: set[Shape] = set()  #: looked at only where somebody may have to leave for them
+        self._taken: set[Shape] = set()  #: the same, of those that a guarantee covers
+        #: Whether there may be room for somebody. Then a covered request that finds none keeps its project's turn
+        #: until it is looked at, so that what is behind it comes no earlier before those of other projects.
+        self.has_room_left = True
+        self.are_all_hopeless = False  #: whether that is so for all shapes
         self._in_projects: set[tuple[ProjectId, Shape]] = set()
-        self.is_narrowed = False  #: whether more is closed than other lanes
+        self.closings = 0  #: how often more was closed
+        #: Whether what is found holds in this walk alone: more is closed than other lanes, or shares are looked at.
+        self.is_narrowed = prospects is not None and prospects.are_for_shares
         self.known: dict[ProjectId, RankedNext] = {}  #: what was found since then
 
     def close(self, shape: Shape) -> None:
         """Look at no more requests of a shape."""
-        self.shapes.add(shape)
-        self.is_narrowed = True
+        self._close(self.shapes, (shape,))
 
     def close_but_to_takers(self, shapes: Iterable[Shape]) -> None:
         """Look at requests of these shapes only where somebody may have to leave for them."""
-        self._hopeless.update(shapes)
-        self.is_narrowed = True
+        self._close(self._hopeless, shapes)
+
+    def close_covered_but_to_takers(self, shapes: Iterable[Shape]) -> None:
+        """Look at covered requests of these shapes only where somebody may have to leave for them."""
+        self._close(self._taken, shapes)
+
+    def close_all_but_to_takers(self) -> None:
+        """Look at any request only where somebody may have to leave for it."""
+        self.closings += not self.are_all_hopeless
+        self.are_all_hopeless = self.is_narrowed = True
 
     def reopen_hopeless(self) -> None:
         """Look at all requests again but those whose shape is closed."""
         self._hopeless.clear()
+        self._taken.clear()
+        self.are_all_hopeless = False
         self.known.clear()
 
     def is_hopeless(self, shape: Shape) -> bool:
         """Whether a shape is closed but to those for whom somebody may have to leave."""
-        return shape in self._hopeless
+        return self.are_all_hopeless or shape in self._hopeless
+
+    def is_hopeless_where_covered(self, shape: Shape) -> bool:
+        """Whether that is so, or at least for covered requests of the shape."""
+        return self.is_hopeless(shape) or shape in self._taken
 
     def are_hopeless(self, shapes: Iterable[Shape]) -> bool:
         """Whether all these shapes are closed, at least to those for whom nobody leaves."""
+        if self.are_all_hopeless:
+            return True
         return bool(self._hopeless) and all(shape in self._hopeless or shape in self.shapes for shape in shapes)
 
     def close_in(self, project: ProjectId, shape: Shape) -> None:
         """Look at no more requests of a shape in a project."""
-        self._in_projects.add((project, shape))
+        self._close(self._in_projects, ((project, shape),))
+
+    def _close(self, closed: set[T], more: Iterable[T]) -> None:
+        before = len(closed)
+        closed.update(more)
+        self.closings += len(closed) > before
         self.is_narrowed = True
 
     def has(self, project: ProjectId, shape: Shape) -> bool:

@@ -7,12 +7,15 @@ from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, Rank, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
+from gpu_worker.scheduler.accounts.headroom import HeadroomAbove
 from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.credits import Trader
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
+from gpu_worker.scheduler.queue.basis import Bases, Basis
 from gpu_worker.scheduler.queue.closed import Closed, NextInTree, RankedNext
+from gpu_worker.scheduler.queue.takers import TakerBook
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
@@ -26,7 +29,9 @@ class RequestQueue:
         self._accounts, self._pools = accounts, pools
         self.shapes: dict[Shape, int] = {}  #: requests in line, of all projects
         self.alike: dict[tuple[Lane, int, Wants], dict[Shape, None]] = {}  #: those by what they need of a node
-        self._takers: dict[ProjectId, tuple[int, bool]] = {}  #: whether anybody may leave for its users, and as of when
+        self._bases = Bases(accounts, pools)
+        self.heads: dict[Shape, set[ProjectId]] = {}  #: projects whose own users' lines have such a request
+        self._takers = TakerBook(accounts, pools, self._bases)
         self._known: dict[Lane, dict[ProjectId, RankedNext]] = {lane: {} for lane in LANES}
         self._closed: Closed | None = None  #: of the walk that asked last
 
@@ -67,7 +72,12 @@ class RequestQueue:
         need = shape.lane, shape.need, shape.wants
         if shape not in self.shapes:
             self.alike.setdefault(need, {})[shape] = None
-        for waiting in (self.shapes, *(account.waiting for account in self._accounts.of(project).path)):
+        if step > 0:
+            self._bases.note_cost(shape.cost)
+        path = list(self._accounts.of(project).path)
+        for account in path if self._accounts.qos[shape.qos].must_be_in_quota else ():
+            account.waiting_in_quota += step
+        for waiting in (self.shapes, *(account.waiting for account in path)):
             number = waiting.get(shape, 0) + step
             if number:
                 waiting[shape] = number
@@ -107,6 +117,7 @@ class RequestQueue:
             return
         self._forget(account)
         heads = account.heads.setdefault(shape, [])
+        self.heads.setdefault(shape, set()).add(account.project.id)
         first = heads[0] if heads else None
         if before is not None:
             del heads[bisect_left(heads, (before, user.name))]
@@ -121,6 +132,9 @@ class RequestQueue:
                 insort(account.firsts, (*heads[0], shape))
         if not heads:
             del account.heads[shape]
+            self.heads[shape].discard(account.project.id)
+            if not self.heads[shape]:
+                del self.heads[shape]
 
     def boost(self, project: ProjectId, name: UserName, *, is_boosted: bool) -> None:
         """Let a user's requests stand before those of the project's other users; or no longer."""
@@ -146,7 +160,7 @@ class RequestQueue:
         for account in self._accounts.top.values():
             if closed.has_all(account.waiting):
                 continue
-            known = self._next_in(account, self._accounts.changes + account.changes, closed)
+            known = self._next_in(account, (), closed)
             if known.found is not None and (best is None or known.rank < best.rank):
                 best = known
         return (
@@ -156,57 +170,81 @@ class RequestQueue:
     def _forget(self, account: Account) -> None:
         """Look anew for who is next in a project, and in those that it is in."""
         caches = [*self._known.values(), *([] if self._closed is None else [self._closed.known])]
-        self._takers.pop(account.project.id, None)
+        self._takers.forget(account)
         for at in account.path:
             for cache in caches:
                 cache.pop(at.project.id, None)
 
-    def _look_up(self, account: Account, changes: int, closed: Closed) -> RankedNext | None:
+    def _look_up(self, account: Account, basis: Basis, closed: Closed) -> RankedNext | None:
         """Return what was found before, where that holds: closing more changes nothing unless it closes this."""
-        known = self._known[closed.lane].get(account.project.id)
-        if known is not None and self._holds(known, account, changes, closed):
+        is_for_shares = closed.prospects is not None and closed.prospects.are_for_shares
+        known = None if is_for_shares else self._known[closed.lane].get(account.project.id)
+        if known is not None and self._holds(known, account, basis, closed):
             return known
         known = closed.known.get(account.project.id) if closed.is_narrowed else None
-        return known if known is not None and self._holds(known, account, changes, closed) else None
+        return known if known is not None and self._holds(known, account, basis, closed) else None
 
-    def _holds(self, known: RankedNext, account: Account, changes: int, closed: Closed) -> bool:
-        if known.changes != changes or known.last_ms < self._accounts.now_ms:
+    def _holds(self, known: RankedNext, account: Account, basis: Basis, closed: Closed) -> bool:
+        if known.basis != basis or known.last_ms < self._accounts.now_ms:
             return False
         found = known.found
-        if found is not None and closed.is_narrowed:
+        if found is not None and closed.is_narrowed and known.closings != closed.closings:
             shape = found.entry.shape
-            if closed.has(found.project, shape) or (closed.is_hopeless(shape) and not found.is_covered_above):
+            if closed.has(found.project, shape):
+                return False
+            if not self._may_be_next(found, closed):
                 return False
         return known.standing is None or account.trader.standing_at(self._accounts.now_ms) == known.standing
 
-    def _next_in(self, account: Account, changes: int, closed: Closed) -> RankedNext:
+    def _may_be_next(self, found: NextInTree, closed: Closed) -> bool:
+        """Whether a request that was found as one for whom room may be free is looked at although none may be by now.
+
+        That is where somebody may have to leave for it. One that is not covered is looked for anew: another one of its
+        project may come before it then.
+        """
+        shape = found.entry.shape
+        if not found.is_covered_above:
+            return not closed.is_hopeless(shape)
+        account = self._accounts.by_id[found.project]
+        if closed.has_room_left or not closed.is_hopeless_where_covered(shape):
+            return True
+        return self._may_have_room(account, found.entry, closed, is_covered=True)
+
+    def _next_in(self, account: Account, above: HeadroomAbove, closed: Closed) -> RankedNext:
         """Find the next in a project and inside it, with its rank among those beside the project."""
-        known = self._look_up(account, changes, closed)
+        basis = self._bases.of(account, above)
+        if closed.are_all_hopeless and not self._takers.may_take_inside(account, above, closed.prospects):
+            return RankedNext(None, (), None, basis, _FOREVER_MS)
+        known = self._look_up(account, basis, closed)
         if known is not None:
             return known
         now_ms, last_ms = self._accounts.now_ms, _FOREVER_MS
         if any(at.project.budget is not None for at in account.path):
             last_ms = now_ms  # what is left of it depends on the time
         best: RankedNext | None = None
-        found = self._next_user(account, closed)
+        found = self._next_user(account, basis, closed)
         if found is not None and account.children:
-            best = self._ranked(Branch(account, is_members=True), found, changes, last_ms)
+            best = self._ranked(Branch(account, is_members=True), found, basis, last_ms)
             last_ms = self._last_ms(best, account.members, last_ms)
+        inside = self._bases.above_inside(account, above) if account.children else ()
         for child in account.children.values():
             if closed.has_all(child.waiting):
                 continue
-            one = self._next_in(child, changes, closed)
+            one = self._next_in(child, inside, closed)
             last_ms = self._last_ms(one, child.trader, last_ms)
             if one.found is not None and (best is None or one.rank < best.rank):
                 best = one
         if best is not None:
             found = best.found
         known = (
-            RankedNext(None, (), None, changes, last_ms)
+            RankedNext(None, (), None, basis, last_ms)
             if found is None
-            else self._ranked(Branch(account), found, changes, last_ms)
+            else self._ranked(Branch(account), found, basis, last_ms)
         )
-        (closed.known if closed.is_narrowed else self._known[closed.lane])[account.project.id] = known
+        if closed.is_narrowed:
+            known = closed.known[account.project.id] = known._replace(closings=closed.closings)
+        else:
+            self._known[closed.lane][account.project.id] = known
         return known
 
     def _last_ms(self, known: RankedNext, trader: Trader, last_ms: int) -> int:
@@ -214,9 +252,9 @@ class RequestQueue:
         step_ms = None if known.standing is None else trader.next_step_ms(self._accounts.now_ms)
         return min(last_ms, known.last_ms, _FOREVER_MS if step_ms is None else step_ms - 1)
 
-    def _next_user(self, account: Account, closed: Closed) -> NextInTree | None:
+    def _next_user(self, account: Account, basis: Basis, closed: Closed) -> NextInTree | None:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
-        if closed.are_hopeless(account.heads) and not self._takes(account, closed):
+        if closed.are_hopeless(account.heads) and not self._takers.may_take(account, basis, closed.prospects):
             return None
         refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
@@ -231,11 +269,13 @@ class RequestQueue:
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue
             asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
-            if asks in refused and entry.key.is_early:
+            part = 0 if closed.prospects is None else closed.prospects.part(account, entry)
+            if asks in refused and entry.key.is_early and not part:
                 continue
-            if not self._accounts.is_allowed(account, entry):
+            if not self._accounts.is_allowed(account, entry, part):
                 refused.add(asks)
             elif is_covered(account, cost) or self._pools.cover(account, shape):
+                is_hopeless = closed.is_hopeless_where_covered(shape)
                 if is_hopeless and not self._may_have_room(account, entry, closed, is_covered=True):
                     continue
                 users = Branch(account, is_members=True)
@@ -253,23 +293,6 @@ class RequestQueue:
     def _has_room(self, account: Account) -> bool:
         return has_room(account) or self._pools.have_room(account)
 
-    def _takes(self, account: Account, closed: Closed) -> bool:
-        """Whether anybody may have to leave for some request of a project's users."""
-        if closed.prospects is None or closed.prospects.are_for_shares:
-            return True
-        changes = self._accounts.changes + account.top.changes
-        known = self._takers.get(account.project.id)
-        if known is None or known[0] != changes:
-            asked = {(shape.qos, shape.cost) for shape in account.heads}
-            takes = bool(account.children) or self._has_room(account) or account.project.user_limit_milli is not None
-            takes = takes or any(self._accounts.qos[qos].running_per_user is not None for qos, _ in asked)
-            takes = takes or any(
-                account.used_below(self._accounts.qos, self._accounts.qos[qos].priority) for qos, _ in asked
-            )
-            takes = takes or any(self._may_be_full(account, qos, cost) for qos, cost in asked)
-            known = self._takers[account.project.id] = changes, takes
-        return known[1]
-
     def _may_have_room(self, account: Account, entry: QueueEntry, closed: Closed, *, is_covered: bool = False) -> bool:
         """Whether running cells, or what is hot where a limit is full, may have to leave for a request."""
         shape = entry.shape
@@ -286,14 +309,13 @@ class RequestQueue:
 
     def _may_be_full(self, account: Account, qos: str, cost: int) -> bool:
         """Whether a project's limit, budget or guarantee may have too little left for a request, with what is hot."""
-        return self._accounts.qos[qos].must_be_in_quota or any(
-            at.project.budget is not None or (at.limit is not None and at.held + cost > at.limit) for at in account.path
-        )
+        return self._accounts.qos[qos].must_be_in_quota or self._takers.may_be_full(account, cost)
 
-    def _ranked(self, branch: Branch, found: NextInTree, changes: int, last_ms: int) -> RankedNext:
+    def _ranked(self, branch: Branch, found: NextInTree, basis: Basis, last_ms: int) -> RankedNext:
         """Rank a request among those of the projects beside its own, or of the users of the project that they are in.
 
-        Who is covered, here or inside, comes first, and then who is further up; then who is late; then the class of
+        Who is covered, here or inside, comes first, and then who is further up; then who is late; then who is owed, and
+        does not only displace cells of their own project; then for whom cells were taken back; then the class of
         service. Then among borrowers: by priority, by credits for the weight, and by how much of the surplus the
         project would have for its weight; among those that are covered: by how much of the guarantee is used. Then by
         past use, then the shortest and the earliest. Who had to give back what it borrowed stands behind other
@@ -311,18 +333,25 @@ class RequestQueue:
         if branch.is_members:
             history -= sum(child.history.amount for child in account.children.values())
         rest = (history // branch.weight, *key[4:])
+        since_ms = min(0, key.since_ms)  # for whom room is made has it: who came later has others leave
         if found.is_covered or branch.will_cover(cost) or self._pools.cover_branch(branch, entry.shape):
             guaranteed = max(1, branch.guaranteed)
             parts = branch.used * 1_000_000 // guaranteed, (branch.used + cost) * 1_000_000 // guaranteed
             is_at_home = self._pools.cover_branch(branch, entry.shape)  # nobody else can give it what it is owed
-            since_ms = min(0, key.since_ms)  # for whom room is made has it: who came later has others leave
-            rank = (-1 if is_at_home else 0, *late, since_ms, key.priority, 0, *parts, *rest)
-            return RankedNext(found._replace(is_covered=True), rank, None, changes, last_ms)
+            rank: Rank = (-1 if is_at_home else 0, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)
+            return RankedNext(found._replace(is_covered=True), rank, None, basis, last_ms)
         borrows = 1 if found.is_covered_above else 2
         surplus = (branch.used + cost - max(0, branch.guaranteed)) * 1000 // branch.weight
         backs_off = not branch.is_members and now_ms < account.back_off_until_ms
         if backs_off:
             last_ms = min(last_ms, account.back_off_until_ms - 1)
         standing = branch.trader.standing_at(now_ms)
-        rank = (borrows, *late, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)
-        return RankedNext(found, rank, standing, changes, last_ms)
+        rank = (borrows, *late, since_ms, backs_off, key.priority, -branch.priority, -standing, surplus, *rest)
+        return RankedNext(found, rank, standing, basis, last_ms)
+
+    def _displaces(self, found: NextInTree) -> bool:
+        """Whether a request of a class that never borrows is covered only since cells of its project borrow then."""
+        account, shape = self._accounts.by_id[found.project], found.entry.shape
+        if self._accounts.quota_cost(account, shape) == shape.cost or is_covered(account, shape.cost):
+            return False
+        return not self._pools.cover(account, shape)

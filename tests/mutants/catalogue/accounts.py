@@ -165,8 +165,8 @@ ACCOUNTS = (
         "back-off-from-the-guarantee",
         "queue/request_queue.py",
         "RequestQueue._ranked",
-        "(-1 if is_at_home else 0, *late, since_ms, key.priority, 0, *parts, *rest)",
-        "(-1 if is_at_home else 0, *late, now_ms < account.back_off_until_ms, key.priority, 0, *parts, *rest)",
+        "(-1 if is_at_home else 0, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)",
+        "(-1 if is_at_home else 0, *late, now_ms < account.back_off_until_ms, since_ms, key.priority, *parts, *rest)",
         "a back-off costs nobody a place among those who are in quota",
     ),
     (
@@ -197,8 +197,8 @@ ACCOUNTS = (
         "borrowers-before-owners",
         "queue/request_queue.py",
         "RequestQueue._ranked",
-        "(-1 if is_at_home else 0, *late, since_ms, key.priority, 0, *parts, *rest)",
-        "(2, *late, since_ms, key.priority, 0, *parts, *rest)",
+        "(-1 if is_at_home else 0, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)",
+        "(2, *late, self._displaces(found), since_ms, key.priority, *parts, *rest)",
         "who is in quota comes before who borrows",
     ),
     (

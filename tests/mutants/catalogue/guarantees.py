@@ -67,8 +67,8 @@ GUARANTEES = (
     ),
     (
         "own-batch-is-held-for-others",
-        "placement/places.py",
-        "_reclaim",
+        "placement/reclaim_places.py",
+        "reclaim_place",
         "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)",
         "None",
         "who takes the place of a cell that would stay longer is in nobody's way",
@@ -336,8 +336,8 @@ elif open_to_it is None:
     ),
     (
         "no-room-for-head-and-taker",
-        "placement/places.py",
-        "_reclaim",
+        "placement/reclaim_places.py",
+        "reclaim_place",
         "ahead.first_there(node, shape, grace_ms) if chosen is not None else []",
         "[]",
         "who takes cells back on a node that is held does so where the head has its place too",

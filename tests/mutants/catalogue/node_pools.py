@@ -44,7 +44,7 @@ NODE_POOLS = (
     (
         "room-is-made-anywhere",
         "placement/places.py",
-        "_distance",
+        "distance",
         "state.pools.distance(state.accounts.of(request.project), node.agent, request.entry.shape)",
         "0",
         "whoever is guaranteed a node pool and asks for anything takes cells back at home",

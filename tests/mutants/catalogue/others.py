@@ -108,7 +108,7 @@ OTHERS = (
     (
         "what-leaves-is-not-foreseen",
         "placement/feasible.py",
-        "_may_hold",
+        "may_hold",
         "counts.free + counts.leaving + counts.hot",
         "counts.free",
         "hot sessions leave for who waits",
@@ -171,8 +171,8 @@ OTHERS = (
     ),
     (
         "limit-alone",
-        "placement/places.py",
-        "_reclaim",
+        "placement/reclaim_places.py",
+        "reclaim_place",
         "more is None",
         "more is None or (more and chosen)",
         "who needs room in a limit and on a node has both made at once",
@@ -203,7 +203,7 @@ OTHERS = (
     ),
     (
         "cells-before-hot",
-        "placement/places.py",
+        "placement/reclaim_places.py",
         "_choose_victims",
         "rest = rest.less(node.part_of(lease, shape))",
         "pass",
@@ -211,8 +211,8 @@ OTHERS = (
     ),
     (
         "dearest-node",
-        "placement/places.py",
-        "_reclaim",
+        "placement/reclaim_places.py",
+        "reclaim_place",
         "loss < best[0]",
         "loss > best[0]",
         "running cells are reclaimed on the node that loses least",

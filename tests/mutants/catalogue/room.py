@@ -171,7 +171,7 @@ ROOM = (
     ),
     (
         "more-cells-go-than-needed",
-        "placement/places.py",
+        "placement/reclaim_places.py",
         "_choose_victims",
         "without.is_nothing",
         "False",

@@ -91,7 +91,9 @@ class Driver:
         self.steps += 1
         self._last_ms = self.now_ms
         clock_ms = self.now_ms + self.ahead_ms
-        actions = self.scheduler.step(event, clock_ms)
+        is_later = self.draw(99, "noted", self.steps) < self.history.delays.noted_only_percent
+        decides = isinstance(event, ev.Tick) or not is_later
+        actions = self.scheduler.step(event, clock_ms, decides=decides)
         self.judge.see(event, actions, clock_ms, self.scheduler)
         for action in actions:
             self._perform(action)

@@ -140,6 +140,7 @@ class Delays(msgspec.Struct, frozen=True, kw_only=True):
     early_percent: int = 0  #: of the cells that are taken back and end in their grace
     stalled_percent: int = 0  #: of the grants after which no cell begins
     ask_again_ms: int = 0  #: until a kernel whose cell was taken back or lost asks again
+    noted_only_percent: int = 0  #: of facts on which a busy broker has the scheduler decide a moment later
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

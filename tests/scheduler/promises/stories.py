@@ -1,7 +1,9 @@
 # settings and histories in one line each
 """Histories in few words: pools of two types, quota files as text, crowds, and what people saw of them."""
 
-from bulletin.ids import AgentId
+from collections.abc import Callable, Iterable, Iterator
+
+from bulletin.ids import AgentId, LeaseId, RequestId
 from gpu_worker.quotas import parse_quotas
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
@@ -83,6 +85,14 @@ NESTED = POOL + (
 )
 
 
+#: Two projects that own a node each, and a course.
+TWO_OWNERS = POOL + (
+    '[node_pools.l4]\ngpu = "L4"\n'
+    "[projects.a]\nnode_pools = { h100 = 3 }\n[projects.b]\nnode_pools = { l4 = 3 }\n"
+    "[projects.course]\nguaranteed = 2\n"
+)
+
+
 LENDING = POOL + "[projects.lab]\nnode_pools = { h100 = 4 }\nlending_limit = 1\n"
 
 
@@ -112,11 +122,16 @@ def charged(seen: Seen, project: str, prices: dict[str, float]) -> float:
     return total / 3600
 
 
-def steps(seen: Seen):  # type: ignore[no-untyped-def]
-    """Walk: after each step the time, who waits (submitted) and which leases are busy or hot, by their grant."""
-    waiting: dict[str, ev.RequestSubmitted] = {}
-    there: dict[str, act.Grant] = {}
-    busy: set[str] = set()
+#: Who waits, as they asked; and which leases there are, as they were granted.
+Waiting = dict[RequestId, ev.RequestSubmitted]
+Running = dict[LeaseId, act.Grant]
+
+
+def steps(seen: Seen) -> Iterator[tuple[float, Waiting, Running, set[LeaseId]]]:
+    """Walk: before each step the time, who waits, which leases there are, and on which of them a cell runs."""
+    waiting: Waiting = {}
+    there: Running = {}
+    busy: set[LeaseId] = set()
     for when, event, actions in seen.log:
         yield when, dict(waiting), dict(there), set(busy)
         match event:
@@ -140,52 +155,60 @@ def steps(seen: Seen):  # type: ignore[no-untyped-def]
                 waiting.pop(action.request, None)
 
 
-def owed_too_long(seen: Seen, owed: dict[str, tuple[tuple[str, ...], int]]) -> float:
-    """Find for how many seconds a project at most waited for an H100 and used fewer of them than it is owed."""
+def longest_s(seen: Seen, what: Callable[[float, Waiting, Running, set[LeaseId]], Iterable[str]]) -> float:
+    """Find for how many seconds at most anything was so: `what` names all that is so, after each step."""
     since: dict[str, float] = {}
     longest = 0.0
     for when, waiting, there, busy in steps(seen):
-        for begin in since.values():
-            longest = max(longest, when - begin)
+        longest = max([longest, *(when - begin for begin in since.values())])
+        since = {name: since.get(name, when) for name in what(when, waiting, there, busy)}
+    return longest
+
+
+def owed_too_long(seen: Seen, owed: dict[str, tuple[tuple[str, ...], int]]) -> float:
+    """Find for how many seconds a project at most waited for an H100 and used fewer of them than it is owed."""
+
+    def lacking(when: float, waiting: Waiting, there: Running, busy: set[LeaseId]) -> Iterator[str]:
         for name, (leaves, gpus) in owed.items():
             wants = any(r.project in leaves and r.gpu_type == "H100" for r in waiting.values())
-            used = sum(
-                there[l].agent == "fast" and seen.opened[there[l].session].project in leaves for l in busy if l in there
-            )
-            if wants and used < gpus:
-                since.setdefault(name, when)
-            else:
-                since.pop(name, None)
-    return longest
+            at_home = (there[l] for l in busy if l in there and there[l].agent == "fast")
+            if wants and sum(seen.opened[grant.session].project in leaves for grant in at_home) < gpus:
+                yield name
+
+    return longest_s(seen, lacking)
 
 
 def reserved_debt(seen: Seen, user: str, gpus: int, first: float, last: float) -> float:
-    since: float | None = None
-    longest = 0.0
-    for when, waiting, there, busy in steps(seen):
-        if since is not None:
-            longest = max(longest, when - since)
+    """Find for how many seconds at most, between these, a user waited for any GPU and used fewer than are reserved."""
+
+    def lacking(when: float, waiting: Waiting, there: Running, busy: set[LeaseId]) -> Iterator[str]:
         used = sum(seen.opened[there[l].session].user == user for l in busy if l in there)
-        if first <= when < last and used < gpus and any(r.user == user and not r.gpu_type for r in waiting.values()):
-            since = when if since is None else since
-        else:
-            since = None
-    return longest
+        wants = any(r.user == user and not r.gpu_type for r in waiting.values())
+        if first <= when < last and used < gpus and wants:
+            yield user
+
+    return longest_s(seen, lacking)
 
 
 def idles(seen: Seen, there_are: dict[str, tuple[int, str]], keeps: str) -> float:
     """Find for how long a GPU ran nothing and was not kept while a request waited that fits it. All are of one GPU."""
-    since: dict[str, float] = {}
-    longest = 0.0
-    for when, waiting, there, busy in steps(seen):
-        for begin in since.values():
-            longest = max(longest, when - begin)
+
+    def idling(when: float, waiting: Waiting, there: Running, busy: set[LeaseId]) -> Iterator[str]:
         for agent, (gpus, name) in there_are.items():
             kept = sum(
                 g.agent == agent and (l in busy or seen.opened[g.session].project == keeps) for l, g in there.items()
             )
             if kept < gpus and any(r.gpu_type in name for r in waiting.values()):
-                since.setdefault(agent, when)
-            else:
-                since.pop(agent, None)
-    return longest
+                yield agent
+
+    return longest_s(seen, idling)
+
+
+def taken_by_guarantee(seen: Seen, after: float) -> list[float]:
+    """List the times, in seconds, after this one at which a cell was taken back for somebody's guarantee."""
+    return [
+        when
+        for when, _, actions in seen.log
+        for one in actions
+        if isinstance(one, act.Reclaim) and when > after and one.right is act.Right.GUARANTEE
+    ]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from bulletin.ids import AgentId
-from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler import events as ev
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
@@ -15,6 +15,7 @@ from tests.scheduler.promises.stories import (
     LONG,
     NESTED,
     POOL,
+    TWO_OWNERS,
     ask,
     join,
     left,
@@ -23,6 +24,7 @@ from tests.scheduler.promises.stories import (
     priced,
     quotas,
     reserve,
+    taken_by_guarantee,
     waits,
 )
 
@@ -172,49 +174,16 @@ def test_the_owner_is_not_passed_by_others_who_are_covered_of_any_gpu(whose: str
     assert waits(seen, "lab")[-1] <= 60 + SOON_S
 
 
-def test_pools_of_two_owners_and_a_course_come_to_rest() -> None:
-    """The same as nobody_takes_in_turn, when it must long be over."""
-    text = (
-        POOL
-        + '[node_pools.l4]\ngpu = "L4"\n'
-        + (
-            "[projects.a]\nnode_pools = { h100 = 3 }\n[projects.b]\nnode_pools = { l4 = 3 }\n[projects.course]\nguaranteed = 2\n"
-        )
-    )
-    seen = look(
-        quotas(text), join(),
-        ask(1, 8, "course", BATCH_S, **LONG),
-        ask(300, 4, "a", BATCH_S, **LONG),
-        ask(310, 4, "b", BATCH_S, **LONG),
-        last=3 * HOUR_S,
-    )  # fmt: skip
-    late = [when for when, _, actions in seen.log for one in actions if isinstance(one, act.Reclaim) and when > 700]
-    assert not late, (len(late), late[-1])
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_any_two_owners_and_a_course_come_to_rest(seed: int) -> None:
     """Long cells alone, all guarantees together fit: ten minutes after the last came, nothing is taken for a guarantee."""
     draw = random.Random(seed)
-    text = (
-        POOL
-        + '[node_pools.l4]\ngpu = "L4"\n'
-        + (
-            "[projects.a]\nnode_pools = { h100 = 3 }\n[projects.b]\nnode_pools = { l4 = 3 }\n[projects.course]\nguaranteed = 2\n"
-        )
-    )
     opened = [
         at(draw.uniform(1, 900), notebook(f"{name}{n}", name, BATCH_S, gpu_type=draw.choice(("", "", "H100", "L4")), **LONG))
         for name, number in (("a", 4), ("b", 4), ("course", 4), ("guests", 3)) for n in range(number)
     ]  # fmt: skip
-    seen = look(quotas(text), join(), opened, last=3 * HOUR_S)
-    late = [
-        when
-        for when, _, actions in seen.log
-        for one in actions
-        if isinstance(one, act.Reclaim) and when > 1500 and one.right.value == "guarantee"
-    ]
-    assert not late, (len(late), late[-1])
+    seen = look(quotas(TWO_OWNERS), join(), opened, last=3 * HOUR_S)
+    assert not taken_by_guarantee(seen, after=1500)
 
 
 def test_class_hours_end_for_a_hot_session_of_a_class_that_never_borrows() -> None:

@@ -10,7 +10,21 @@ from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S
 from tests.scheduler.promises.seen import HOUR_S, at, notebook
-from tests.scheduler.promises.stories import BATCH_S, H100, L4, LONG, POOL, ask, join, left, look, places, quotas, waits
+from tests.scheduler.promises.stories import (
+    BATCH_S,
+    H100,
+    L4,
+    LONG,
+    POOL,
+    ask,
+    join,
+    left,
+    look,
+    places,
+    quotas,
+    taken_by_guarantee,
+    waits,
+)
 
 TWO = POOL + '[node_pools.l4]\ngpu = "L4"\n'
 
@@ -153,13 +167,7 @@ def test_owners_of_three_pools_come_to_rest_at_home(seed: int) -> None:
     ]  # fmt: skip
     nodes = [at(0, hi.Joins(AgentId(name), hi.gpus(sizes[name], models[name]))) for name in sizes]
     seen = look(quotas(text), nodes, opened, last=2 * HOUR_S)
-    late = [
-        when
-        for when, _, actions in seen.log
-        for one in actions
-        if isinstance(one, act.Reclaim) and when > 1500 and one.right.value == "guarantee"
-    ]
-    assert not late, (len(late), late[-1])
+    assert not taken_by_guarantee(seen, after=1500)
     runs = seen.running()[-1][1]
     place = {one.session: one.agent for _, _, acts in seen.log for one in acts if isinstance(one, act.Grant)}
     for name, gpus in owed.items():

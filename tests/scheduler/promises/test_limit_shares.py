@@ -7,7 +7,6 @@ from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
 
 
-@pytest.mark.xfail(strict=True, reason="open: who waits for a full limit is in nobody's line for a fair part")
 @pytest.mark.parametrize(
     "text",
     [

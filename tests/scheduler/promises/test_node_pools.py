@@ -162,8 +162,8 @@ def test_every_index_of_the_pools_is_right_after_each_step() -> None:
     driver = Driver(history, Judge(history, 20))
     step = driver.scheduler.step
 
-    def checked(event: ev.Event, now_ms: int) -> list[act.Action]:
-        actions = step(event, now_ms)
+    def checked(event: ev.Event, now_ms: int, *, decides: bool = True) -> list[act.Action]:
+        actions = step(event, now_ms, decides=decides)
         check(driver.scheduler.state)
         return actions
 

@@ -5,7 +5,7 @@ from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas
 
 
 def test_who_never_borrows_does_not_wait_for_batch_that_uses_the_guarantee() -> None:
@@ -169,3 +169,17 @@ def test_what_a_higher_class_takes_of_a_limit_is_not_given_back_to_a_lower_one_b
     assert seen.granted("batch3") > seen.granted("large")
     assert [len(seen.asked_to_leave(f"batch{n}")) for n in range(3)] == [1, 1, 1]
     keeps_all(seen)
+
+
+def test_own_project_who_has_a_cell_taken_back_has_what_was_freed_for_it_elsewhere() -> None:
+    """The session that leaves for a request of two GPUs asks anew at once: the batch cell would be lost for nothing."""
+    seen = look(
+        quotas("[projects.club]\nguaranteed = 1\nlimit = 2\n"), nodes(1, 2),
+        ask(1, 1, "guests", *[300] * 9, name="guest", walltime_ms=600_000),
+        ask(5, 1, "club", BATCH_S, name="train", **LONG),
+        ask(100, 1, "club", 60, gpus=2, name="two"),
+        last=3000,
+    )  # fmt: skip
+    assert seen.granted("two0") <= 301 + 30 + SOON_S
+    assert left(seen, "train") == 1
+    assert seen.idle_share(2, 10, 2900) <= 0.02

@@ -4,7 +4,7 @@
 import pytest
 
 from bulletin.ids import AgentId
-from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S
 from tests.scheduler.promises.seen import HOUR_S, at, nodes
@@ -16,6 +16,7 @@ from tests.scheduler.promises.stories import (
     LONG,
     NESTED,
     POOL,
+    TWO_OWNERS,
     ask,
     join,
     left,
@@ -328,15 +329,8 @@ def test_pool_young_cells_have_their_min_runtime() -> None:
 
 def test_pool_nobody_takes_in_turn() -> None:
     """Two that own a node each and type on anything, with a course in quota between them."""
-    text = (
-        POOL
-        + '[node_pools.l4]\ngpu = "L4"\n'
-        + (
-            "[projects.a]\nnode_pools = { h100 = 3 }\n[projects.b]\nnode_pools = { l4 = 3 }\n[projects.course]\nguaranteed = 2\n"
-        )
-    )
     seen = look(
-        quotas(text), join(),
+        quotas(TWO_OWNERS), join(),
         ask(1, 8, "course", BATCH_S, **LONG),
         ask(300, 4, "a", BATCH_S, **LONG),
         ask(310, 4, "b", BATCH_S, **LONG),
@@ -346,6 +340,7 @@ def test_pool_nobody_takes_in_turn() -> None:
     assert waits(seen, "b")[2] <= SOON_S
     taken = left(seen, "a") + left(seen, "b") + left(seen, "course")
     assert taken <= 14, taken
+    assert not [when for when, _, acts in seen.log for one in acts if isinstance(one, act.Reclaim) and when > 700]
     assert seen.gpu_seconds("course", 600, 3 * HOUR_S) >= 0.97 * 2 * (3 * HOUR_S - 600)
 
 

@@ -18,6 +18,7 @@ from tests.scheduler.promises.stories import (
     join,
     left,
     look,
+    places,
     priced,
     quotas,
     reserve,
@@ -121,6 +122,23 @@ def test_drain_at_a_time_beside_class_hours() -> None:
     assert seen.gpu_seconds("course", 700, 1700) >= 4 * 1000 * 0.85
     # at 1800 s n0 is gone; six are guaranteed of four: 2.67 and 1.33
     assert seen.gpu_seconds("lab", 1900, 2900) >= 0.97 * 1000
+
+
+@pytest.mark.parametrize("quota", ["limit = 1\n", "guaranteed = 1\nborrow = false\n"])
+def test_drain_at_a_time_who_cannot_end_before_keeps_no_limit_from_others(quota: str) -> None:
+    """The usual walltime is half an hour: from then on before the drain, who names none waits for another node."""
+    seen = look(
+        quotas(f'[qos.interactive]\npatience = "3 min"\n[projects.club]\n{quota}'), nodes(1, 4),
+        ask(1, 1, "club", 100, walltime_ms=600_000),
+        at(2, hi.PlansDrain(AgentId("n0"), 30 * MINUTE_S * 1000)),
+        ask(20, 1, "club", 60, name="long"),
+        ask(60, 1, "club", *[60] * 30, name="brief", think_s=5, walltime_ms=300_000, **LONG),
+        last=30 * MINUTE_S,
+    )  # fmt: skip
+    assert seen.wait("brief0") <= 40 + SOON_S
+    assert seen.gpu_seconds("club", 110, 1400) >= 0.9 * 1290
+    assert not left(seen, "")
+    assert len(places(seen, "brief")) == 1, "nothing that it keeps hot is taken for who cannot start"
 
 
 def test_drain_at_a_time_idles_nothing_for_who_is_over_by_then() -> None:

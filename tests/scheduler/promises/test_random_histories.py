@@ -26,6 +26,15 @@ def test_random_histories_keep_every_promise(part: int) -> None:
         assert not judge.violations, f"python -m tests.scheduler.promises.soak --show {seed}\n{judge.violations[0]}"
 
 
+@pytest.mark.parametrize("part", range(3))
+def test_they_do_where_a_busy_broker_decides_upon_several_facts_at_once(part: int) -> None:
+    for seed in range(part * _SIZE, (part + 1) * _SIZE):
+        history = random_history(seed)
+        busy = msgspec.structs.replace(history.delays, noted_only_percent=40)
+        judge, _ = play(msgspec.structs.replace(history, delays=busy))
+        assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
+
+
 @pytest.mark.parametrize("seed", OPEN)
 def test_what_is_open_is_open_still(seed: int) -> None:
     judge, _ = play(random_history(seed))

@@ -1,0 +1,38 @@
+"""What a project leaves to those inside it, as far as they can tell: while that is the same, they are next as before.
+
+Whether a request is covered, or allowed, depends on all that its project is in. That changes with each cell that
+anybody there starts, and mostly makes no difference: there is enough left for any request, or nothing.
+"""
+
+from typing import NamedTuple
+
+from bulletin.ids import RequestId
+from gpu_worker.scheduler.accounts.account import Account
+
+
+class Headroom(NamedTuple):
+    """What is left in one project, in thousandths of a GPU."""
+
+    covered: int  #: of its guarantee, once others have the places of cells that are going
+    has_guarantee_left: bool
+    allowed: int | None  #: of its limit, for what is used; None is no limit
+    held: int | None  #: the same, for what is held
+    late: tuple[RequestId, int] | None  #: for whom its limit keeps how much
+    changes: int  #: of what has a budget, of which anything may matter
+
+
+#: Of all that a project is in, from the outside in.
+HeadroomAbove = tuple[Headroom, ...]
+
+
+def headroom(account: Account, most: int) -> Headroom:
+    """Say what is left in a project for those inside it, for requests that cost at most so much."""
+    limit = account.limit
+    return Headroom(
+        covered=min(most, max(0, account.guaranteed - account.used + account.replaced)),
+        has_guarantee_left=account.used < account.guaranteed,
+        allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
+        held=None if limit is None else min(most, limit - account.held),
+        late=None if limit is None else next(iter(account.late.items()), None),
+        changes=0 if account.project.budget is None else account.changes,
+    )

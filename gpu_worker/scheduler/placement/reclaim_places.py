@@ -1,0 +1,175 @@
+"""Where a request fits once running cells are given back, on a node and in what is full beside it: questions only."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bulletin.ids import LeaseId
+from gpu_worker.scheduler.actions import Right
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.resources import Amount
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
+from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
+from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing, needed
+from gpu_worker.scheduler.state import State
+
+
+class Full(NamedTuple):
+    """A limit, or what lenders keep, for which running cells must be given back, wherever they are."""
+
+    names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
+    lacks: int  #: thousandths of a GPU
+
+    def counts(self, lease: Lease) -> bool:
+        """Whether a cell counts for it."""
+        return self.names is None or lease.id in self.names
+
+
+def reclaim_place(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    claims: Claims,
+    full: Sequence[Full] | None = None,
+    leaving: Sequence[Lease] = (),
+) -> Placement | None:
+    """Where running cells can be given back for a request, after all that is hot there: on the node that loses least.
+
+    With `full` also where none need be, and whoever is chosen there or elsewhere makes room in what is full too, from
+    the inside out. `leaving` are hot leases that leave in any case.
+    """
+    shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
+    best: tuple[tuple[int, ...], Placement] | None = None
+    if not may_reclaim(state, request):
+        return None
+    plan = VictimSelection(state, state.accounts, request)
+    candidates, everywhere = plan.candidates(shape.lane), plan.victims(shape.lane) if full else []
+    for agent in candidates if full is None else state.nodes:
+        node, leases = state.nodes[agent], candidates.get(agent, [])
+        slots = sum(len(lease.slots) for lease in leases)
+        if not has_slots(node, shape, hot=True, beside=slots):
+            continue
+        if node.is_drained or not node.holds(shape) or ahead.is_closed(node):
+            continue
+        if not _is_in_time(state, node, shape):
+            continue
+        hot = hot_leases(state, node, shape, account)
+        hot.sort(key=lambda lease: lease not in leaving)
+        plan.begin()
+        able = [one for lease in leases if (one := plan.victim(lease, now_ms)) is not None]
+        lacks, chosen = missing(state, node, shape, claims), None
+        if ahead.lets_reclaim(node, shape):
+            chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+            grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
+            heads = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            if heads:  # it would be over too late for them: so it takes what is beside theirs
+                lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
+                chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
+        if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
+            hot, lacks = [], needed(shape)
+            chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)
+        if chosen is None:
+            continue
+        for victim in chosen:
+            lacks = lacks.less(node.part_of(victim.lease, shape))
+        more = choose_for_full(plan, full or (), everywhere, chosen)
+        if more is None:
+            continue
+        gone = [*chosen, *more]
+        loss = (
+            sum(victim.is_spared for victim in gone),
+            sum(not _is_borrowed(state, victim.lease) for victim in gone),
+            distance(state, request, node),
+            0 if full is None else idles(node, shape, lacks),
+            sum(victim.overshoot for victim in gone),
+            max((victim.priority for victim in gone), default=0),
+            sum(victim.lost_ms for victim in gone),
+            node.seq,
+        )
+        if best is None or loss < best[0]:
+            first = victims_of(node, shape, lacks, hot) or ()
+            best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in gone))
+    return best[1] if best is not None else None
+
+
+def choose_for_full(
+    plan: VictimSelection, full: Sequence[Full], able: Sequence[Victim], chosen: Sequence[Victim] = ()
+) -> list[Victim] | None:
+    """Choose who gives back for what is full, beside those that are chosen; None where all together would not do."""
+    if not full:
+        return []
+    plan.begin()
+    for victim in chosen:
+        plan.take(victim.lease)
+    more: list[Victim] = []
+    for one in full:
+        lacks = one.lacks - sum(victim.lease.cost for victim in (*chosen, *more) if one.counts(victim.lease))
+        for victim in able:
+            if lacks <= 0 or victim in chosen or victim in more or not one.counts(victim.lease):
+                continue
+            if plan.right_to(victim.lease) is not None:  # what was chosen counts against others
+                plan.take(victim.lease)
+                more.append(victim)
+                lacks -= victim.lease.cost
+        if lacks > 0:
+            return None
+    return more
+
+
+def _choose_victims(
+    plan: VictimSelection,
+    node: Node,
+    shape: Shape,
+    lacks: Amount,
+    hot: list[Lease],
+    able: list[Victim],
+    full: Sequence[Full] | None = None,
+) -> list[Victim] | None:
+    """Choose of these running cells those that have what is lacking beside what is hot; None where they do not.
+
+    Those that count for what is full come first, and none are needed where that is all.
+    """
+    rest = lacks
+    for lease in hot:
+        rest = rest.less(node.part_of(lease, shape))
+    plan.begin()
+    chosen: list[Victim] = []
+    for victim in sorted(able, key=lambda one: (not all(limit.counts(one.lease) for limit in full or ()), one)):
+        part = node.part_of(victim.lease, shape)
+        if rest.gains(part) and plan.right_to(victim.lease) is not None:  # what was chosen counts against others
+            plan.take(victim.lease)
+            chosen.append(victim)
+            rest = rest.less(part)
+    if not rest.is_nothing or not (chosen or full is not None):
+        return None
+    for victim in reversed(chosen[:]):
+        without = rest.less(Amount(0).less(node.part_of(victim.lease, shape)))
+        if without.is_nothing:
+            chosen.remove(victim)
+            rest = without
+    return chosen
+
+
+def _those_that_stay(state: State, request: Request, able: list[Victim]) -> list[Victim]:
+    """Select the cells of a lower class of its own project that would be there for longer than the request."""
+    most_ms = state.accounts.now_ms + state.settings.start_ms + request.entry.shape.walltime_ms
+    return [
+        one
+        for one in able
+        if one.right is Right.CLASS and most_ms + state.grace_ms(one.lease) <= state.end_ms(one.lease)
+    ]
+
+
+def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
+    """Whether it could still be over before the node is to be drained once those who give back have had their grace."""
+    if node.kind.longest_ms is None:
+        return True
+    grace_ms = max(qos.grace_ms for qos in state.qos.values()) + state.settings.ask_again_ms
+    return shape.walltime_ms + grace_ms <= node.kind.longest_ms
+
+
+def _is_borrowed(state: State, lease: Lease) -> bool:
+    """Whether no guarantee covers a cell, or one of its own project would go in any case: nobody must move for it."""
+    return not state.coverage.is_in_quota(state.accounts, lease)

@@ -1,0 +1,42 @@
+"""What an answer about a project depends on: while that is the same, so is the answer."""
+
+from typing import NamedTuple
+
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.accounts import Accounts
+from gpu_worker.scheduler.accounts.headroom import HeadroomAbove, headroom
+from gpu_worker.scheduler.accounts.node_pools import NodePools
+
+
+class Basis(NamedTuple):
+    """How all was when something was found of the requests in a project."""
+
+    changes_of_all: int
+    changes: int  #: of it, and of what is inside it
+    above: HeadroomAbove | int  #: what all leave that it is in; or how often anything changed in those
+
+
+class Bases:
+    """On what answers about the projects of a tree are based now."""
+
+    def __init__(self, accounts: Accounts, pools: NodePools) -> None:
+        self._accounts, self._pools = accounts, pools
+        self._most = 0  #: what any request that was ever in line cost, in thousandths of a GPU
+
+    def note_cost(self, cost: int) -> None:
+        """Note what a request costs that is in line from now on."""
+        if cost > self._most:
+            self._most = cost
+            self._accounts.changes += 1  # what is enough for any request is more now
+
+    def of(self, account: Account, above: HeadroomAbove) -> Basis:
+        """Describe how all is now for a project, of which those that it is in leave so much.
+
+        For classes that never borrow, and in node pools, anything may matter that changes there.
+        """
+        is_exact = bool(self._pools) or account.waiting_in_quota > 0
+        return Basis(self._accounts.changes, account.changes, account.top.changes if is_exact else above)
+
+    def above_inside(self, account: Account, above: HeadroomAbove) -> HeadroomAbove:
+        """Describe what those leave that the projects inside this one are in."""
+        return (*above, headroom(account, self._most))
