@@ -4,8 +4,9 @@
     python3 make.py run              a hub on this computer; prints its address and how to log in
     python3 make.py test [ARGS]      lint, types, imports, and the tests, with the main job on the newest Python that is
                                      found, too; ARGS go to pytest
-    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), and 1,000 times
-                                     as many random histories of the scheduler; takes long
+    python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), 1,000 times as
+                                     many random histories of the scheduler, and 50,000 times as many random messages
+                                     on every link of a pool; takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
@@ -149,7 +150,7 @@ def digest(*paths: Path) -> str:
 
 
 def install(kind: str) -> None:
-    """Install what requirements/KIND.txt names, and Bulletin itself, to be edited in place."""
+    """Install what requirements/KIND.txt names, if it has the hashes there, and Bulletin itself, to be edited."""
     make_venv()
     wanted = HERE / "requirements" / f"{kind}.txt"
     stamp, now = (
@@ -160,7 +161,7 @@ def install(kind: str) -> None:
         return
     say(f"installing requirements/{kind}.txt into .venv")
     uv = [VENV / "bin" / "uv", "pip", "install", "--quiet", "--python", PYTHON]
-    do(*uv, "-r", wanted)
+    do(*uv, "--require-hashes", "-r", wanted)
     do(*uv, "--no-deps", "--editable", ".")
     stamp.write_text(now)
 
@@ -373,6 +374,7 @@ def soak(arguments: list[str]) -> None:
     if not count.isdecimal():
         raise Problem(f"{count!r} is not a number. Write how many moments: python3 make.py soak 20.")
     do(PYTHON, "-m", "tests.scheduler.promises.soak", int(count) * 1000)
+    do(PYTHON, "-m", "tests.fuzz.soak", int(count) * 50_000)
     files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
     do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
 
@@ -386,10 +388,11 @@ def pictures(_: list[str]) -> None:
 
 
 def lock(arguments: list[str]) -> None:
-    """Pin what the extras of pyproject.toml need, on every platform and Python that we support."""
+    """Pin what the extras of pyproject.toml need, on every platform and Python that we support, by version and hash."""
     make_venv()
     uv = [VENV / "bin" / "uv", "pip", "compile", "--quiet", "--universal", "--no-header", "--no-annotate"]
-    uv += ["--no-emit-index-url", "--no-emit-find-links", "--python-version", "3.11", "pyproject.toml", *arguments]
+    uv += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links"]
+    uv += ["--python-version", "3.11", "pyproject.toml", *arguments]
     folder = HERE / "requirements"
     do(*uv, "--extra", "demo", "-o", folder / "run.txt", stdout=subprocess.DEVNULL)
     do(*uv, "--extra", "test", "-c", folder / "run.txt", "-o", folder / "test.txt", stdout=subprocess.DEVNULL)
