@@ -11,6 +11,7 @@ BulletinError                 code, retryable; the fields first, the sentence in
 │   ├── SomeFailed            of the elements of gpu.map, some failed
 │   ├── NotAllowed            the hub does not let this user into the pool, or does not know the token
 │   ├── Refused               the pool says that this request can never run
+│   │   └── CannotStart       no slot that the pool gave the cell could run it
 │   ├── NoPool                there is no pool to send the cell to
 │   ├── NotDone               what was asked for at the command line was not done
 │   ├── WaitedTooLong         no GPU came free for as long as the cell would wait
@@ -36,6 +37,7 @@ from .peer_errors import MalformedMessage, VersionMismatch
 from .user_errors import (
     BadOption,
     CannotOffload,
+    CannotStart,
     NoPool,
     NotAllowed,
     NotDone,
@@ -54,6 +56,7 @@ __all__ = [
     "CannotOffload",
     "CannotReturn",
     "CannotSend",
+    "CannotStart",
     "CellLost",
     "CellStopped",
     "IllegalMove",

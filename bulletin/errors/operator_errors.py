@@ -19,7 +19,7 @@ class BadConfig(BulletinError):
 
 
 class LedgerAway(BulletinError):
-    """The server of the ledger's database does not answer. What was told to the ledger before is kept."""
+    """The ledger's database does not answer, or its disk is full. What was told to the ledger before is kept."""
 
     code = RefusalCode.LEDGER_AWAY
     retryable = True
@@ -29,6 +29,11 @@ class LedgerAway(BulletinError):
         self.database, self.problem = database, problem
 
     def __str__(self) -> str:
+        if self.database.startswith("sqlite:"):
+            return (
+                f"The ledger at {self.database} cannot be used now: {self.problem}. Nothing that it was told is lost; "
+                "see that its disk has room and works."
+            )
         return (
             f"The ledger at {self.database} does not answer: {self.problem}. "
             "Nothing that it was told is lost; start its server again."

@@ -1,20 +1,24 @@
 """Errors about which the user must do something: a value, an option, a request, a pool."""
 
+from typing import Literal
+
 from bulletin.codes import RefusalCode
 
 from .base_error import BulletinError
 
 
 class BadOption(BulletinError):
-    """An option of %%gpu that is not understood. Nothing has run."""
+    """An option of %%gpu, or a line of %gpu (`magic` says which), that is not understood. Nothing has run."""
 
     code = "bad-option"
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, problem: str, magic: Literal["%%gpu", "%gpu"] = "%%gpu") -> None:
+        super().__init__(problem, magic)
+        self.problem, self.magic = problem, magic
 
     def __str__(self) -> str:
+        if self.magic == "%gpu":
+            return f"{self.problem} Nothing was done. `%gpu?` shows what there is."
         return f"{self.problem} Nothing was run. `%%gpu?` shows the options."
 
 
@@ -81,6 +85,16 @@ class Refused(BulletinError):
 
     def __str__(self) -> str:
         return f"The pool refused the cell: {self.reason} Nothing was run; your variables are unchanged."
+
+
+class CannotStart(Refused):
+    """The pool granted the cell a slot, several times, and it could not begin there. Nothing has run."""
+
+    code = "cannot-start"
+    retryable = True
+
+    def __str__(self) -> str:
+        return f"{self.reason} Nothing was run; your variables are unchanged."
 
 
 class NoPool(BulletinError):

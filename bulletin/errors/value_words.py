@@ -4,6 +4,7 @@
 _ADVICE = {
     "_thread.lock": "Release it before the cell, or create it inside the cell.",
     "_thread.RLock": "Release it before the cell, or create it inside the cell.",
+    "threading.Thread": "Wait for its end before the cell, or start it inside the cell.",
     "_io": "Read it before the cell, or open the file inside the cell.",
     "socket": "Open the connection inside the cell.",
     "sqlite3": "Connect inside the cell, or read what it needs into a DataFrame first.",
@@ -22,6 +23,8 @@ _PLAIN_WORDS = {
     "_io.FileIO": "an open file",
     "_thread.lock": "a lock",
     "_thread.RLock": "a lock",
+    "threading.Thread": "a running thread",
+    "concurrent.futures.thread.ThreadPoolExecutor": "a ThreadPoolExecutor",
     "_queue.SimpleQueue": "a queue between threads",
     "socket.socket": "a network connection",
 }

@@ -25,7 +25,7 @@ from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, 
 from . import reducers
 from .atoms import ATOMS
 from .handles import Handle
-from .load_transaction import RECEIVER, Reduced, refuse
+from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
@@ -247,7 +247,8 @@ class Encoder(pickle.Pickler):
         path = self._name
         if value is not self._root:
             path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
-        stayed = Stayed(self._name, kind_of(value), path, " ".join(str(problem).split()) or kind_of(problem))
+        kind = (problem.kind if isinstance(problem, Unpicklable) else None) or kind_of(value)
+        stayed = Stayed(self._name, kind, path, " ".join(str(problem).split()) or kind_of(problem))
         self.stayed.append((stayed, value))
         return Handle.make, (RECEIVER, stayed.kind, path, False)
 

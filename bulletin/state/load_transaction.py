@@ -16,7 +16,14 @@ Reduced: TypeAlias = Any
 
 
 class Unpicklable(TypeError):
-    """A value that pickle could carry only by lying about it: an open file, a held lock."""
+    """A value that pickle could carry only by lying about it: an open file, a held lock.
+
+    `kind` is the type to name to people instead of the value's own, where that would not tell them why.
+    """
+
+    def __init__(self, why: str, kind: str | None = None) -> None:
+        super().__init__(why)
+        self.kind = kind
 
 
 class NotHere(LookupError):

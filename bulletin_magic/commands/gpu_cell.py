@@ -14,6 +14,7 @@ from bulletin_magic.connection.deliveries import PoolStatus
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory
+from bulletin_magic.output.receipts import ReceiptList
 from bulletin_magic.running.background import BackgroundCell
 from bulletin_magic.running.background_cells import BackgroundCells
 from bulletin_magic.running.fallback import NEVER_BEGAN, describe_fallback, run_locally
@@ -35,11 +36,12 @@ class GpuCell:
         gpu_line: GpuLine,
         every_cell: EveryCellMode,
         history: OutputHistory,
+        receipts: ReceiptList,
         make_activity: Callable[[], KernelActivity],
     ) -> None:
         self._shell, self._pool, self._foreground = shell, pool, foreground
         self._backgrounds, self._gpu_line, self._every_cell = backgrounds, gpu_line, every_cell
-        self._history, self._make_activity = history, make_activity
+        self._history, self._receipts, self._make_activity = history, receipts, make_activity
 
     def run(self, line: str, cell: str, magic: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run a cell with a line of options; `magic` is what the user wrote before them.
@@ -78,7 +80,14 @@ class GpuCell:
             status = self._pool.query_status()
             parallel = len(status.picture.slots) if isinstance(status, PoolStatus) else 1
         sweep = Sweep(
-            self._shell, self._pool.open_link, resources, label, self._make_activity(), self._history, max_wait_ms
+            self._shell,
+            self._pool.open_link,
+            resources,
+            label,
+            self._make_activity(),
+            self._history,
+            self._receipts,
+            max_wait_ms,
         )
         return sweep.run(tasks, max(1, parallel))
 

@@ -92,7 +92,7 @@ class GpuLine:
             description = self._pool.switch_to(Path(rest).expanduser())
             show_note(self._shell, f"%%gpu cells of this notebook now run on the pool {description}.")
         else:
-            raise BadOption(suggest(line.strip()))
+            raise BadOption(suggest(line.strip()), "%gpu")
 
     def plan(self, cell: str, resources: ResourceSpec) -> None:
         """Show what the cell would send, and whether it would wait. Nothing is run, leased or started."""
@@ -224,7 +224,7 @@ class GpuLine:
                 note = choose(answer.found, name)
                 if note is None:
                     raise BadOption(
-                        f"There is no cell {name!r} that could be shown. `%gpu attach` lists those there are."
+                        f"There is no cell {name!r} that could be shown. `%gpu attach` lists those there are.", "%gpu"
                     )
                 self._foreground.join(note)
                 return

@@ -108,7 +108,7 @@ class BulletinMagics(Magics):
             add_receipt=self._add_receipt,
             history=self._history,
         )
-        self._backgrounds = BackgroundCells(shell, self._pool.open_link, self._comms, self._history)
+        self._backgrounds = BackgroundCells(shell, self._pool.open_link, self._comms, self._history, self._receipts)
         self._gpu_line = GpuLine(
             shell,
             self._pool,
@@ -127,6 +127,7 @@ class BulletinMagics(Magics):
             self._gpu_line,
             self._every_cell,
             self._history,
+            self._receipts,
             self._make_activity,
         )
         self._debug_magic = DebugMagic(shell, self._foreground.debug)
@@ -145,8 +146,9 @@ class BulletinMagics(Magics):
     def cell(self, line: str, cell: str) -> BackgroundCell | LocalBackgroundCell | list[object] | None:
         """Run this cell on a GPU of the pool, as if it ran here.
 
-        The cell sees the notebook's variables, prints into the notebook, and leaves its results in the notebook's
-        variables. If all GPUs are busy it waits, and says for how long and why. The stop button stops it.
+        The cell sees the notebook's variables, prints into the notebook, and leaves its
+        results in the notebook's variables. If all GPUs are busy it waits, and says for how
+        long and why. The stop button stops it.
 
             %%gpu
             model.fit(images, labels)
@@ -156,27 +158,36 @@ class BulletinMagics(Magics):
 
         Options, all of which may be left out:
 
-            --gpus N            how many GPUs, on one node (1)
-            --gpu-type NAME     words of the GPU's name, as in A100; "MIG" or "1g.10gb" for a slice of one
-            --gpu-memory "20 GB"  what each GPU must have
-            --cpus N            how many CPUs of the GPU's node
-            --memory "50 GB"    how much of that node's memory
-            --time "30 min"     how long the cell may run; shorter cells wait less
-            --qos NAME          the class of service, as your pool names them (your project's default, or interactive)
-            --project NAME      which of your projects pays
-            --label TEXT        a name for the cell in lists and reports
-            --environment ID    one of the pool's environments
-            --background NAME   run it while the notebook goes on; NAME.result() waits for it (QoS batch)
-            --each NAME         run it once for each element of NAME, on several places; the values of its last line
-            --max-wait "2 min"  give up if no GPU came free for so long
-            --fallback cpu      run the cell here, without a GPU, where the pool does not run it: there is none, it
-                                refuses the cell or your account, the cell waited for its --max-wait, or one of its
-                                variables cannot travel; not for --background and --each
-            --plan              run nothing; show what would be sent, how much of it is new, and what stays here
-            --help              run nothing; show this
+            --gpus N             how many GPUs, on one node (1); 0 runs it on a CPU of the pool
+            --gpu-type NAME      words of the GPU's name, as in A100; "MIG" or "1g.10gb"
+                                 for a slice of one
+            --gpu-memory SIZE    what each GPU must have, as in "20 GB"
+            --cpus N             how many CPUs of the GPU's node
+            --memory SIZE        how much of that node's memory, as in "50 GB"; a cell that
+                                 uses more is ended
+            --time TIME          how long the cell may run, as in "30 min"; shorter cells
+                                 wait less
+            --qos NAME           the class of service, as your pool names them (your
+                                 project's default, or interactive)
+            --project NAME       which of your projects pays
+            --label TEXT         a name for the cell in lists and reports
+            --environment ID     one of the pool's environments
+            --background NAME    run it while the notebook goes on; NAME.result() waits for
+                                 it (QoS batch)
+            --each NAME          run it once for each element of NAME, on several places; the
+                                 cell calls the element `each`, and has the keys of a dict as
+                                 names; the result is a list of the values of the last line
+            --max-wait TIME      give up if no GPU came free for so long, as in "2 min"
+            --fallback cpu       run the cell here, without a GPU, where the pool does not run
+                                 it: there is none, it refuses the cell or your account, the
+                                 cell waited for its --max-wait, or one of its variables cannot
+                                 travel; not for --background and --each
+            --plan               run nothing; show what would be sent, how much of it is new,
+                                 and what stays here
+            --help               run nothing; show this
 
-        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back. For a part of a cell, write
-        `with gpu:` above it; for a function, `@gpu`.
+        `%gpu` shows the pool and what this notebook holds; `%gpu stop` gives the GPU back.
+        For a part of a cell, write `with gpu:` above it; for a function, `@gpu`.
         """
         return self._run(line, cell, "%%gpu")
 
@@ -204,24 +215,34 @@ class BulletinMagics(Magics):
     def line(self, line: str) -> None:
         """Show or change where %%gpu cells of this notebook run.
 
-            %gpu                 the pool, its queue, your quota, what this notebook holds, its last cells
+            %gpu                 the pool, its queue, your quota, what this notebook holds,
+                                 its last cells
             %gpu receipts [N]    what the last N cells of this notebook cost (20)
             %gpu vars            the variables of this notebook that are on the pool
             %gpu push NAMES      send these variables now, so that the next cell need not
-            %gpu pull [NAMES]    try again to bring what is only on the pool, and say why something stays there
-            %gpu reset           end the process on the pool; the next cell has a fresh one, with your variables
+            %gpu pull [NAMES]    try again to bring what is only on the pool, and say why
+                                 something stays there
+            %gpu reset           end the process on the pool; the next cell has a fresh one,
+                                 with your variables
             %gpu stop            give the GPU back now, instead of when somebody needs it
-            %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with these options of %%gpu
+            %gpu on [OPTIONS]    from the next cell on, run every cell on the pool, with
+                                 these options of %%gpu
             %gpu off             run cells here again, except those with %%gpu
-            %gpu attach          your cells whose notebook died, and those of this notebook that showed something
-            %gpu attach ID       show all that such a cell printed, wait for its end, bring its variables here
-            %gpu attach N        show anew all that cell [N] of this notebook showed, as when its page was closed
+            %gpu attach          your cells whose notebook died, and those of this notebook
+                                 that showed something
+            %gpu attach ID       show all that such a cell printed, wait for its end, bring
+                                 its variables here
+            %gpu attach N        show anew all that cell [N] of this notebook showed, as when
+                                 its page was closed
             %gpu connect PATH    use the pool of this connection file
+            %gpu help            show this
 
-        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the pool runs every cell, one
-        that starts with %%cpu runs here.
+        A cell that starts with %%gpu runs on the pool; `%%gpu?` shows its options. While the
+        pool runs every cell, one that starts with %%cpu runs here.
         """
-        if is_off():
+        if line.strip() in {*_HELP, "help"}:
+            print(inspect.cleandoc(BulletinMagics.line.__doc__ or ""))  # noqa: T201 - asked for
+        elif is_off():
             show_note(self._shell, OFF)
         else:
             self._gpu_line.run(line)

@@ -4,7 +4,7 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bulletin.pool_words import describe_state, warn_of_accounts
+from bulletin.pool_words import describe_state, state_words, warn_of_accounts, warn_of_missing
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import describe_rest, wait_columns
 from bulletin.wire.messages import ProjectPicture, SlotPicture, WaitingPicture
@@ -31,7 +31,7 @@ def describe_panel(
     each background cell.
     """
     own = [*(f"In the background, {cell}" for cell in background_lines), *_own(status, mode)]
-    last = [f"[{one.number}] {describe_receipt(one)}" for one in receipts]
+    last = [_cell(one) for one in receipts]
     text = [*_about(status, pool_description), *own, *_listed(status), *(["Last cells:"] if last else [])]
     text += [f"  {one}" for one in last]
     return {"text/plain": "\n".join(text), "text/html": _html(status, [*_about(status, pool_description), *own], last)}
@@ -44,13 +44,14 @@ def describe_pool(status: PoolStatus, pool_description: str) -> str:
 
 def _about(status: PoolStatus, pool_description: str) -> Iterator[str]:
     picture = status.picture
-    states = Counter(slot.state for slot in picture.slots)
+    states = Counter(state_words(slot.state) for slot in picture.slots)
     counts = ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none yet"
     total = f"{len(picture.slots)} {picture.slot_word}{'' if len(picture.slots) == 1 else 's'}"
     held = describe_slots(status.lease) if status.lease else f"no {picture.slot_word}"
     yield f"The pool {pool_description}: {total} ({counts}), up {show_duration(picture.uptime_ms)}."
     yield f"This notebook holds {held}{_quota_of(status)}."
     yield from warn_of_accounts(picture.shared_accounts)
+    yield from warn_of_missing(picture.missing_protections, for_admins=False)
 
 
 def _quota_of(status: PoolStatus) -> str:
@@ -84,10 +85,15 @@ def _listed(status: PoolStatus) -> Iterator[str]:
         yield from (f"  {_waiting(waiting, picture.slot_word)}" for waiting in picture.waiting[:_WAITING_SHOWN])
 
 
+def _cell(receipt: Receipt) -> str:
+    ended = "" if receipt.outcome == "returned" else f" · {receipt.outcome}"
+    return f"[{receipt.number}] {describe_receipt(receipt)}{ended}"
+
+
 def _slot(slot: SlotPicture) -> str:
     memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
     user = f", {slot.user}" if slot.user else ""
-    return f"{slot.node} {slot.name}{memory}: {describe_state(slot.state, slot.drains_in_ms)}{user}"
+    return f"{slot.node} {slot.name}{memory}: {describe_state(state_words(slot.state), slot.drains_in_ms)}{user}"
 
 
 def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
@@ -103,7 +109,7 @@ def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> 
         (
             slot.node,
             slot.name,
-            describe_state(slot.state, slot.drains_in_ms),
+            describe_state(state_words(slot.state), slot.drains_in_ms),
             slot.user or "",
             show_size(slot.memory_bytes) if slot.memory_bytes else "",
         )

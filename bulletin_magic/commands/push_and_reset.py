@@ -22,9 +22,9 @@ def parse_variable_names(line: str, verb: str, namespace: Mapping[str, object]) 
     names = list(dict.fromkeys(line.replace(",", " ").split()))
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name):
-            raise BadOption(f"`%gpu {verb}` takes names of variables, and {name!r} is none.")
+            raise BadOption(f"`%gpu {verb}` takes names of variables, and {name!r} is none.", "%gpu")
         if name not in namespace or not is_users(name):
-            raise BadOption(f"There is no variable {name!r} in this notebook.")
+            raise BadOption(f"There is no variable {name!r} in this notebook.", "%gpu")
     return names
 
 

@@ -129,8 +129,8 @@ def _start(home: Path, environ: Mapping[str, str]) -> Connection:
 
 def _spawn(home: Path, environ: Mapping[str, str], lock: int) -> subprocess.Popen[bytes]:
     (home / "connection.json").unlink(missing_ok=True)
-    command = [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(home), "--idle-exit", str(_IDLE_EXIT_S)]
-    command += ["--isolation", "shared"]  # nobody else runs anything there
+    command = [sys.executable, "-P", "-m", "gpu_worker.cli", "pool", "--folder", str(home)]
+    command += ["--idle-exit", str(_IDLE_EXIT_S), "--isolation", "shared"]  # nobody else runs anything there
     clean = {name: value for name, value in environ.items() if not name.startswith(("JUPYTERHUB_", "JPY_"))}
     with os.fdopen(os.open(home / _LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
         pool = subprocess.Popen(

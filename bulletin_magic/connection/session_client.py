@@ -10,6 +10,7 @@ from bulletin.codes import CellOutcome, LeaseEnd
 from bulletin.errors import (
     BulletinError,
     CannotReturn,
+    CannotStart,
     CellLost,
     CellStopped,
     IllegalMove,
@@ -303,7 +304,7 @@ class SessionClient:
 
     def _requeue(self, run: CellRun, sentence: str) -> None:
         if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again
-            self._fail(CellLost(sentence))
+            self._fail(CannotStart(sentence))
         elif run.is_stopping:
             self._fail(CellStopped(NEVER_RAN))
         else:

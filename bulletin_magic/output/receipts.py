@@ -46,7 +46,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     returned_bytes: int
     peak_memory_bytes: int | None = None
     mean_utilization: float | None = None  #: between 0 and 1
-    blocks: int = 1  #: how often the cell went to the pool; each `with gpu:` block counts
+    parts: int = 1  #: how often the cell went to the pool
+    part_word: str = "block"  #: what each of the parts is: a `with gpu:` block, or an element of --each
 
     @property
     def is_long(self) -> bool:
@@ -61,13 +62,17 @@ class ReceiptList:
         self._receipts: deque[Receipt] = deque(maxlen=_KEPT_RECEIPTS)
         self._advised: set[str] = set()
 
-    def add(self, receipt: Receipt) -> list[str]:
-        """Keep a receipt and return the lines to show below its cell. Each advice comes once in a notebook.
+    def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt of which nothing is shown below its cell.
 
-        The blocks of one cell follow one another and are kept as one receipt.
+        The blocks or elements of one cell follow one another and are kept as one receipt.
         """
-        is_next_block = bool(self._receipts) and self._receipts[-1].number == receipt.number
-        self._receipts.append(_merge_blocks(self._receipts.pop(), receipt) if is_next_block else receipt)
+        is_next_part = bool(self._receipts) and self._receipts[-1].number == receipt.number
+        self._receipts.append(_merge_parts(self._receipts.pop(), receipt) if is_next_part else receipt)
+
+    def add(self, receipt: Receipt) -> list[str]:
+        """Keep a receipt and return the lines to show below its cell. Each advice comes once in a notebook."""
+        self.keep(receipt)
         if not receipt.is_long:
             return []
         advice = {about: text for about, text in advise(receipt) if about not in self._advised}
@@ -79,7 +84,7 @@ class ReceiptList:
         return list(self._receipts)[-number:] if number else []
 
 
-def receipt_of(finished: CellFinished, number: int) -> Receipt:
+def receipt_of(finished: CellFinished, number: int, part_word: str = "block") -> Receipt:
     """Make the receipt of a cell that has ended; by the agent's figures where it gives them."""
     usage = finished.ended.usage
     return Receipt(
@@ -92,30 +97,31 @@ def receipt_of(finished: CellFinished, number: int) -> Receipt:
         returned_bytes=finished.returned_bytes,
         peak_memory_bytes=usage.peak_memory_bytes if usage else None,
         mean_utilization=usage.mean_utilization if usage else None,
+        part_word=part_word,
     )
 
 
-def _merge_blocks(before: Receipt, block: Receipt) -> Receipt:
-    """Add one more block of a cell to its receipt: sums, the largest peak, and the rest as it was last."""
-    peaks = [one.peak_memory_bytes for one in (before, block) if one.peak_memory_bytes is not None]
-    busy = [(one.mean_utilization, one.ran_ms) for one in (before, block) if one.mean_utilization is not None]
+def _merge_parts(before: Receipt, part: Receipt) -> Receipt:
+    """Add one more part of a cell to its receipt: sums, the largest peak, and the rest as it was last."""
+    peaks = [one.peak_memory_bytes for one in (before, part) if one.peak_memory_bytes is not None]
+    busy = [(one.mean_utilization, one.ran_ms) for one in (before, part) if one.mean_utilization is not None]
     busy_ms = sum(ran_ms for _, ran_ms in busy)
     return msgspec.structs.replace(
-        block,
-        ran_ms=before.ran_ms + block.ran_ms,
-        waited_ms=before.waited_ms + block.waited_ms,
-        sent_bytes=before.sent_bytes + block.sent_bytes,
-        returned_bytes=before.returned_bytes + block.returned_bytes,
+        part,
+        ran_ms=before.ran_ms + part.ran_ms,
+        waited_ms=before.waited_ms + part.waited_ms,
+        sent_bytes=before.sent_bytes + part.sent_bytes,
+        returned_bytes=before.returned_bytes + part.returned_bytes,
         peak_memory_bytes=max(peaks, default=None),
         mean_utilization=sum(share * ran_ms for share, ran_ms in busy) / busy_ms if busy_ms else None,
-        blocks=before.blocks + block.blocks,
+        parts=before.parts + part.parts,
     )
 
 
 def describe_receipt(receipt: Receipt) -> str:
     """Say in a line what a cell cost: the figures that are worth their words."""
-    blocks = [f"{receipt.blocks} blocks"] if receipt.blocks > 1 else []
-    facts = [*blocks, f"ran {show_duration(receipt.ran_ms)} on {describe_slots(receipt.lease)}"]
+    parts = [count(receipt.parts, receipt.part_word)] if receipt.parts > 1 else []
+    facts = [*parts, f"ran {show_duration(receipt.ran_ms)} on {describe_slots(receipt.lease)}"]
     if receipt.waited_ms > _LONG_WAIT_MS:
         facts.append(f"waited {show_duration(receipt.waited_ms)}")
     if receipt.sent_bytes >= _LARGE_BYTES:
@@ -164,7 +170,7 @@ def describe_receipts(receipts: list[Receipt]) -> dict[str, str]:
 def _row(receipt: Receipt) -> tuple[str, ...]:
     busy, peak = receipt.mean_utilization, receipt.peak_memory_bytes
     return (
-        f"[{receipt.number}]" + (f" {receipt.blocks} blocks" if receipt.blocks > 1 else ""),
+        f"[{receipt.number}]" + (f" {count(receipt.parts, receipt.part_word)}" if receipt.parts > 1 else ""),
         receipt.outcome,
         show_duration(receipt.ran_ms),
         show_duration(receipt.waited_ms),

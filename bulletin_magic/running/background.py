@@ -38,6 +38,7 @@ class BackgroundCell:
         shell: InteractiveShell,
         comms: WidgetComms,
         history: OutputHistory,
+        keep_receipt: Callable[[CellFinished], None],
     ) -> None:
         self._name = name or f"background {number}"
         self._is_named = name is not None
@@ -54,6 +55,7 @@ class BackgroundCell:
         )
         self._context = contextvars.copy_context()  # in which outputs belong to the cell that began it
         self._history, self._outputs = history, history.begin(cell)
+        self._keep_receipt = keep_receipt
         self._has_told_of_widgets = False
         self._sent: state.Captured | None = None
         self._meanwhile: state.Meanwhile | None = None
@@ -202,6 +204,7 @@ class BackgroundCell:
             self._error = answer
             return
         assert isinstance(answer, CellFinished), "it was for any lease"
+        self._keep_receipt(answer)
         if not answer.parts:
             self._error = error_to_raise(answer, None)
             return

@@ -7,6 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from bulletin import state
 from bulletin.ids import CellId, RequestId
+from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.connection.link import Link
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.connection.session_events import CellSubmitted
@@ -14,6 +15,7 @@ from bulletin_magic.output.cell_outputs import CellOutputs
 from bulletin_magic.output.frontend import message_id
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
+from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.background import BackgroundCell
 
@@ -27,9 +29,11 @@ class BackgroundCells:
         open_link: Callable[[str], Link],
         comms: WidgetComms,
         history: OutputHistory,
+        receipts: ReceiptList,
     ) -> None:
         """Bring in what has ended before each cell from now on. `open_link` opens one to the pool, under a name."""
         self._shell, self._open_link, self._comms, self._history = shell, open_link, comms, history
+        self._receipts = receipts
         self._cells: list[BackgroundCell] = []
         self._number = 0
         shell.events.register("pre_run_cell", lambda _: self.apply_finished())
@@ -46,13 +50,18 @@ class BackgroundCells:
         self._number += 1
         link = self._open_link(f"background-{self._number}")
         cell_id = CellId(token_hex(16))
-        cell = BackgroundCell(cell_id, name, self._number, link, self._shell, self._comms, self._history)
+        number = cell_number(self._shell)
+
+        def keep_receipt(finished: CellFinished) -> None:
+            self._receipts.keep(receipt_of(finished, number))
+
+        cell = BackgroundCell(cell_id, name, self._number, link, self._shell, self._comms, self._history, keep_receipt)
         meanwhile = state.depart(namespace, captured)
         submitted = CellSubmitted(
             cell=cell_id,
             request=RequestId(token_hex(16)),
             source=source,
-            number=cell_number(self._shell),
+            number=number,
             parts=tuple(captured.parts),
             resources=resources,
             message=message_id(self._shell),

@@ -8,7 +8,16 @@ from typing import Any, cast
 from IPython.core.displayhook import DisplayHook
 from IPython.core.interactiveshell import InteractiveShell
 
-from bulletin.errors import BulletinError, CannotSend, NoPool, NotAllowed, Refused, WaitedTooLong, name_kind
+from bulletin.errors import (
+    BulletinError,
+    CannotSend,
+    CannotStart,
+    NoPool,
+    NotAllowed,
+    Refused,
+    WaitedTooLong,
+    name_kind,
+)
 from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.running.outcome import RemoteTraceback
 
@@ -21,6 +30,8 @@ def describe_fallback(error: BulletinError) -> str:
     match error:
         case NoPool() | NotAllowed() | WaitedTooLong():
             why = error.problem
+        case CannotStart():
+            why = error.reason
         case Refused():
             why = f"The pool refused the cell: {error.reason}"
         case CannotSend():

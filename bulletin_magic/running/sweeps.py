@@ -19,6 +19,7 @@ from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.connection.session_events import CellSubmitted
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
+from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
@@ -62,6 +63,7 @@ class Sweep:
         label: str,
         activity: KernelActivity,
         history: OutputHistory,
+        receipts: ReceiptList,
         max_wait_ms: int | None = None,
     ) -> None:
         """Take what opens a link of its own for a worker (`open_link`), and the words before the bar (`label`).
@@ -76,6 +78,7 @@ class Sweep:
         self._queue_line = ""
         self._progress = ""
         self._history, self._outputs = history, history.begin()
+        self._receipts = receipts
         self._tables: dict[BackgroundRunner, state.Table] = {}
 
     def run(self, tasks: Sequence[SweepTask], parallel: int) -> list[Outcome]:
@@ -204,6 +207,7 @@ class Sweep:
                 return Outcome(error=answer)
             assert isinstance(answer, BaseException), "a lease that changed is tried again"
             raise answer
+        self._receipts.keep(receipt_of(answer, cell_number(self._shell), "element"))
         if not answer.parts:
             return Outcome(error=error_to_raise(answer, None))
         try:

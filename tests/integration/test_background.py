@@ -156,6 +156,18 @@ def test_a_cell_for_each_element(notebook: Notebook) -> None:
     remote = notebook.run("%%remote --each values\neach + 2")
     assert remote.result == "[6, 7]"
     assert "%%remote --each values ████████████████████ 2 of 2 done" in remote.shown
+    (receipts,) = notebook.run("%gpu receipts 1").of("display_data")
+    assert "] 2 elements  returned" in receipts["data"]["text/plain"]
+
+
+def test_a_cell_in_the_background_has_a_receipt_under_its_own_number(notebook: Notebook) -> None:
+    begun = notebook.run("%%gpu --background job\nmade = 1")
+    notebook.run("job.result()")
+    notebook.run("%%gpu\nmade")
+    number = begun.reply["execution_count"]
+    (receipts,) = notebook.run("%gpu receipts 2").of("display_data")
+    rows = [line.split()[:2] for line in receipts["data"]["text/plain"].splitlines() if line.startswith("[")]
+    assert rows == [[f"[{number}]", "returned"], [f"[{number + 2}]", "returned"]]
 
 
 def test_the_stop_button_ends_them_all(notebook: Notebook, tmp_path: Path) -> None:

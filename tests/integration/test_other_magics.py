@@ -35,6 +35,21 @@ def test_what_cells_cost_and_how_the_pool_is_can_be_looked_at(notebook: Notebook
     assert "This notebook holds a CPU slot" in shown["data"]["text/plain"]
     assert "Last cells:" in shown["data"]["text/plain"]
     assert "<table>" in shown["data"]["text/html"]
+    assert " kept ready" in shown["data"]["text/plain"]
+    notebook.run("%%gpu\n1 / 0")
+    (shown,) = notebook.run("%gpu").of("display_data")
+    assert shown["data"]["text/plain"].endswith(" · raised")
+
+
+def test_help_fits_the_page_and_stands_where_it_is_looked_for(notebook: Notebook) -> None:
+    for asked in ("%%gpu --help\n1", "%gpu --help", "%gpu help"):
+        text = notebook.run(asked).stream()
+        assert "this notebook" in text or "`each`" in text
+        assert max(map(len, text.splitlines())) <= 90
+    for wrong in ("%gpu nonsense", "%gpu push nothing_of_that_name"):
+        problem = notebook.run(wrong).error
+        assert problem is not None
+        assert problem["evalue"].endswith("Nothing was done. `%gpu?` shows what there is.")
 
 
 def test_gpu_works_in_functions_and_loops(notebook: Notebook) -> None:
@@ -69,3 +84,5 @@ def test_an_environment_that_is_not_there_is_said_at_once(notebook: Notebook) ->
     output = notebook.run("%%gpu --environment nope\n1")
     assert output.error is not None
     assert "there is no environment 'nope' here" in output.error["evalue"]
+    assert output.error["evalue"].endswith("Nothing was run; your variables are unchanged.")
+    assert "default. The cell runs here instead" in notebook.run("%%gpu --environment nope --fallback cpu\n1").shown

@@ -93,4 +93,5 @@ def of_family(kind: type) -> Reducer | None:
         return widgets.reduce_comm
     if top in {"_io", "socket", "ssl"}:
         return files.family_of_io(kind)
-    return named.of_family(kind) or standard.of_family(kind) or weakrefs.of_family(kind) or containers.of_family(kind)
+    rooms = (named, standard, locks, weakrefs, containers)
+    return next((found for room in rooms if (found := room.of_family(kind)) is not None), None)

@@ -1,11 +1,18 @@
-"""Locks: a free one protects nothing at this moment, so the other side gets one of its own; a held one stays."""
+"""Locks and threads: a free lock protects nothing now, so the other side gets one of its own; a held one stays.
+
+Whatever runs stays as a whole: a copy of its parts would fail in the midst of the standard library's code.
+"""
 
 import _thread
+import concurrent.futures
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
-from bulletin.state.load_transaction import Reduced, Unpicklable
+from bulletin.state.load_transaction import Reduced, Unpicklable, refuse
+
+from . import containers
 
 if TYPE_CHECKING:
     from bulletin.state.encoder import Encoder
@@ -43,6 +50,31 @@ def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
     if handle.ident and not handle.is_done():
         raise Unpicklable("cannot pickle a thread that runs")
     return make_thread_handle, (handle.is_done(),)
+
+
+def reduce_thread(encoder: "Encoder", thread: Any) -> Reduced:
+    """Reduce a thread that has not begun, or has ended, as any other instance of its class.
+
+    Raises
+    ------
+    Unpicklable
+        If the thread runs.
+    """
+    if any(one is thread for one in threading.enumerate()):
+        raise Unpicklable("cannot pickle a thread that runs", kind="threading.Thread")
+    usual = containers.of_family(type(thread))
+    return NotImplemented if usual is None else usual(encoder, thread)
+
+
+def _refuse(_: "Encoder", value: object) -> Reduced:
+    return refuse(value)
+
+
+def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+    """Choose the reducer for threads and for executors of threads; None for other types."""
+    if issubclass(kind, threading.Thread):
+        return reduce_thread
+    return _refuse if issubclass(kind, concurrent.futures.ThreadPoolExecutor) else None
 
 
 EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {

@@ -3,7 +3,7 @@
 import pytest
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
-from bulletin.errors import CellLost, MalformedMessage, NoPool, NotAllowed, Refused
+from bulletin.errors import CannotStart, CellLost, MalformedMessage, NoPool, NotAllowed, Refused
 from bulletin.ids import LeaseId, RequestId
 from bulletin.wire import messages as say
 from bulletin_magic.connection.deliveries import CellFinished, RequestFailed
@@ -18,7 +18,7 @@ def test_leases_that_come_to_nothing_are_not_asked_for_for_ever() -> None:
     for attempt in ("r-c1", "r-c1-2", "r-c1-3"):
         stage.grant(attempt)
         stage.agent(say.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence="No process could be started."))
-    assert isinstance(failure(stage), CellLost)
+    assert isinstance(failure(stage), CannotStart)
     assert stage.session.phase is None
 
 
@@ -169,5 +169,7 @@ def test_an_executor_that_cannot_be_started_is_said_and_not_waited_for() -> None
     assert stage.said_to_broker() == [say.Withdraw(request=RequestId("r-c1")), submit("r-c1-2")]
     stage.broker(revoked)
     stage.broker(revoked)
-    assert str(failure(stage)).startswith("There is no environment 'nope'. Your variables are as before")
+    problem = failure(stage)
+    assert isinstance(problem, CannotStart)
+    assert str(problem) == "There is no environment 'nope'. Nothing was run; your variables are unchanged."
     assert stage.session.phase is None

@@ -137,8 +137,8 @@ def test_the_blocks_of_a_cell_are_one_in_the_list() -> None:
     for ran_ms, peak, busy in ((1_000, 9, 0.2), (3_000, 5, 0.6), (1, None, None)):
         receipts.add(structs.replace(receipt_of(finished(ran_ms, 20, peak=peak), 3), mean_utilization=busy))
     first, second = receipts.last(2)
-    assert (first.number, first.blocks) == (2, 1)
-    assert (second.number, second.blocks, second.waited_ms, second.sent_bytes) == (3, 3, 60, 36_000_000)
+    assert (first.number, first.parts) == (2, 1)
+    assert (second.number, second.parts, second.waited_ms, second.sent_bytes) == (3, 3, 60, 36_000_000)
     assert describe_receipt(second) == (
         "3 blocks · ran 4.0 s on GPU-0 of node1 · sent 36 MB · returned 3.6 MB · peak 9 B · GPU 50% busy"
     )
@@ -186,9 +186,9 @@ def test_the_pool_is_described_in_a_few_lines() -> None:
     )
     picture = Picture(slots=(slot,), waiting=(line,), recent=(), counters={}, uptime_ms=7_200_000, slot_word="GPU")
     assert describe_pool(PoolStatus(picture=picture, lease=LEASE_INFO), "of this hub").splitlines() == [
-        "The pool of this hub: 1 GPU (1 busy), up 2 h.",
+        "The pool of this hub: 1 GPU (1 running a cell), up 2 h.",
         "This notebook holds GPU-0 of node1.",
-        "  node1 H100, 80 GB: busy, ada",
+        "  node1 H100, 80 GB: running a cell, ada",
         "Waiting: 1.",
         "  1st: bob, 2 GPUs, batch, waited 5.0 s; from now on at most about 60 s. All are busy.",
     ]

@@ -373,6 +373,9 @@ def test_what_is_no_function_is_refused_where_it_is_decorated() -> None:
         gpu(values)
     with pytest.raises(CannotOffload, match="this is a class"):
         gpu(type("A", (), {}))
+    word: Any = "fast"
+    with pytest.raises(CannotOffload, match=r"options by their names, and this is a str.*with gpu\(gpus=2"):
+        gpu(word)
 
 
 def test_without_a_notebook_everything_runs_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
