@@ -55,7 +55,10 @@ c.JupyterHub.spawner_class = "bulletin_spawner.spawner.BulletinSpawner"
 c.BulletinSpawner.home_dir_template = str(run / "homes" / "{username}")
 c.BulletinSpawner.examples_folder = str(here / "examples")
 c.Spawner.default_url = "/lab"
+# A terminal's login shell would set PATH anew, and not find `bulletin` and `python` of this environment.
+shell = {"shell_command": [os.environ.get("SHELL") or "sh"]}
+c.Spawner.args = [f"--ServerApp.terminado_settings={shell}"]
 c.Spawner.start_timeout = c.Spawner.http_timeout = 180  # Python compiles all of JupyterLab when it first starts
 
-# Whoever knows the password is trusted with everything of whoever runs this hub.
-configure(c, folder=run / "pool", isolation="shared")
+# Whoever knows the password is trusted with everything of whoever runs this hub: so is what runs in the admin's server.
+configure(c, folder=run / "pool", isolation="shared", manage_from_servers=True, port=0)

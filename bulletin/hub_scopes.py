@@ -3,9 +3,19 @@
 The hub's side gives them to users and groups (`bulletin_spawner.setup`); the broker and the pool's page ask for them.
 """
 
+from collections.abc import Collection
+
 #: What the hub calls the pool's service.
 SERVICE = "bulletin"
 #: Who may send cells to the pool and see its page.
 ACCESS_SCOPE = f"access:services!service={SERVICE}"
 #: Who sees everybody's names, and may do to others' cells and to nodes what an admin of the hub may.
 MANAGE_SCOPE = "custom:bulletin:manage"
+#: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
+#: opens the hub's admin page and allows nothing there.
+ADMIN_PAGE_SCOPE = "admin-ui"
+
+
+def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:
+    """Whether a token may manage the pool: by its scopes. That its user is an admin of the hub is not enough."""
+    return MANAGE_SCOPE in scopes or (is_hub_admin and ADMIN_PAGE_SCOPE in scopes)

@@ -198,6 +198,11 @@ def _tried(function: Callable[[Any], object], item: object) -> Outcome:
 
 
 def _offloaded(function: Callable[P, R], lender: Gpu) -> Callable[P, R]:
+    if not callable(function):
+        raise CannotOffload(
+            f"gpu() takes a function, or options by their names, and this is {name_kind(type(function).__name__)}.",
+            'Write options as in `with gpu(gpus=2, time="1 h"):`.',
+        )
     if not inspect.isroutine(function):
         kind = "a class" if inspect.isclass(function) else name_kind(type(function).__name__)
         raise CannotOffload(

@@ -16,12 +16,14 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from bulletin.errors import BadConfig
-from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE, SERVICE
-from bulletin_spawner.ports import find_free_ports
+from bulletin.hub_scopes import ACCESS_SCOPE, ADMIN_PAGE_SCOPE, MANAGE_SCOPE, SERVICE
+from bulletin_spawner.ports import hold_port
 from bulletin_spawner.spawner import with_bulletin
 
 #: How long a hub waits for the service at its start, in seconds. A hub that waits in vain ends.
 START_S = 120
+#: Where the page listens if nothing else is said: no port that a system gives out by itself.
+PORT = 9711
 
 
 def configure(
@@ -31,8 +33,11 @@ def configure(
     isolation: Literal["unix-user", "shared"] | None = None,
     groups: Sequence[str] | None = None,
     managers: Sequence[str] = (),
+    manage_from_servers: bool = False,
     pool_args: Sequence[str] = (),
     start_pool: bool = True,
+    api_token: str | None = None,
+    port: int = PORT,
 ) -> None:
     """Give a hub a pool: its service and page, who may use it, and servers whose kernels find it.
 
@@ -52,16 +57,27 @@ def configure(
     groups
         Hub groups whose members may use the pool; None is every user. The hub's admins may in any case.
     managers
-        Hub groups whose members see who uses the pool. The hub's admins do in any case.
+        Hub groups whose members see who uses the pool, and manage it. The hub's admins do in any case.
+    manage_from_servers
+        True if they may also from a terminal or a notebook of their own server, by its token. Then whatever code runs
+        there may, too: a notebook from the net, or somebody with whom the server is shared. Else they ask the hub for
+        a token of its own for it.
     pool_args
         Options for `bulletin pool`. They are visible in the list of processes: no secrets.
     start_pool
-        False if the pool runs on its own, in the same folder, and outlives the hub.
+        False if the pool runs on its own, in the same folder, and outlives the hub. It may be another Unix user's.
+    api_token
+        The service's token to the hub's API, which such a pool has in its environment (`JUPYTERHUB_API_TOKEN`). None:
+        the hub draws one.
+    port
+        Where the page listens on this host, behind the hub's proxy. The hub holds it while it runs, so that nobody
+        else gets it. 0: any free one.
 
     Raises
     ------
     BadConfig
-        If no isolation is chosen, or `Spawner.server_token_scopes` is a function, to which nothing can be added here.
+        If no isolation is chosen, or `Spawner.server_token_scopes` is a function, to which nothing can be added here,
+        or somebody else has the port.
     """
     if start_pool and isolation is None:
         raise BadConfig(
@@ -70,17 +86,19 @@ def configure(
             "everything of everybody else's, and of the hub."
         )
     folder = Path(folder).resolve()
-    (port,) = find_free_ports([0])
-    command = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(folder)]
+    command = [sys.executable, "-P", "-m", "bulletin_spawner.service", "--folder", str(folder)]
     command += ["--", "--isolation", str(isolation), *pool_args] if start_pool else ["--no-pool"]
     service = {
         "name": SERVICE,
-        "url": f"http://127.0.0.1:{port}",
+        "url": f"http://127.0.0.1:{hold_port(port)}",
         "command": command,
         "timeout": START_S,
         "oauth_no_confirm": True,
-        "oauth_client_allowed_scopes": [MANAGE_SCOPE, "read:users!user"],  # of its reader: manager or admin, or neither
+        # Of its reader: manager or admin, or neither.
+        "oauth_client_allowed_scopes": [MANAGE_SCOPE, ADMIN_PAGE_SCOPE, "read:users!user"],
     }
+    if api_token is not None:
+        service["api_token"] = api_token
     c.JupyterHub.services = [*_configured(c.JupyterHub, "services", []), service]
     c.JupyterHub.custom_scopes = {
         **_configured(c.JupyterHub, "custom_scopes", {}),
@@ -90,7 +108,8 @@ def configure(
     if groups is None:
         c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS_SCOPE}
 
-    c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []))
+    own = [ACCESS_SCOPE, *([MANAGE_SCOPE, ADMIN_PAGE_SCOPE] if manage_from_servers else [])]
+    c.Spawner.server_token_scopes = _server_token_scopes(_configured(c.Spawner, "server_token_scopes", []), own)
     c.BulletinMixin.pool_folder = str(folder)
     c.JupyterHub.spawner_class = with_bulletin(_spawner_class(_configured(c.JupyterHub, "spawner_class", "default")))
 
@@ -135,17 +154,17 @@ def _roles(
     return roles
 
 
-def _server_token_scopes(given: Sequence[str] | Callable[..., object]) -> list[str]:
+def _server_token_scopes(given: Sequence[str] | Callable[..., object], own: Sequence[str]) -> list[str]:
     """Return what a server's token may do: setting this replaces the `server` role's scopes, so they are added again.
 
     The hub grants the part that the user holds, so that asking for `ACCESS_SCOPE` gives it to nobody.
     """
     if callable(given):
         raise BadConfig(
-            f"Spawner.server_token_scopes is a function. Let it return {ACCESS_SCOPE!r} too, "
+            f"Spawner.server_token_scopes is a function. Let it return {', '.join(map(repr, own))} too, "
             "and set it after configure()."
         )
-    return [*(given or _default_scopes("server")), ACCESS_SCOPE]
+    return [*(given or _default_scopes("server")), *own]
 
 
 def _default_scopes(role: str) -> list[str]:

@@ -12,7 +12,7 @@ from traitlets import Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
-from bulletin.wire.keys import Connection, PoolFile, read_private
+from bulletin.wire.keys import read_public
 
 #: No process of a notebook server sees a GPU: by CUDA's variable, and by that of NVIDIA's container runtime.
 NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
@@ -21,22 +21,17 @@ NO_GPUS = {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
 def pool_environment(folder: Path) -> dict[str, str]:
     """Return where kernels reach the pool of this folder. No secret: each kernel's own hub token says who it is.
 
-    The connection file is there while the pool runs. Address and key outlive a restart, in the pool's own file, so
-    that a server which starts meanwhile finds the pool later.
+    Address and key outlive a restart of the pool, so that a server which starts meanwhile finds it later.
 
     Raises
     ------
     FileNotFoundError
         If the pool has never been up.
     BadConfig
-        If a file cannot be trusted or read.
+        If the file cannot be trusted or read.
     """
-    try:
-        connection = read_private(folder / "connection.json", Connection)
-    except FileNotFoundError:
-        pool = read_private(folder / "pool.json", PoolFile)
-        connection = Connection(address=pool.kernel_address, public_key=pool.keys.public)
-    return {"BULLETIN_ADDRESS": connection.address, "BULLETIN_PUBLIC_KEY": connection.public_key}
+    public = read_public(folder / "public.json")
+    return {"BULLETIN_ADDRESS": public.address, "BULLETIN_PUBLIC_KEY": public.public_key}
 
 
 class BulletinMixin(Configurable):

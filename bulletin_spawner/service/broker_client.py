@@ -1,6 +1,7 @@
 """The service as a client of the broker, by wire: it asks for a picture of the pool, as any status client does."""
 
 import asyncio
+import os
 import secrets
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from bulletin.errors import BadConfig, MalformedMessage, NoPool
 from bulletin.ids import KernelId
 from bulletin.wire.channel import CONTROL_LIMIT, connect
 from bulletin.wire.frames import Unpacker, pack
-from bulletin.wire.keys import Connection, read_private
+from bulletin.wire.keys import Connection, read_private, read_public
 from bulletin.wire.messages import (
     PROTOCOL,
     FromKernel,
@@ -34,8 +35,9 @@ _FRESH_S = 0.5
 class BrokerClient:
     """The link to the broker: connects on the first question, and again after a failure."""
 
-    def __init__(self, connection_file: Path) -> None:
-        self._connection_file = connection_file
+    def __init__(self, folder: Path, own_token: str) -> None:
+        """Take the pool's folder, and the service's token to the hub's API."""
+        self._folder, self._own_token = folder, own_token
         self._unpacker: Unpacker[ToKernel] = Unpacker(ToKernel)
         self._context = zmq.asyncio.Context()
         self._socket: zmq.asyncio.Socket | None = None
@@ -90,7 +92,7 @@ class BrokerClient:
     async def _introduce(self) -> None:
         """Connect anew, and say who this is. Raises NoPool where the broker does not let it in."""
         self._drop()
-        connection = read_private(self._connection_file, Connection)
+        connection = self._find_connection()
         self._socket = connect(
             self._context.socket(zmq.DEALER), connection.address, connection.public_key, CONTROL_LIMIT
         )
@@ -104,6 +106,17 @@ class BrokerClient:
         if not isinstance(answer, Welcome):
             self._drop()
             raise NoPool("The pool does not let its own page in.", _advice(answer))
+
+    def _find_connection(self) -> Connection:
+        """Read how to reach the pool. Raises FileNotFoundError where it is not up, or BadConfig.
+
+        A pool that runs as another user knows the page by the token that both have of the hub.
+        """
+        private = self._folder / "connection.json"
+        if private.stat().st_uid == os.getuid():
+            return read_private(private, Connection)
+        public = read_public(self._folder / "public.json")
+        return Connection(address=public.address, public_key=public.public_key, token=self._own_token)
 
     async def _ask(self, message: FromKernel) -> ToKernel:
         assert self._socket is not None

@@ -4,27 +4,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from bulletin.ids import CellId, ProjectId, UserName
-from bulletin.pool_words import describe_state, warn_of_accounts
+from bulletin.ids import UserName
+from bulletin.pool_words import describe_outcome, describe_state, state_words, warn_of_accounts, warn_of_missing
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
-from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
+from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
 
 SOMEONE = UserName("someone else")
 
-#: What a slot's state means to a person.
-_STATES = {
-    "free": "free",
-    "granted": "starting",
-    "busy": "running a cell",
-    "hot": "kept ready",
-    "leaving": "being cleared",
-    "drained": "given no more cells",
-}
-
 
 def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:
-    """Make the picture that this user may see: others in it have no names, no projects and no cells of their own."""
+    """Make the picture that this user may see, as the broker draws it for them: of others, only that they are there."""
     if is_manager:
         return picture
 
@@ -34,17 +24,13 @@ def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:
     def waiting(one: WaitingPicture) -> WaitingPicture:
         return one if one.user == user else msgspec.structs.replace(one, user=SOMEONE)
 
-    def cell(one: CellPicture) -> CellPicture:
-        if one.user == user:
-            return one
-        return msgspec.structs.replace(one, user=SOMEONE, cell=CellId(""), project=ProjectId(""))
-
     return msgspec.structs.replace(
         picture,
         slots=tuple(map(named, picture.slots)),
         waiting=tuple(map(waiting, picture.waiting)),
-        recent=tuple(map(cell, picture.recent)),
+        recent=tuple(cell for cell in picture.recent if cell.user == user),
         counters={},
+        project=None,  # the pool's own user's, who asked
     )
 
 
@@ -67,12 +53,15 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[HtmlTable, ...]
 
 
-def describe_page(picture: Picture) -> PageContent:
+def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
     """Put a picture of the pool into the words of the page."""
     word = picture.slot_word
     return PageContent(
         summary=_summary(picture),
-        warnings=tuple(warn_of_accounts(picture.shared_accounts)),
+        warnings=(
+            *warn_of_accounts(picture.shared_accounts),
+            *warn_of_missing(picture.missing_protections, for_admins=for_admins),
+        ),
         tables=(
             HtmlTable(
                 name="slots",
@@ -82,7 +71,7 @@ def describe_page(picture: Picture) -> PageContent:
                     (
                         slot.node,
                         _show_slot(slot),
-                        describe_state(_STATES.get(slot.state, slot.state), slot.drains_in_ms),
+                        describe_state(state_words(slot.state), slot.drains_in_ms),
                         slot.user or "—",
                     )
                     for slot in picture.slots
@@ -117,14 +106,14 @@ def describe_page(picture: Picture) -> PageContent:
                         cell.user,
                         cell.project or "—",
                         cell.node,
-                        cell.outcome,
+                        describe_outcome(cell.outcome),
                         show_duration(cell.ran_ms),
                         show_duration(cell.slot_ms),
                         show_size(cell.peak_memory_bytes) if cell.peak_memory_bytes is not None else "—",
                     )
                     for cell in picture.recent
                 ),
-                empty="No cell has run yet.",
+                empty="No recent cell that you may see.",
             ),
         ),
     )

@@ -1,5 +1,6 @@
 """The service's web side: one page for people and one for programs, both behind the hub's own login."""
 
+import logging
 import os
 import secrets
 from collections.abc import Mapping
@@ -11,10 +12,11 @@ import msgspec
 from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from tornado import web
 from tornado.httpserver import HTTPServer
+from tornado.log import access_log, app_log, gen_log
 
 import bulletin
 from bulletin.errors import NoPool
-from bulletin.hub_scopes import MANAGE_SCOPE
+from bulletin.hub_scopes import may_manage
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.pages import describe_page, hide_others
@@ -40,12 +42,16 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     #: The path below which the proxy sends us everything, with a slash at both ends.
     prefix: str
+    #: The service's own token to the hub's API.
+    api_token: str = ""
 
 
 def settings_from_environment(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
     """Read what the hub says in the environment of a managed service."""
     return ServiceSettings(
-        url=environment["JUPYTERHUB_SERVICE_URL"], prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/")
+        url=environment["JUPYTERHUB_SERVICE_URL"],
+        prefix=environment.get("JUPYTERHUB_SERVICE_PREFIX", "/"),
+        api_token=environment.get("JUPYTERHUB_API_TOKEN", ""),
     )
 
 
@@ -55,12 +61,21 @@ def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application
         [
             (settings.prefix, PoolPage, {"broker": broker}),
             (settings.prefix + "api/status", StatusApi, {"broker": broker}),
-            (settings.prefix + "oauth_callback", HubOAuthCallbackHandler),
-            (settings.prefix + r"static/(.*)", web.StaticFileHandler, {"path": _HERE / "static"}),
+            (settings.prefix + "oauth_callback", LoginCallback),
+            (settings.prefix + r"static/(.*)", _StaticFiles, {"path": _HERE / "static"}),
         ],
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),
+        log_function=log_request,
     )
+
+
+def log_request(handler: web.RequestHandler) -> None:
+    """Log a request without its query, where a login has its code."""
+    status, request = handler.get_status(), handler.request
+    level = logging.INFO if status < HTTPStatus.BAD_REQUEST else logging.WARNING
+    duration_ms = 1000 * request.request_time()
+    access_log.log(level, "%d %s %s (%s) %.0f ms", status, request.method, request.path, request.remote_ip, duration_ms)
 
 
 def listen(app: web.Application, port: int, host: str) -> HTTPServer:
@@ -68,6 +83,7 @@ def listen(app: web.Application, port: int, host: str) -> HTTPServer:
     return app.listen(
         port,
         host,
+        reuse_port=True,  # the hub holds it
         max_body_size=_MOST_BYTES,
         max_buffer_size=4 * _MOST_BYTES,
         max_header_size=_MOST_BYTES,
@@ -88,13 +104,40 @@ class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]
 
     async def fetch_picture(self) -> Picture:
         """Ask for the pool as the person who asks may see it. Raises NoPool."""
-        user: dict[str, Any] = self.current_user
         picture = await self.broker.fetch_picture()
-        return hide_others(picture, user["name"], is_manager=_is_manager(user))
+        return hide_others(picture, self.current_user["name"], is_manager=self.is_manager)
+
+    @property
+    def is_manager(self) -> bool:
+        """Whether the person who asks may manage the pool."""
+        user: dict[str, Any] = self.current_user
+        return may_manage(user.get("scopes", ()), is_hub_admin=user.get("admin") is True)
 
 
-def _is_manager(user: Mapping[str, Any]) -> bool:
-    return MANAGE_SCOPE in user.get("scopes", ()) or user.get("admin") is True
+class _StaticFiles(web.StaticFileHandler):
+    """Script and style, with the headers of all pages but that on caching."""
+
+    def set_extra_headers(self, path: str) -> None:
+        del path
+        for name, value in _HEADERS.items():
+            if name != "Cache-Control":
+                self.set_header(name, value)
+
+
+class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
+    """Where the hub sends people back to after a login."""
+
+    def set_default_headers(self) -> None:
+        """Send the headers of all pages."""
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    def log_exception(self, _: object, error: BaseException | None, *_trace: object) -> None:
+        """Log a login that failed, as `log_request` does: without the query."""
+        if isinstance(error, web.HTTPError):
+            gen_log.warning("%s %s: %s", self.request.method, self.request.path, error)
+        else:
+            app_log.error("%s failed", self.request.path, exc_info=error)
 
 
 class PoolPage(_PoolHandler):
@@ -111,7 +154,7 @@ class PoolPage(_PoolHandler):
             self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
         self.render(
             "pool.html",
-            page=describe_page(picture) if picture is not None else None,
+            page=describe_page(picture, for_admins=self.is_manager) if picture is not None else None,
             problem=problem,
             user=self.current_user["name"],
             hub=self.hub_auth.hub_host + self.hub_auth.hub_prefix,

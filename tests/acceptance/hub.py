@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPResponse
 from pathlib import Path
@@ -21,10 +21,11 @@ START_S = 180.0
 
 #: The real configuration, with a pool of one slot for the members of one group, and an API token for the test.
 _TEST_CONFIG = """\
-import functools, os
+import os
 import bulletin_spawner.setup as setup
 
-setup.configure = functools.partial(setup.configure, groups=["course"], pool_args=["--slots=1", "--device=cpu"])
+test = {{"groups": ["course"], "pool_args": ["--slots=1", "--device=cpu"], "manage_from_servers": False}}
+setup.configure = lambda c, real=setup.configure, **given: real(c, **(given | test))
 load_subconfig({config!r})
 c = get_config()
 c.JupyterHub.load_groups = {{"course": {{"users": ["ada", "bob", "newcomer", "student"]}}}}
@@ -47,8 +48,13 @@ def _unless(status: int) -> Iterator[None]:
 class Hub:
     """Started by `start`, stopped by `stop`. `api` speaks as an administrator's program."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: str = "", under: Sequence[str] = ()) -> None:
+        """Take the text of a configuration of its own, and the command under which it is started, if there are any.
+
+        Such a configuration asks for `_TEST_CONFIG`'s service by itself, and writes where it is to `run / "address"`.
+        """
         self.folder = folder
+        self._config, self._under = config or _TEST_CONFIG.format(config=str(CONFIG)), under
         self._token = secrets.token_hex(16)
         self._process: subprocess.Popen[bytes] | None = None
         self.address = ""
@@ -61,7 +67,7 @@ class Hub:
     def start(self) -> None:
         """Start it, and wait until its health page answers."""
         config = self.folder / "jupyterhub_config.py"
-        config.write_text(_TEST_CONFIG.format(config=str(CONFIG)))
+        config.write_text(self._config)
         environment = {
             **os.environ,
             "BULLETIN_RUN": str(self.run),
@@ -72,7 +78,7 @@ class Hub:
         environment.pop("BULLETIN_ADDRESS", None)
         with (self.folder / "hub.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "jupyterhub", "-f", str(config)],
+                [*self._under, sys.executable, "-m", "jupyterhub", "-f", str(config)],
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -1,11 +1,14 @@
 """Who a kernel is, by the token its server has: the one fact on which the broker lets people in."""
 
+import http.cookiejar
 import json
 import urllib.error
+import urllib.parse
+import urllib.request
 
 import pytest
 
-from bulletin.hub_scopes import ACCESS_SCOPE, MANAGE_SCOPE
+from bulletin.hub_scopes import ACCESS_SCOPE, ADMIN_PAGE_SCOPE, MANAGE_SCOPE
 from tests.acceptance.hub import Hub
 from tests.acceptance.notebook import Kernel
 
@@ -78,3 +81,52 @@ def test_the_pools_state_is_for_those_who_may_use_it_and_names_nobody_else(hub: 
         token = kernel.run("import os; print(os.environ['JUPYTERHUB_API_TOKEN'])").strip()
     with pytest.raises(urllib.error.HTTPError, match="403"):
         hub.api("GET", "/api/status", token=token, base="/services/bulletin")
+
+
+PRINT_TOKEN = "import os; print(os.environ['JUPYTERHUB_API_TOKEN'])"
+#: A cell that an admin's notebook from the net may have: it stops everybody, if it can.
+DRAIN = (
+    "import subprocess, sys; said = subprocess.run([sys.executable, '-m', 'gpu_worker.cli', 'drain', 'a-node'], "
+    "capture_output=True, text=True); print(said.stdout + said.stderr)"
+)
+
+
+def test_code_in_an_admins_notebook_server_has_no_admins_rights_and_a_token_made_for_it_has(hub: Hub) -> None:
+    hub.start_server("ada")
+    hub.start_server("admin")
+    with Kernel(hub, "ada") as ada, Kernel(hub, "admin") as admin:
+        ada.run("%%remote\nprint('ada was here')")
+        assert "Only admins drain nodes, and by a token of the hub with the scope" in admin.run(DRAIN)
+        assert "ada" not in str(status_for(hub, admin.run(PRINT_TOKEN).strip()))
+        asked = {"note": "to manage the pool", "expires_in": 3600, "scopes": [ACCESS_SCOPE, ADMIN_PAGE_SCOPE]}
+        token = hub.api("POST", "/users/admin/tokens", asked)["token"]
+        assert "ada" in str(status_for(hub, token))
+        said = admin.run(f"import os; os.environ['JUPYTERHUB_API_TOKEN'] = {token!r}\n{DRAIN}")
+        assert "There is no node 'a-node' in this pool" in said
+
+
+def test_an_admin_who_logs_in_sees_on_the_page_who_uses_the_pool(hub: Hub) -> None:
+    hub.start_server("ada")
+    with Kernel(hub, "ada") as ada:
+        ada.run("%%remote\nprint('ada was here')")
+    assert "<td>ada</td>" in page_for(hub, "admin", (hub.run / "admin-password").read_text())
+    assert "<td>ada</td>" not in page_for(hub, "bob", (hub.run / "password").read_text())
+
+
+def status_for(hub: Hub, token: str) -> dict[str, object]:
+    """What the page says to a program that has this token."""
+    picture: dict[str, object] = hub.api("GET", "/api/status", token=token, base="/services/bulletin")
+    return picture
+
+
+def page_for(hub: Hub, user: str, password: str) -> str:
+    """Log in as a browser does, and read the page."""
+    cookies = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(cookies))
+    browser.open(f"{hub.address}/hub/login").close()
+    xsrf = next(cookie.value for cookie in cookies if cookie.name == "_xsrf")
+    form = urllib.parse.urlencode({"username": user, "password": password, "_xsrf": xsrf}).encode()
+    browser.open(f"{hub.address}/hub/login?next=%2Fhub%2Ftoken", form).close()
+    with browser.open(f"{hub.address}/services/bulletin/") as page:
+        text: str = page.read().decode()
+    return text

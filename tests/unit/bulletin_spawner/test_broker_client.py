@@ -35,13 +35,13 @@ def against(folder: Path, answers: list[Message], scenario: Callable[[BrokerClie
     async def main() -> None:
         keys = make_keys()
         with zmq.asyncio.Context() as context, context.socket(zmq.ROUTER) as socket:
-            channel.serve(socket, keys, channel.CONTROL_LIMIT)
+            channel.serve(socket, keys, channel.CONTROL_LIMIT, 0)
             address = channel.bind(socket, "tcp://127.0.0.1:0")
             write_private(
                 folder / "connection.json", Connection(address=address, public_key=keys.public, token="the token")
             )
             task = asyncio.create_task(broker(socket))
-            client = BrokerClient(folder / "connection.json")
+            client = BrokerClient(folder, "the token of the service")
             try:
                 await scenario(client)
                 await task
@@ -87,7 +87,7 @@ def test_a_broker_that_refuses_is_quoted_and_asked_again_next_time(tmp_path: Pat
 
 def test_without_a_pool_it_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
-        client = BrokerClient(tmp_path / "connection.json")
+        client = BrokerClient(tmp_path, "")
         with pytest.raises(NoPool, match="not running"):
             await client.fetch_picture()
         client.close()

@@ -6,6 +6,7 @@ import msgspec
 from tornado.template import Loader
 
 import bulletin_spawner.service
+from bulletin.codes import CellOutcome
 from bulletin.ids import CellId, ProjectId, SlotId, UserName
 from bulletin.wire.messages import CellPicture, Picture, SlotPicture, WaitingPicture
 from bulletin_spawner.service.pages import SOMEONE, describe_page, hide_others
@@ -40,7 +41,7 @@ PICTURE = Picture(
             project=ProjectId("user-ada"),
             qos="batch",
             node="n1",
-            outcome="ok",
+            outcome=CellOutcome.EXECUTOR_DIED,
             ended_at_ms=1_700_000_000_000,
             ran_ms=12_000,
             gpu_ms=0,
@@ -60,7 +61,8 @@ def test_a_user_sees_their_own_name_and_nobody_elses() -> None:
     assert [one.user for one in seen.waiting] == ["bob", SOMEONE]
     text = msgspec.json.encode(seen).decode()
     assert "ada" not in text
-    assert "c1" not in text
+    assert seen.recent == ()
+    assert seen.project is None
     assert "cells" not in text
 
 
@@ -86,6 +88,13 @@ def test_a_drained_node_is_told_and_when_one_will_be() -> None:
     assert [row[2] for row in page.tables[0].rows] == ["running a cell, drained in 3 h", "given no more cells"]
 
 
+def test_what_admins_alone_can_mend_is_told_to_admins() -> None:
+    picture = msgspec.structs.replace(PICTURE, missing_protections={"memory-limit": ("n1",), "namespaces": ("n2",)})
+    assert ["n1" in warning for warning in describe_page(picture, for_admins=True).warnings] == [True, False]
+    (told,) = describe_page(picture).warnings
+    assert told.startswith("Cells on n2 see each other's processes")
+
+
 def test_rows_are_in_order_and_in_words() -> None:
     slots, waiting, recent = describe_page(PICTURE).tables
     assert slots.rows[0] == ("n1", "A100 (40 GB)", "running a cell", "ada")
@@ -93,7 +102,7 @@ def test_rows_are_in_order_and_in_words() -> None:
     assert [row[0] for row in waiting.rows] == ["1", "2"]
     assert waiting.rows[1] == ("2", "bob", "2", "batch", "4.2 s", "not known", "not known", "all 3 GPUs are busy")
     assert waiting.rows[0] == ("1", "<ada>", "1", "interactive", "80 ms", "9.0 s", "60 s", "")
-    assert recent.rows[0] == ("14 Nov 22:13:20", "ada", "user-ada", "n1", "ok", "12 s", "24 s", "2 GB")
+    assert recent.rows[0] == ("14 Nov 22:13:20", "ada", "user-ada", "n1", "its process died", "12 s", "24 s", "2 GB")
 
 
 def test_the_page_shows_names_as_text_and_never_as_markup() -> None:

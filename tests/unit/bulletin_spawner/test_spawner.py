@@ -1,12 +1,17 @@
 """What servers are told, and in which homes they start."""
 
+import os
 from pathlib import Path
 
 import pytest
 from jupyterhub.spawner import LocalProcessSpawner, SimpleLocalProcessSpawner
 
-from bulletin.wire.keys import Connection, PoolFile, make_keys, write_private
+from bulletin.errors import BadConfig
+from bulletin.wire.keys import PublicFile, make_keys, write_public
 from bulletin_spawner.spawner import BulletinMixin, BulletinSpawner, pool_environment, with_bulletin
+
+#: Neither root nor who runs these tests.
+POOLS_USER = 4711
 
 
 class FakeSpawner(LocalProcessSpawner):
@@ -16,10 +21,10 @@ class FakeSpawner(LocalProcessSpawner):
         return {"PATH": "/bin", "CUDA_VISIBLE_DEVICES": "0,1"}
 
 
-def connect(folder: Path, token: str = "the pool's token") -> Connection:
-    connection = Connection(address="tcp://127.0.0.1:4321", public_key=make_keys().public, token=token)
-    write_private(folder / "connection.json", connection)
-    return connection
+def connect(folder: Path) -> PublicFile:
+    public = PublicFile(address="tcp://127.0.0.1:4321", public_key=make_keys().public)
+    write_public(folder / "public.json", public)
+    return public
 
 
 def environment_of(folder: Path) -> dict[str, str]:
@@ -28,13 +33,12 @@ def environment_of(folder: Path) -> dict[str, str]:
     return environment
 
 
-def test_a_server_knows_the_pools_address_and_key_and_not_its_token(tmp_path: Path) -> None:
+def test_a_server_knows_the_pools_address_and_key(tmp_path: Path) -> None:
     connection = connect(tmp_path)
     environment = environment_of(tmp_path)
     assert environment["BULLETIN_ADDRESS"] == connection.address
     assert environment["BULLETIN_PUBLIC_KEY"] == connection.public_key
     assert environment["PATH"] == "/bin"
-    assert connection.token not in environment.values()
 
 
 def test_a_server_sees_no_gpu_whatever_the_hub_sees(tmp_path: Path) -> None:
@@ -43,21 +47,26 @@ def test_a_server_sees_no_gpu_whatever_the_hub_sees(tmp_path: Path) -> None:
     assert environment["NVIDIA_VISIBLE_DEVICES"] == "void"
 
 
-def test_a_server_that_starts_while_the_pool_restarts_is_told_the_address_that_stays(tmp_path: Path) -> None:
-    keys = make_keys()
-    address = "tcp://127.0.0.1:4321"
-    pool = PoolFile(
-        keys=keys, agent_secret="a", token="b", kernel_address=address, agent_address="tcp://127.0.0.1:4322"
-    )
-    write_private(tmp_path / "pool.json", pool)
-    assert pool_environment(tmp_path) == {"BULLETIN_ADDRESS": address, "BULLETIN_PUBLIC_KEY": keys.public}
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_a_hub_that_is_not_the_pools_user_believes_a_file_that_only_the_pool_can_have_written(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    public = connect(folder)
+    for path in (folder, folder / "public.json"):
+        os.chown(path, POOLS_USER, POOLS_USER)
+    assert pool_environment(folder)["BULLETIN_PUBLIC_KEY"] == public.public_key
+    for changed, mode in ((folder / "public.json", 0o666), (folder, 0o775), (tmp_path, 0o1777)):
+        before = changed.stat().st_mode
+        changed.chmod(mode)
+        with pytest.raises(BadConfig, match=f"others can change {changed}\\."):
+            pool_environment(folder)
+        changed.chmod(before)
 
 
 @pytest.mark.parametrize("content", [None, b"not json"])
 def test_a_server_starts_without_a_pool(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
-        (tmp_path / "connection.json").write_bytes(content)
-        (tmp_path / "connection.json").chmod(0o600)
+        (tmp_path / "public.json").write_bytes(content)
     environment = environment_of(tmp_path)
     assert (environment["BULLETIN_ADDRESS"], environment["BULLETIN_PUBLIC_KEY"]) == ("", "")
 
@@ -67,7 +76,6 @@ def test_no_argument_of_a_server_says_anything_about_the_pool(tmp_path: Path) ->
     words = " ".join(BulletinSpawner(pool_folder=str(tmp_path)).get_args())
     assert connection.address not in words
     assert connection.public_key not in words
-    assert connection.token not in words
 
 
 def test_the_mixin_comes_before_any_class_and_only_once() -> None:

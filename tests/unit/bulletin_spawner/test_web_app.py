@@ -1,6 +1,8 @@
 """What the page reads of somebody whom it does not know yet."""
 
 import asyncio
+import logging
+from pathlib import Path
 
 import pytest
 
@@ -9,19 +11,12 @@ from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.web_app import ServiceSettings, listen, make_app
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nContent-Length: 100000000\r\n\r\n",
-        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
-    ],
-    ids=["body", "header"],
-)
-def test_what_is_too_long_is_not_read(head: bytes, tmp_path) -> None:
+def _answer(head: bytes, folder: Path) -> bytes:
+    """What the page says to these bytes before it hangs up."""
     (port,) = find_free_ports([0])
 
     async def send() -> bytes:
-        broker = BrokerClient(tmp_path / "connection.json")
+        broker = BrokerClient(folder, "")
         app = make_app(ServiceSettings(url=f"http://127.0.0.1:{port}", prefix="/pool/"), broker)
         server = listen(app, port, "127.0.0.1")
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -37,5 +32,43 @@ def test_what_is_too_long_is_not_read(head: bytes, tmp_path) -> None:
             await server.close_all_connections()
             broker.close()
 
-    answer = asyncio.run(send())
+    return asyncio.run(send())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nContent-Length: 100000000\r\n\r\n",
+        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+    ],
+    ids=["body", "header"],
+)
+def test_what_is_too_long_is_not_read(head: bytes, tmp_path: Path) -> None:
+    answer = _answer(head, tmp_path)
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
+
+
+@pytest.mark.parametrize("path", ["static/pool.css", "oauth_callback?error=none"])
+def test_whatever_it_sends_no_browser_takes_for_something_else(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
+    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
+    monkeypatch.setattr("jupyterhub.services.auth.HubOAuth._instance", None)
+    head = f"GET /pool/{path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    answer = _answer(head.encode(), tmp_path)
+    assert b"X-Content-Type-Options: nosniff" in answer
+    assert b"Content-Security-Policy: default-src 'none'" in answer
+
+
+def test_the_code_of_a_login_is_not_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
+    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
+    monkeypatch.setattr("jupyterhub.services.auth.HubOAuth._instance", None)
+    caplog.set_level(logging.INFO)
+    head = b"GET /pool/oauth_callback?code=a-secret&state=b HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    assert _answer(head, tmp_path).startswith(b"HTTP/1.1 4")
+    assert "GET /pool/oauth_callback" in caplog.text
+    assert "secret" not in caplog.text
