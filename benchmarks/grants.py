@@ -215,7 +215,7 @@ def _spent(process: psutil.Process) -> float:
 def echo(made: Any, pipe: Any) -> None:
     """The other end of the bare round trips: a ROUTER with the broker's own settings."""
     context = zmq.Context()
-    socket = channel.serve(context.socket(zmq.ROUTER), made, channel.CONTROL_LIMIT)
+    socket = channel.serve(context.socket(zmq.ROUTER), made, channel.CONTROL_LIMIT, 0)
     pipe.send(channel.bind(socket, "tcp://127.0.0.1:0"))
     while True:
         socket.send_multipart(socket.recv_multipart())

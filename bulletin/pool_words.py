@@ -1,8 +1,50 @@
 """What is said of a pool, in the same words wherever people read of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from bulletin.codes import CellOutcome
 from bulletin.units import show_duration
+
+#: What a slot's state means to a person.
+_STATES = {
+    "free": "free",
+    "granted": "starting",
+    "busy": "running a cell",
+    "hot": "kept ready",
+    "leaving": "being cleared",
+    "drained": "given no more cells",
+}
+#: How a cell ended, where the code alone does not tell a person.
+_OUTCOMES = {
+    CellOutcome.RAISED: "raised an error",
+    CellOutcome.WALLTIME: "reached its walltime",
+    CellOutcome.RECLAIMED: "made room for others",
+    CellOutcome.EXECUTOR_DIED: "its process died",
+    CellOutcome.CANNOT_START: "could not start",
+    CellOutcome.EVICTED: "its session was ended",
+    CellOutcome.LEFT: "given back",
+    CellOutcome.KERNEL_GONE: "its notebook was gone",
+    CellOutcome.FLOOD: "sent too much at once",
+    CellOutcome.MEMORY_LIMIT: "used too much memory",
+    CellOutcome.PROCESS_LIMIT: "started too many processes",
+    CellOutcome.RETURN_LATE: "its results came too late",
+    CellOutcome.STATE_TOO_LARGE: "needed too much data",
+    CellOutcome.NO_SUCH_LEASE: "its session was gone",
+    CellOutcome.NODE_LOST: "its node was lost",
+    CellOutcome.NOT_HELD: "its node was restarted",
+    CellOutcome.SUPERSEDED: "went on elsewhere",
+    CellOutcome.UNRECOGNIZED: "ended",
+}
+
+
+def describe_outcome(outcome: CellOutcome) -> str:
+    """Say how a cell ended, in a few words."""
+    return _OUTCOMES.get(outcome, outcome.value)
+
+
+def state_words(state: str) -> str:
+    """Say what a slot's state means, for those who do not run the pool."""
+    return _STATES.get(state, state)
 
 
 def describe_state(state: str, drains_in_ms: int | None) -> str:
@@ -17,3 +59,24 @@ def warn_of_accounts(shared_accounts: Sequence[str]) -> Iterator[str]:
             f"All cells run as the Unix user {account!r}: whoever runs one can read and change everything of everybody "
             "else's cells, and of the pool. Admins choose otherwise with Pool.isolation."
         )
+
+
+_MISSING = {
+    "memory-limit": "that use more memory than they may are ended within a second, not at once: a limit by the kernel "
+    "needs cgroups of version 2 that are delegated to the agent",
+    "namespaces": "see each other's processes and what is in /dev/shm, and could open each other's GPUs: namespaces of "
+    "their own need an agent that runs as root with CAP_SYS_ADMIN",
+}
+
+
+#: What admins alone can make use of.
+_FOR_ADMINS = ("memory-limit",)
+
+
+def warn_of_missing(missing_protections: Mapping[str, Sequence[str]], *, for_admins: bool) -> Iterator[str]:
+    """Say of each protection that nodes cannot give to people's cells what that means to them."""
+    for word, nodes in sorted(missing_protections.items()):
+        if word in _FOR_ADMINS and not for_admins:
+            continue
+        what = _MISSING.get(word, f"lack a protection that is called {word!r}")
+        yield f"Cells on {', '.join(sorted(nodes))} {what}."

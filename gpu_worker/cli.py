@@ -3,12 +3,14 @@
 import asyncio
 import os
 import sys
+import textwrap
+from difflib import get_close_matches
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
 from gpu_worker import event_log
-from gpu_worker.config import serves_hub
+from gpu_worker.config import account_name, serves_hub
 from gpu_worker.console.base_command import Command, when_stdin_ends
 from gpu_worker.console.hand_commands import (
     BoostCommand,
@@ -41,7 +43,12 @@ class PoolCommand(Command):
         """Run the pool."""
         settings = self.settings()
         settings.require_isolation(serves_hub=serves_hub(os.environ))
-        arguments = [word for word in self._given if word != "--exit-with-stdin"]
+        if settings.agent_user:
+            raise BadConfig(
+                "Pool.agent_user is set, and `bulletin pool` runs broker and agent as one user. Run `bulletin broker` "
+                "and `bulletin agent` by themselves, as the units in deploy/systemd do, or leave the setting empty."
+            )
+        arguments = [word for word in self.given if word != "--exit-with-stdin"]
 
         async def run() -> int:
             pool = PoolRunner(settings, arguments, make_engine(settings, arguments))
@@ -52,11 +59,6 @@ class PoolCommand(Command):
         settings.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         settings.connection_file.unlink(missing_ok=True)
         self.status = asyncio.run(run())
-
-    def parse_command_line(self, argv: list[str] | None = None) -> None:
-        """Read the words, and keep them: broker and agent get the same ones."""
-        self._given = list(sys.argv[1:] if argv is None else argv)
-        super().parse_command_line(argv)
 
 
 class BrokerCommand(Command):
@@ -91,21 +93,43 @@ class AgentCommand(Command):
 
     def start(self) -> None:
         """Run the agent."""
-        from gpu_worker.agent.node_agent import Agent
+        from gpu_worker.agent.node_agent import Agent, make_agent_id
+        from gpu_worker.agent.node_protections import find_protections
+        from gpu_worker.agent.root_helper import RootHelper
+        from gpu_worker.agent.zygote_start import RootLink
+        from gpu_worker.executor.environment import die_with_parent
 
         settings = self.settings()
+        has_root_helper = self.root_helper is not None
+        if settings.agent_user and os.getuid() == 0:
+            self.status = RootHelper(settings, make_agent_id(settings), self.given).run()
+            return
+        if has_root_helper:
+            die_with_parent(os.getppid())
         try:
             files = keys.read_private(settings.pool_file, keys.PoolFile)
         except FileNotFoundError:
             raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None
-        settings.require_isolation(serves_hub=files.serves_hub)
+        except PermissionError:
+            raise BadConfig(
+                f"{settings.pool_file} is not for {account_name()!r} to read, as which this agent runs. Run the broker "
+                "as the same user, or give this agent a folder of that user's with a copy of the file."
+            ) from None
+        settings.require_isolation(serves_hub=files.serves_hub, has_root_helper=has_root_helper)
+        protections = find_protections(
+            settings, make_agent_id(settings), serves_hub=files.serves_hub, has_root_helper=has_root_helper
+        )
+        starter = RootLink(self.root_helper) if self.root_helper is not None else None
 
         async def run() -> int:
-            await Agent(settings, files).run()
+            await Agent(settings, files, protections, starter).run()
             return 0
 
         self.status = self.serve(run)
 
+
+#: In characters, of what `bulletin --help` prints.
+_HELP_WIDTH = 100
 
 COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "pool": PoolCommand,
@@ -128,19 +152,39 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
 }
 
 
+def describe_commands() -> str:
+    """Return what `bulletin --help` prints, in lines that fit a terminal."""
+    indent = " " * 20
+    known = "\n".join(
+        textwrap.fill(
+            str(command.description),
+            width=_HELP_WIDTH,
+            initial_indent=f"  bulletin {name:8} ",
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+        for name, command in COMMANDS.items()
+    )
+    return f"usage: bulletin COMMAND [options]\n\n{known}\n\nbulletin COMMAND --help-all shows all settings.\n"
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run one command; its errors are sentences, and bad configuration is exit status 78."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] not in COMMANDS:
-        known = "\n".join(f"  bulletin {name:8} {command.description}" for name, command in COMMANDS.items())
-        wanted = words and words[0] in ("-h", "--help")
-        (sys.stdout if wanted else sys.stderr).write(
-            f"usage: bulletin COMMAND [options]\n\n{known}\n\nbulletin COMMAND --help-all shows all settings.\n"
-        )
-        raise SystemExit(0 if wanted else 2)
-    if words[0] == "--version":
-        sys.stdout.write(__version__ + "\n")
+    if words and words[0] in ("--version", "-V"):
+        sys.stdout.write(f"bulletin {__version__}\n")
         raise SystemExit(0)
+    if words and words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(describe_commands())
+        raise SystemExit(0)
+    if not words:
+        sys.stderr.write(describe_commands())
+        raise SystemExit(2)
+    if words[0] not in COMMANDS:
+        near = get_close_matches(words[0], COMMANDS, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        sys.stderr.write(f"bulletin: there is no command {words[0]!r}.{meant} `bulletin --help` lists the commands.\n")
+        raise SystemExit(2)
     event_log.configure(words[0])
     command = COMMANDS[words[0]]()
     try:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from traitlets import CaselessStrEnum, Dict, Float, Int, List, Unicode
+from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, List, Unicode
 from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
 from bulletin.hub_scopes import ACCESS_SCOPE
+from bulletin.units import DAY_MS
 
 #: Imported by a zygote before it forks, where the environment has them: a first cell must not pay for `import torch`.
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
@@ -35,11 +36,20 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, str]
     environment: dict[str, str]
     isolation: Isolation
+    agent_user: str
     min_uid: int
+    unix_groups: tuple[str, ...]
+    memory_per_slot_bytes: int | None
+    processes: int
+    require: tuple[str, ...]
+    freeze_hot: bool | None
+    devices: tuple[str, ...]
     keep_ms: int
     keep_results_ms: int
     away_ms: int
     output_buffer_bytes: int
+    user_disk_bytes: int | None
+    keep_cells_ms: int | None
     advertise: str
     idle_exit_ms: int
     interrupt_grace_ms: int
@@ -50,14 +60,20 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     parcel_limit_bytes: int
     hub_scope: str
 
-    def require_isolation(self, *, serves_hub: bool) -> None:
+    def require_isolation(self, *, serves_hub: bool, has_root_helper: bool = False) -> None:
         """Check that an admin has chosen whose Unix user cells run as, where that is not the one who started the pool.
 
         Raises
         ------
         BadConfig
-            On a hub, and as root, if nothing is chosen.
+            On a hub, and as root, if nothing is chosen; or if this process is not root, which 'unix-user' takes.
         """
+        if self.isolation == "unix-user" and os.getuid() != 0 and not has_root_helper:
+            raise BadConfig(
+                f"Pool.isolation is 'unix-user', which needs a pool or agent that runs as root, and this one runs as "
+                f"{account_name()!r}. Run it as root, or choose 'shared', with what the reference says of it. A broker "
+                "alone may run as any user."
+            )
         if self.isolation or not (serves_hub or os.getuid() == 0):
             return
         what = "this pool serves a hub" if serves_hub else "this pool runs as root"
@@ -69,9 +85,19 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def interpreter_options(self) -> tuple[str, ...]:
+        """What Python is to import nothing from: the folder it is started in, nor, for users' cells, root's own."""
+        return ("-P", "-s") if self.isolation == "unix-user" else ("-P",)
+
+    @property
     def pool_file(self) -> Path:
         """Keys and secrets of the pool's own processes."""
         return self.folder / "pool.json"
+
+    @property
+    def public_file(self) -> Path:
+        """Where the broker is, for everybody to read."""
+        return self.folder / "public.json"
 
     @property
     def connection_file(self) -> Path:
@@ -79,12 +105,13 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / "connection.json"
 
 
-def account_name() -> str:
-    """Name the Unix user of this process: by its number, where it has no name."""
+def account_name(uid: int | None = None) -> str:
+    """Name a Unix user, or that of this process: by the number, where it has no name."""
+    number = os.getuid() if uid is None else uid
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        return str(os.getuid())
+        return str(number)
 
 
 def serves_hub(environ: Mapping[str, str]) -> bool:
@@ -134,7 +161,8 @@ class Pool(Configurable):
         value_trait=Unicode(),
         key_trait=Unicode(),
         help='Environments that cells may ask for, by id. Example: {"torch": "/opt/envs/torch/bin/python"}. '
-        'The id "default" is the interpreter of the pool unless it is set here.',
+        'The id "default" is the interpreter of the pool unless it is set here. With the isolation unix-user one that '
+        "others than root can change runs nothing.",
     ).tag(config=True)
     environment = Dict(
         value_trait=Unicode(),
@@ -142,10 +170,54 @@ class Pool(Configurable):
         help="Variables for all cells. On a hub, cells see of its own environment only what is known to be harmless: "
         'paths, languages, proxies, and what begins with CUDA_ and the like. Example: {"HF_HOME": "/srv/models"}',
     ).tag(config=True)
+    agent_user = Unicode(
+        "",
+        help="With the isolation unix-user, the Unix user that `bulletin agent` becomes, but for a small part of it "
+        "that stays root and starts what forks cells. The agent's folder must be that user's. Empty: all of the agent "
+        "is root. Example: bulletin",
+    ).tag(config=True)
     min_uid = Int(
         1000,
         min=1,
         help="With the isolation unix-user, no cell runs as a Unix user with a smaller number: those are the system's.",
+    ).tag(config=True)
+    unix_groups = List(
+        Unicode(),
+        help="With the isolation unix-user, the Unix groups of a node whose users may run cells there: who is in none "
+        'of them is told so. Empty: all users who may log in. Example: ["students", "staff"]',
+    ).tag(config=True)
+    memory_per_slot = Float(
+        None,
+        allow_none=True,
+        min=0,
+        help="Host memory that a session which did not ask for some (%%gpu --memory) may use for each of its slots, in "
+        "GB; one that uses more is ended. 0: no limit. Not set: on a hub the slot's part of 95 % of the node's memory, "
+        "in a pool of one's own no limit. Example: 64",
+    ).tag(config=True)
+    processes = Int(
+        4096,
+        min=0,
+        help="Processes and threads that a session may have; one that has more is ended. 0: no limit. Example: 10000",
+    ).tag(config=True)
+    require = List(
+        CaselessStrEnum(["namespaces", "memory-limit"]),
+        help="What an agent must be able to give its cells; where it cannot, it does not start (exit status 78). "
+        "namespaces: a cell sees no process of others, has /dev/shm for itself, of the GPUs' device nodes its own, and "
+        "with the isolation unix-user its own /tmp. On a hub, cells get what their node can give; what is missing is "
+        "in the log and in `bulletin status`. memory-limit: the kernel holds a cell to its memory, by cgroups of "
+        'version 2 that are delegated to the agent; else the agent looks once a second. Example: ["namespaces"]',
+    ).tag(config=True)
+    freeze_hot = Bool(
+        None,
+        allow_none=True,
+        help="Let an executor stand still between cells, from a second after one has ended: threads and tasks that it "
+        "has left running then use no GPU and no CPU that nobody is charged for, and go on with the next cell. It "
+        "takes cgroups of version 2 that the agent may divide. Not set: on a hub where there are some. Example: False",
+    ).tag(config=True)
+    devices = List(
+        Unicode(),
+        help="Device nodes that cells with namespaces have besides those of their GPUs and those that every process "
+        'needs. Example: ["/dev/infiniband", "/dev/fuse"]',
     ).tag(config=True)
     isolation = CaselessStrEnum(
         ["", "unix-user", "shared"],
@@ -176,6 +248,21 @@ class Pool(Configurable):
         min=1,
         help="What is kept of the outputs of one cell, in MB, on the agent's disk. Where no notebook reads for six "
         "times `away`, the oldest go; else the cell waits for its notebook.",
+    ).tag(config=True)
+    keep_cells = Float(
+        None,
+        allow_none=True,
+        min=62,  # budgets count by the month, and past use for eight weeks
+        help="Days for which the ledger keeps leases that have ended, and their cells. Longer ago, both are deleted, "
+        "also from `bulletin usage`: export before what you bill by. None: for ever. Example: 400",
+    ).tag(config=True)
+    user_disk = Float(
+        None,
+        allow_none=True,
+        min=0,
+        help="What is kept of one user's cells, outputs and results that no notebook has taken yet, on the agent's "
+        "disk, in GB. What comes beyond is not kept, and the user is told. None: a tenth of the file system. Example: "
+        "50",
     ).tag(config=True)
     idle_exit = Float(
         0.0, min=0, help="Seconds without any kernel or lease after which the pool ends by itself. 0: never."
@@ -226,11 +313,6 @@ class Pool(Configurable):
             raise BadConfig(
                 f"Pool.kernel_port and Pool.agent_port are both {self.kernel_port}. Give them two ports, or 0."
             )
-        if self.isolation == "unix-user" and os.getuid() != 0:
-            raise BadConfig(
-                f"Pool.isolation is 'unix-user', which needs a pool that runs as root, and this one runs as "
-                f"{account_name()!r}. Run it as root, or choose 'shared', with what the reference says of it."
-            )
         for name, python in self.environments.items():
             if not os.access(python, os.X_OK):
                 raise BadConfig(f"Pool.environments: the environment {name!r} names {python}, which is not a program.")
@@ -246,11 +328,20 @@ class Pool(Configurable):
             environments=dict(self.environments),
             environment=dict(self.environment),
             isolation=self.isolation,
+            agent_user=self.agent_user,
             min_uid=self.min_uid,
+            unix_groups=tuple(self.unix_groups),
+            memory_per_slot_bytes=None if self.memory_per_slot is None else round(self.memory_per_slot * 10**9),
+            processes=self.processes,
+            require=tuple(self.require),
+            freeze_hot=self.freeze_hot,
+            devices=tuple(self.devices),
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),
             output_buffer_bytes=round(self.output_limit * 10**6),
+            keep_cells_ms=None if self.keep_cells is None else round(self.keep_cells * DAY_MS),
+            user_disk_bytes=None if self.user_disk is None else round(self.user_disk * 10**9),
             advertise=self.advertise,
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),

@@ -6,6 +6,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
 
 def configure(part: str) -> None:
@@ -15,7 +16,8 @@ def configure(part: str) -> None:
             lambda _logger, _method, entry: {"part": part, **entry},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
+            # Where in the code, and not what the variables were: they may be tickets and tokens.
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             _clean,
             structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "part", "event"]),
         ],

@@ -1,7 +1,7 @@
 """ZeroMQ sockets as Bulletin uses them: CURVE always, frames of limited size, dead peers noticed, handshakes counted.
 
 A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of a plain context (for threads) and of an
-asyncio one. Queues have no high-water mark: what is under way is bounded by windows of our own (`blobs`, the journal).
+asyncio one. A server's queues hold so many messages of each connection, a client's all that it says.
 """
 
 import secrets
@@ -22,25 +22,33 @@ DATA_LIMIT = BLOB_LIMIT + 4096
 
 _FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _HEARTBEAT_MS, _HEARTBEAT_TIMEOUT_MS = 2_000, 6_000
+#: So long a connection may be silent whose client sends no heartbeats before TCP asks whether it is there.
+_KEEPALIVE_S = 60
 
 
-def _prepare(socket: AnySocket, size_limit: int) -> AnySocket:
+def _prepare(socket: AnySocket, size_limit: int, queue: int) -> AnySocket:
     socket.linger = 0
-    socket.sndhwm = socket.rcvhwm = 0
+    socket.sndhwm = socket.rcvhwm = queue
     socket.maxmsgsize = size_limit
-    socket.heartbeat_ivl = _HEARTBEAT_MS
-    socket.heartbeat_timeout = _HEARTBEAT_TIMEOUT_MS
     socket.handshake_ivl = 10_000
     return socket
 
 
-def serve(socket: AnySocket, keys: Keys, size_limit: int) -> AnySocket:
-    """Make a ROUTER that only peers who know its public key can talk to. The caller binds it."""
-    _prepare(socket, size_limit)
+def serve(socket: AnySocket, keys: Keys, size_limit: int, queue: int) -> AnySocket:
+    """Make a ROUTER that only peers who know its public key can talk to. The caller binds it.
+
+    In each direction so many messages (`queue`) of each connection wait: beyond, the peer's network is not read, and a
+    send to the peer fails with EAGAIN. So send with DONTWAIT.
+    """
+    _prepare(socket, size_limit, queue)
     socket.curve_server = True
     socket.curve_publickey = keys.public.encode()
     socket.curve_secretkey = keys.secret.encode()
     socket.router_mandatory = True
+    # Heartbeats are the client's, which says how long its silence may last. libzmq 4.3.5 aborts the process where a
+    # server's own heartbeat is due on a connection that broke while its queue was full (`!_io_error`).
+    socket.tcp_keepalive = 1
+    socket.tcp_keepalive_idle = _KEEPALIVE_S
     return socket
 
 
@@ -52,7 +60,9 @@ def bind(socket: AnySocket, address: str) -> str:
 
 def connect(socket: AnySocket, address: str, server_public_key: str, size_limit: int) -> AnySocket:
     """Connect a DEALER to a server whose public key is known. Reconnects by itself, once a second at most."""
-    _prepare(socket, size_limit)
+    _prepare(socket, size_limit, 0)
+    socket.heartbeat_ivl = _HEARTBEAT_MS
+    socket.heartbeat_timeout = socket.heartbeat_ttl = _HEARTBEAT_TIMEOUT_MS
     own = make_keys()
     socket.curve_serverkey = server_public_key.encode()
     socket.curve_publickey = own.public.encode()

@@ -196,6 +196,8 @@ class EndedRow(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     #: Slot time that was charged at the price of its GPUs, without what was refunded; None where they have no price.
     charged_ms: int | None = None
+    #: How many short cells the row is, one after the other; `cell` names the first.
+    runs: int = 1
 
 
 class AboutRunning(Message, frozen=True, kw_only=True, tag="about-running"):

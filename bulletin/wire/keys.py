@@ -1,8 +1,9 @@
-"""Who may talk to a pool: its CURVE keys, its secrets, and the files (mode 0600) in which they rest.
+"""Who may talk to a pool: its CURVE keys, its secrets, and the files in which they rest, of mode 0600 but for one.
 
 `pool.json` belongs to the pool: the broker's secret key, the secret of its agents, the ports. `connection.json` is for
 kernels of the same user where there is no hub: address, public key, token. `agent.json` is an
-agent's own. None of them ever travels in argv or in a log.
+agent's own. None of them ever travels in argv or in a log. `public.json` (mode 0644) has what is no secret, address and
+public key: a hub that is another Unix user reads it and tells its servers.
 """
 
 import os
@@ -51,7 +52,15 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
 
 
+class PublicFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What everybody may know of a pool: where its broker is, and the key by which it is known to be that."""
+
+    address: str
+    public_key: str
+
+
 File = TypeVar("File", PoolFile, AgentFile, Connection)
+Decoded = TypeVar("Decoded", bound=msgspec.Struct)
 
 
 def make_keys() -> Keys:
@@ -72,11 +81,21 @@ def make_id() -> str:
 
 def write_private(path: Path, content: PoolFile | AgentFile | Connection) -> None:
     """Write a file that only its owner can read, in one step: a reader sees the old one or the new one."""
+    _write(path, content, 0o600)
+
+
+def write_public(path: Path, content: PublicFile) -> None:
+    """Write a file that everybody can read and only its owner can change, in one step."""
+    _write(path, content, 0o644)
+
+
+def _write(path: Path, content: msgspec.Struct, mode: int) -> None:
     path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as file:
+        os.fchmod(handle, mode)  # whatever the umask takes away
         file.write(msgspec.json.format(msgspec.json.encode(content), indent=2))
     beside.replace(path)
 
@@ -97,9 +116,34 @@ def read_private(path: Path, kind: type[File]) -> File:
             raise BadConfig(f"{path} belongs to another user. Remove it, or name another connection file.")
         if stat.S_IMODE(facts.st_mode) & 0o077:
             raise BadConfig(f"{path} can be read by other users. Run: chmod 600 {path}")
-        try:
-            return msgspec.json.decode(file.read(), type=kind)
-        except msgspec.MsgspecError as error:
-            raise BadConfig(
-                f"{path} is not a file of Bulletin ({error}). Remove it and start the pool again."
-            ) from None
+        return _decode(path, file.read(), kind)
+
+
+def read_public(path: Path) -> PublicFile:
+    """Read a file of `write_public`; the pool may be another user's.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    BadConfig
+        If anybody may have put it there, or it is not what it should be.
+    """
+    with path.open("rb") as file:
+        facts = os.fstat(file.fileno())
+        # Who may write where it lies may have made it, unless it belongs to root or to us.
+        folders = () if facts.st_uid in (os.getuid(), 0) else (path.parent, path.parent.parent)
+        for changed, mode in ((path, facts.st_mode), *((folder, folder.stat().st_mode) for folder in folders)):
+            if stat.S_IMODE(mode) & 0o022:
+                raise BadConfig(
+                    f"{path} says where the pool is, and others can change {changed}. Keep the pool's folder where "
+                    "only root and the pool's user write, as below /var/lib, and run: chmod go-w on it."
+                )
+        return _decode(path, file.read(), PublicFile)
+
+
+def _decode(path: Path, content: bytes, kind: type[Decoded]) -> Decoded:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.MsgspecError as error:
+        raise BadConfig(f"{path} is not a file of Bulletin ({error}). Remove it and start the pool again.") from None

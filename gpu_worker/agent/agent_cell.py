@@ -2,7 +2,6 @@
 
 import asyncio
 from itertools import count
-from pathlib import Path
 from typing import Literal
 
 from msgspec import structs
@@ -12,6 +11,8 @@ from gpu_worker.agent.cell_results import CellResults, Tell
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.inventory import SlotLoad
 from gpu_worker.agent.output_buffer import OutputBuffer
+from gpu_worker.agent.output_feed import OutputFeed
+from gpu_worker.agent.spool import DiskShare
 
 #: How many characters of a cell's first line are told.
 _LINE_LENGTH = 80
@@ -20,11 +21,14 @@ _LINE_LENGTH = 80
 class AgentCell:
     """What it has said, what it has cost so far, and how it ended: for a kernel that comes back, too."""
 
-    def __init__(self, run: wire.Run, lease_label: str, folder: Path, output_buffer_bytes: int) -> None:
-        """Begin to count. Outputs that do not fit into memory go into a file in `folder`, at most so many bytes."""
+    def __init__(self, run: wire.Run, lease_label: str, share: DiskShare, output_buffer_bytes: int) -> None:
+        """Begin to count. Outputs that do not fit into memory go into a file, at most so many bytes."""
         self.id = run.cell
         self.label = lease_label if run.label is None else run.label
-        self.outputs = OutputBuffer(run.cell, folder, output_buffer_bytes)
+        self.outputs = OutputBuffer(run.cell, share, output_buffer_bytes)
+        self.feed = OutputFeed(self.outputs)
+        #: Of the kernel that is attached: whether results may come to it through rings, and whether it joined the cell.
+        self.has_rings, self.is_joined = run.has_rings, False
         self.started_ms = now_ms()
         self.load = SlotLoad()
         self.bytes_sent = sum(run.parcel.sizes)
@@ -52,6 +56,8 @@ class AgentCell:
         self.is_stopped = False
         #: Somebody with more right to its slots waits for its results alone.
         self.is_hurried = False
+        #: Its user has been told that its results cannot be kept.
+        self.is_told_unkept = False
         #: It has been counted, and the session is free for another.
         self.is_closed = False
         self.timers: list[asyncio.TimerHandle] = []
@@ -86,20 +92,18 @@ class AgentCell:
         for task in self.tasks:
             task.cancel()
 
-    async def tell_missed(self, attach: wire.Attach, tell: Tell) -> None:
-        """Send a kernel that came back, or another, all that it has not seen.
+    async def tell_standing(self, tell: Tell) -> None:
+        """Tell a kernel that came back, or another, how the cell stands after its outputs: what it has come to, say.
 
         What another needs are `full_results`; where there are none, the session asks the executor for them.
         """
-        for output, blobs in self.outputs.after(attach.seen):
-            await tell(output, blobs)
         if self.lost is not None:
             await tell(self.lost, ())
-        elif attach.is_joining and self.results is not None:
+        elif self.is_joined and self.results is not None:
             if self.full_results is not None:
-                await self.full_results.send_again(has_rings=attach.has_rings)
+                await self.full_results.send_again(has_rings=self.has_rings)
         elif self.results is not None:
-            await self.results.send_again(has_rings=attach.has_rings)
+            await self.results.send_again(has_rings=self.has_rings)
         elif self.question is not None:
             await tell(self.question, ())
 

@@ -7,10 +7,7 @@ back, a round goes into a file of the agent's, so that the executor is free: wha
 
 import asyncio
 import mmap
-import os
-import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from msgspec import structs
 
@@ -18,7 +15,7 @@ from bulletin.errors import MalformedMessage
 from bulletin.wire import messages as wire
 from bulletin.wire.blobs import WINDOW, Sender
 from bulletin.wire.frames import Blob
-from gpu_worker.agent.spool import check_room, open_spool
+from gpu_worker.agent.spool import DiskShare, SpoolFile
 
 #: Sends a message to the kernel, if one is there.
 Tell = Callable[[wire.Message, Sequence[Blob]], Awaitable[None]]
@@ -33,14 +30,14 @@ class CellResults:
         self,
         ended: wire.Ended,
         blobs: Sequence[Blob],
-        folder: Path,
+        share: DiskShare,
         tell: Tell,
         ask: Ask,
         draw_round: Callable[[], int],
     ) -> None:
         """Take the head of the first round (`ended` and its blobs), and what numbers the later ones (`draw_round`)."""
         self.ended, self._blobs = ended, blobs
-        self._folder, self._tell, self._ask, self._draw_round = folder, tell, ask, draw_round
+        self._share, self._tell, self._ask, self._draw_round = share, tell, ask, draw_round
         self.total_bytes = 0 if ended.parcel.inline else sum(ended.parcel.sizes)
         #: In all rounds together.
         self.received_bytes = 0
@@ -49,14 +46,13 @@ class CellResults:
         self.round = ended.round
         #: Chunks that the kernel was sent and has not taken in.
         self._unacknowledged = 0
-        self._file: int | None = None
+        self._file: SpoolFile | None = None
         #: The whole file, once everything is in it.
         self._stored: mmap.mmap | None = None
         #: Of what is stored.
         self._sender: Sender | None = None
         #: A kernel has come since a file was opened: it gets them when all is there.
         self._is_kernel_waiting = False
-        self._close_file: Callable[[], object] = lambda: None
 
     @property
     def is_out(self) -> bool:
@@ -99,17 +95,12 @@ class CellResults:
             self._request_round(has_rings=False)
 
     def take_in(self) -> None:
-        """Begin to write chunks into a file. Raises OSError where the disk has no room for them."""
+        """Begin to write chunks into a file. Raises OSError where the user's share, or the disk, has no room."""
         if self.is_safe:
             return
-        try:
-            self._file = open_spool(self._folder)
-            self._close_file = weakref.finalize(self, os.close, self._file)
-            # Not allocated ahead: so many bytes are no more than what the executor says, which user code can forge.
-            check_room(self._folder, self.total_bytes)
-        except OSError:
-            self._drop_file()
-            raise
+        # Not taken ahead: so many bytes are no more than what the executor says, which user code can forge.
+        self._share.check_room(self.total_bytes)
+        self._file = SpoolFile(self._share)
         self._is_kernel_waiting = False
 
     def _request_round(self, *, has_rings: bool) -> None:
@@ -141,6 +132,7 @@ class CellResults:
         if sum(memoryview(blob).nbytes for blob in blobs) != chunk.size:
             raise MalformedMessage("a chunk of another size than it says")
         try:
+            self._file.reserve(offset + chunk.size)
             await asyncio.to_thread(_write, self._file, offset, blobs)
         except OSError:
             self.round = -1  # the executor still has them, for a kernel that asks
@@ -148,7 +140,7 @@ class CellResults:
             raise
         self._ask(wire.Took(cell=chunk.cell, round=chunk.round))
         if self.is_out:
-            self._stored = mmap.mmap(self._file, self.total_bytes, access=mmap.ACCESS_READ)
+            self._stored = mmap.mmap(self._file.number, self.total_bytes, access=mmap.ACCESS_READ)
             if self._is_kernel_waiting:
                 await self._send_stored()
 
@@ -179,8 +171,9 @@ class CellResults:
             await self._tell(chunk, pieces)
 
     def _drop_file(self) -> None:
-        self._close_file()
-        self._file = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def close(self) -> None:
         """Forget the results, and give their file back."""
@@ -190,9 +183,7 @@ class CellResults:
         self._drop_file()
 
 
-def _write(file: int, offset: int, blobs: Sequence[Blob]) -> None:
+def _write(file: SpoolFile, offset: int, blobs: Sequence[Blob]) -> None:
     for blob in blobs:
-        view = memoryview(blob).cast("B")
-        while view:
-            written = os.pwrite(file, view, offset)
-            view, offset = view[written:], offset + written
+        file.write(offset, blob)
+        offset += memoryview(blob).nbytes

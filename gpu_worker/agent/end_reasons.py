@@ -4,7 +4,7 @@ import signal
 from typing import Literal
 
 from bulletin.codes import LeaseEnd
-from bulletin.units import show_duration
+from bulletin.units import show_duration, show_size
 
 #: The ends of a lease that are the agent's own doing: it ended the executor, for this reason.
 EndReason = Literal[
@@ -17,6 +17,8 @@ EndReason = Literal[
     LeaseEnd.WALLTIME,
     LeaseEnd.FLOOD,
     LeaseEnd.RETURN_LATE,
+    LeaseEnd.MEMORY_LIMIT,
+    LeaseEnd.PROCESS_LIMIT,
     LeaseEnd.CANNOT_START,
 ]
 _TOLD: dict[EndReason, str] = {
@@ -29,6 +31,8 @@ _TOLD: dict[EndReason, str] = {
     LeaseEnd.WALLTIME: "The cell reached its walltime of {walltime} and was ended.",
     LeaseEnd.FLOOD: "The notebook sent more at once than the protocol allows.",
     LeaseEnd.RETURN_LATE: "The process that ran your cell did not hand its results back in time, and was ended.",
+    LeaseEnd.MEMORY_LIMIT: "The session used more of its node's memory than it may, and was ended.",
+    LeaseEnd.PROCESS_LIMIT: "The session had more processes than it may, and was ended.",
     LeaseEnd.CANNOT_START: "The node had an error with this session and ended it; the agent's log there says which.",
 }
 _SIGNALS = {
@@ -37,6 +41,30 @@ _SIGNALS = {
     signal.SIGSEGV: "crashed (segmentation fault) in one of the libraries it uses.",
     signal.SIGABRT: "was aborted (SIGABRT) by one of the libraries it uses.",
 }
+
+
+def over_memory(use_bytes: int, limit_bytes: int) -> str:
+    """Tell the user of a session that had too much memory."""
+    return (
+        f"Your session used {show_size(use_bytes)} of its node's memory and may use {show_size(limit_bytes)}, so its "
+        "process was ended: work with less data at a time, or ask for more with %%gpu --memory."
+    )
+
+
+def over_processes(count: int, limit: int) -> str:
+    """Tell the user of a session that had too many processes."""
+    return (
+        f"Your session had {count} processes and threads and may have {limit}, so all of it was ended: start fewer "
+        "workers at a time."
+    )
+
+
+def unkept_results(why: str) -> str:
+    """Tell the user of a cell whose results the node has no room for while nobody takes them."""
+    return (
+        f"the results of this cell could not be kept on the node: {why}. They stayed in its process, which keeps its "
+        "place until this notebook has them, and are lost if that ends before: come back sooner, or return less."
+    )
 
 
 def describe_exit(end: EndReason | None, status: int | None, walltime_ms: int) -> str:

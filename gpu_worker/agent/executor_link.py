@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
 from bulletin.wire.frames import Blob
+from gpu_worker.agent.cgroups import LeaseCgroup
+from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_process import ExecutorProcess
 
 _PIPE_BUFFER_BYTES = 4 * 2**20
@@ -17,6 +19,10 @@ _UNREAD_LIMIT_BYTES = 4 * bulk.RING
 _PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
 _EXIT_S = 2.0
+#: An executor that is to stand still between cells does so when nothing was said to it for so long.
+_FREEZE_AFTER_MS = 1000
+#: How long the way into its cgroup may take.
+_JOIN_S = 10.0
 
 
 class ExecutorLink:
@@ -28,6 +34,13 @@ class ExecutorLink:
         self.process: ExecutorProcess | None = None
         #: Why it was not forked, once the zygote has said so.
         self.problem: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        #: Where its processes are, if the agent has cgroups; and whether they are to stand still there between cells.
+        self.cgroup: LeaseCgroup | None = None
+        self.is_frozen_when_hot = False
+        self._has_joined = asyncio.Event()
+        self._is_frozen = False
+        #: When something was last said to the executor; 0 before that.
+        self._written_ms = 0
         #: The process is gone.
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
@@ -54,10 +67,34 @@ class ExecutorLink:
         """Send a message; drop it if the executor has ended, which `read` tells."""
         if self._writer is None or self._writer.is_closing():
             return
+        self._written_ms = now_ms()
+        self._set_frozen(frozen=False)  # it is to hear it
         pipe.write(self._writer, frames.pack(message, blobs))
         # Nobody waits here, or one slow executor would hold up every kernel. An honest kernel keeps to its window.
         if self._writer.transport.get_write_buffer_size() > _UNREAD_LIMIT_BYTES:
             self._on_flood()
+
+    async def join_cgroup(self) -> None:
+        """Put the executor, which has not run anybody's code yet, into its cgroup. Raises OSError."""
+        if self.cgroup is not None and self.process is not None:
+            # The kernel may take some 20 ms for this, while the executor is busy with its own start.
+            await asyncio.to_thread(self.cgroup.add, self.process.pid)
+        self._has_joined.set()
+
+    async def wait_joined(self) -> None:
+        """Wait until the executor is in its cgroup: before that, no cell may come. Raises TimeoutError."""
+        async with asyncio.timeout(_JOIN_S):
+            await self._has_joined.wait()
+
+    def freeze_when_quiet(self) -> None:
+        """Let the executor of a hot session stand still, if it is to, until something is said to it."""
+        if self.is_frozen_when_hot and self._written_ms and now_ms() - self._written_ms >= _FREEZE_AFTER_MS:
+            self._set_frozen(frozen=True)
+
+    def _set_frozen(self, *, frozen: bool) -> None:
+        if self.cgroup is not None and frozen != self._is_frozen:
+            self.cgroup.set_frozen(frozen=frozen)
+            self._is_frozen = frozen
 
     async def find_problem(self) -> str:
         """Find why it was never forked, by what the zygote says soon after the pipe has ended."""
@@ -99,6 +136,9 @@ class ExecutorLink:
                 await self.gone.wait()
         self.process.kill_group()
         await self.gone.wait()
+        if self.cgroup is not None:  # what has left the executor's process group has not left this
+            self.cgroup.kill()
+            await asyncio.to_thread(self.cgroup.wait_empty, _EXIT_S)
 
     @property
     def status(self) -> int | None:
@@ -117,6 +157,7 @@ class ExecutorLink:
             self._writer.close()
         else:
             self._socket.close()
+        self._reader = None  # with what it has read, and nobody will ask for
         rings, self.rings = self.rings, ()
         for descriptor in rings:
             os.close(descriptor)

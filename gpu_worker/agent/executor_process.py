@@ -8,12 +8,17 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from gpu_worker.agent.process_tree import open_descendants
+
 #: The variable that marks processes of an agent: its value begins with the agent's id and a slash.
 MARK = "BULLETIN_EXECUTOR"
+#: So many processes of a session are held by descriptors at most: a tenant must not use up those of the agent.
+_MOST_OPENED = 64
 #: From SIGTERM to SIGKILL.
 _TERM_GRACE_S = 0.5
 
@@ -22,57 +27,65 @@ class ExecutorProcess(msgspec.Struct):
     """One forked executor. `status`, once it is gone, is as os.waitstatus_to_exitcode gives it."""
 
     pid: int
+    #: The first process of its pid namespace, where it has one of its own.
+    init: int | None = None
+    #: Sends a signal to the process group of a leader, where this process may not.
+    send_signal: Callable[[int, int], None] | None = None
     status: int | None = None
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """All that it has started is below one of these."""
+        return (self.pid,) if self.init is None else (self.pid, self.init)
 
     def interrupt(self) -> None:
         """Send SIGINT to the whole group, as Ctrl-C in a terminal does: `!shell` commands hear it too."""
-        _signal(self.pid, signal.SIGINT)
+        self._signal(signal.SIGINT)
 
     async def end(self, gone: asyncio.Event, *, at_once: bool) -> None:
         """End the executor and all below it; returns when `gone` says that the executor is gone.
 
         Unless it must be `at_once`, SIGTERM comes first.
         """
-        family: set[int] = set()
-        try:
-            family |= await asyncio.to_thread(_descendants, self.pid)
-            if not at_once:
-                _signal(self.pid, signal.SIGTERM)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_TERM_GRACE_S):
-                        await gone.wait()
-            family |= await asyncio.to_thread(_descendants, self.pid)
-        finally:
-            self.kill_group()
-        for pid in family:  # those that made a group of their own
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        with contextlib.ExitStack() as family:  # those that made a group of their own end with it
+            try:
+                await asyncio.to_thread(_kill_at_end, family, self.pid)
+                if not at_once:
+                    self._signal(signal.SIGTERM)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_TERM_GRACE_S):
+                            await gone.wait()
+                await asyncio.to_thread(_kill_at_end, family, self.pid)
+            finally:
+                self.kill_group()
         await gone.wait()
 
     def kill_group(self) -> None:
-        """Kill what is left of the process group."""
-        _signal(self.pid, signal.SIGKILL)
+        """Kill the process group, unless the executor is gone: its number may be another's by now."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.status is None and self.send_signal is not None:
+            self.send_signal(self.pid, number)
+        elif self.status is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
 
 
-def _signal(group: int, number: signal.Signals) -> None:
+def _kill_at_end(stack: contextlib.ExitStack, pid: int) -> None:
+    """Let the stack kill, at its end, what is below this process now and has left its group: those, and no other.
+
+    Of very many, those that are left come to the zygote when their parents end, and it kills them.
+    """
+    for descriptor in open_descendants(pid, most=_MOST_OPENED):
+        stack.callback(_kill, descriptor)
+
+
+def _kill(descriptor: int) -> None:
+    """Kill a process by its descriptor (pidfd), which is closed."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def _descendants(pid: int) -> set[int]:
-    """List all processes below one. They come and go meanwhile."""
-    found: set[int] = set()
-    to_visit = [pid]
-    while to_visit:
-        parent = to_visit.pop()
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208  Path.iterdir fails in the middle
-                with contextlib.suppress(OSError):
-                    listing = Path(f"/proc/{parent}/task/{thread}/children").read_text()
-                    children = {int(word) for word in listing.split()} - found
-                    found |= children
-                    to_visit += children
-    return found
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    os.close(descriptor)
 
 
 def kill_marked(agent: str) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 
 from bulletin.codes import LeaseEnd
-from gpu_worker.agent.end_reasons import EndReason, describe_exit
+from gpu_worker.agent.end_reasons import EndReason, describe_exit, over_memory
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_outputs import SessionOutputs
@@ -16,6 +16,8 @@ class ExecutorShutdown:
         self._executor, self._outputs, self._cells = executor, outputs, cells
         #: Why the agent ends the executor; None while it does not, and where it died by itself.
         self.reason: EndReason | None = None
+        #: What its user is told of that, where it takes more than the reason.
+        self._sentence = ""
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -25,21 +27,32 @@ class ExecutorShutdown:
 
     def describe(self, walltime_ms: int) -> str:
         """Say what became of the executor, in a sentence for its user."""
-        return describe_exit(self.reason, self._executor.status, walltime_ms)
+        return self._sentence or describe_exit(self.reason, self._executor.status, walltime_ms)
 
-    def begin(self, reason: EndReason) -> None:
-        """Begin to end the executor, the whole of its process group; the session's `run` then comes to its end."""
+    def begin(self, reason: EndReason, sentence: str = "") -> None:
+        """Begin to end the executor, the whole of its process group; the session's `run` then comes to its end.
+
+        `sentence` tells its user more than the reason does.
+        """
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._end(reason))
+            self._task = asyncio.create_task(self._end(reason, sentence))
 
-    async def _end(self, reason: EndReason) -> None:
-        self.reason = self.reason or reason
+    async def _end(self, reason: EndReason, sentence: str) -> None:
+        if self.reason is None:
+            self.reason, self._sentence = reason, sentence
         if self._executor.gone.is_set():
             return
-        self._outputs.release(self._cells.running)
-        await self._executor.end(at_once=reason not in (LeaseEnd.STOPPED, LeaseEnd.WALLTIME))
+        try:
+            self._outputs.release(self._cells.running)
+        finally:  # whatever is wrong with the session, its processes end
+            await self._executor.end(at_once=reason not in (LeaseEnd.STOPPED, LeaseEnd.WALLTIME))
 
     def record_exit(self, status: int) -> None:
         """Take note that the executor's process is gone, with this status."""
+        cgroup = self._executor.cgroup
+        if self.reason is None and cgroup is not None and cgroup.oom_kills:
+            limit_bytes = cgroup.memory_bytes
+            self.reason = LeaseEnd.MEMORY_LIMIT
+            self._sentence = over_memory(max(cgroup.peak_bytes, limit_bytes), limit_bytes)
         self._executor.record_exit(status)
         self._outputs.release(self._cells.running)

@@ -14,6 +14,7 @@ import structlog
 
 from bulletin.ids import SlotId
 from bulletin.wire.messages import SlotOffer
+from gpu_worker.agent.gpu_devices import DRIVER_NODES, find_device_nodes
 
 _SAMPLE_S = 0.2
 _EMPTY_TRIES = 50
@@ -40,6 +41,7 @@ class Inventory:
     def __init__(self, cpu_slots: int, *, use_gpus: bool) -> None:
         self._nvml = _nvml() if use_gpus else None
         self._handles: dict[SlotId, object] = {}
+        self._nodes: dict[SlotId, tuple[str, ...]] = {}
         self._idle_bytes: dict[int, int] = {}  #: what the driver itself keeps, by handle
         self.offers = self._gpus() if self._nvml is not None else ()
         if not self.offers:
@@ -72,6 +74,7 @@ class Inventory:
         slot = SlotId(_text(nvml.nvmlDeviceGetUUID(handle)))
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         self._handles[slot] = handle
+        self._nodes[slot] = find_device_nodes(nvml, handle, handle if of is None else of)
         self._idle_bytes[id(handle)] = int(memory.used)
         name = _text(nvml.nvmlDeviceGetName(handle))
         milli = 1000 if of is None else self._part_milli(int(memory.total), of)
@@ -113,6 +116,11 @@ class Inventory:
     def visible(self, slots: tuple[SlotId, ...]) -> str:
         """Return the value of CUDA_VISIBLE_DEVICES for these slots: GPUs and slices by UUID; empty for CPU slots."""
         return ",".join(slot for slot in slots if slot in self._handles)
+
+    def device_nodes(self, slots: tuple[SlotId, ...]) -> tuple[str, ...]:
+        """List the device nodes that a process needs for these slots, each once; none for CPU slots."""
+        own = [node for slot in slots for node in self._nodes.get(slot, ())]
+        return (*DRIVER_NODES, *dict.fromkeys(own)) if own else ()
 
     async def watch(self, slots: tuple[SlotId, ...], load: SlotLoad) -> None:
         """Sample the slots until cancelled. Samples only GPUs: the load of a CPU slot is its cell's own affair."""

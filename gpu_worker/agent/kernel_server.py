@@ -1,7 +1,9 @@
 """Where kernels connect: a socket that lets each in by the ticket of its lease and passes on what both sides say."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 import zmq
@@ -12,24 +14,43 @@ from bulletin.errors import MalformedMessage, VersionMismatch
 from bulletin.wire import channel, frames, keys, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.agent.unsent import UnsentBytes
 from gpu_worker.config import PoolSettings
+from gpu_worker.faults import Faults
+from gpu_worker.rate_limiter import RateLimiter
+
+#: So many messages wait on one connection, in each direction. One to which no more can be sent is forgotten.
+_QUEUE = 4_000
+#: After so many messages all else in the agent has its turn: a socket in which messages wait makes no reader wait.
+_TURN = 32
+#: What a connection may say in a second, and at once, that has shown no ticket; and how often one may be shown.
+_STRANGER_PER_S, _STRANGER_MOST = 50, 200
+_ATTACH_PER_S, _ATTACH_MOST = 5, 20
+_TOO_FAST = (
+    "The notebook shows its ticket more often than the node listens to. Wait some seconds, then run the cell again."
+)
 
 
 class KernelServer:
     """The agent's side of every connection with a kernel."""
 
-    def __init__(self, context: zmq.asyncio.Context, settings: PoolSettings, sessions: SessionRegistry) -> None:
+    def __init__(
+        self, context: zmq.asyncio.Context, settings: PoolSettings, sessions: SessionRegistry, faults: Faults
+    ) -> None:
         """Read the keys of an earlier life of this agent, or make some."""
-        self._settings, self._sessions = settings, sessions
+        self._settings, self._sessions, self._faults = settings, sessions, faults
         self._log = structlog.get_logger("agent")
-        #: Messages of kernels that were none.
-        self.malformed = 0
+        #: Messages of kernels that were none, and that were dropped since they were too many.
+        self.malformed = self.dropped = 0
+        self._strangers: RateLimiter[bytes] = RateLimiter(_STRANGER_PER_S, _STRANGER_MOST, time.monotonic)
+        self._attaches: RateLimiter[bytes] = RateLimiter(_ATTACH_PER_S, _ATTACH_MOST, time.monotonic)
+        self._unsent = UnsentBytes()
         self._state_file = settings.folder / "agent.json"
         try:
             self._state = keys.read_private(self._state_file, keys.AgentFile)
         except FileNotFoundError:
             self._state = keys.AgentFile(keys=keys.make_keys(), address="")
-        self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT)
+        self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT, _QUEUE)
         self._handshakes = channel.HandshakeCounter(context, self._socket)
 
     @property
@@ -61,27 +82,46 @@ class KernelServer:
 
     async def _receive(self) -> None:
         unpacker: frames.Unpacker[wire.KernelToAgent] = frames.Unpacker(wire.KernelToAgent)
+        heard = 0
         while True:
             received = await self._socket.recv_multipart(copy=False)
+            heard += 1
+            if heard % _TURN == 0:
+                await asyncio.sleep(0)
             route = received[0].bytes
+            if self._sessions.by_route(route) is None:
+                if not self._strangers.has_credit(route):
+                    self.dropped += 1
+                    continue
+                self._strangers.charge(route, 1)
             try:
                 message, blobs = unpacker.unpack([frame.buffer for frame in received[1:]])
             except MalformedMessage as error:
                 self.malformed += 1
                 await self.send(route, wire.Malformed(problem=error.problem))
                 continue
-            await self._pass_on(route, message, blobs)
+            with self._faults.contain(partial(self._end_session, route), said=type(message).__name__):
+                await self._pass_on(route, message, blobs)
+
+    def _end_session(self, route: bytes) -> None:
+        """End the session of a kernel whose words led to a fault: it, and no other."""
+        session = self._sessions.by_route(route)
+        if session is not None:
+            session.fail()
 
     async def _pass_on(self, route: bytes, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
         if isinstance(message, wire.Attach):
-            await self._attach(route, message)
+            if self._attaches.has_credit(route):
+                self._attaches.charge(route, 1)
+                await self._attach(route, message)
+            else:
+                self.dropped += 1
+                if self._attaches.take_telling(route):
+                    await self.send(route, wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_FAST))
             return
         session = self._sessions.by_route(route)
         if session is not None:
-            try:
-                await session.from_kernel(message, blobs)
-            except Exception as error:  # noqa: BLE001  what one kernel says must not end the sessions of others
-                session.fail(error)
+            await session.from_kernel(message, blobs)
         elif isinstance(message, wire.Run | wire.Ping):  # a connection that broke and came back: it must attach again
             await self.send(route, wire.Unknown())
 
@@ -92,23 +132,31 @@ class KernelServer:
             return
         session = self._sessions.by_ticket(message.lease, message.ticket)
         if session is None:
-            sentence = "The session is not on this node any more: it was ended, or the node's agent was restarted."
+            sentence = "The process of your cell is gone: its session was ended, or the node's agent was restarted."
             await self.send(route, wire.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence=sentence))
             return
         self._sessions.connect(route, session)
-        try:
-            await session.attach(route, message)
-        except Exception as error:  # noqa: BLE001  as above
-            session.fail(error)
+        await session.attach(route, message)
 
     async def send(self, route: bytes, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
-        """Send a message to a connection; forget the connection if it is gone."""
+        """Send a message to a connection; forget the connection if it is gone, or does not read."""
+        self._unsent.drop_sent(route)
+        if self._unsent.is_full(route):
+            self._sessions.drop_route(route)
+            return
+        parts = self._unsent.track(route, frames.pack(message, blobs))
         try:
-            await self._socket.send_multipart([route, *frames.pack(message, blobs)], copy=False)
+            await self._socket.send_multipart([route, *parts], flags=zmq.DONTWAIT, copy=False)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
             self._sessions.drop_route(route)
+
+    def tidy(self) -> None:
+        """Forget the connections that were quiet for a while. To be called now and then."""
+        self._strangers.tidy()
+        self._attaches.tidy()
+        self._unsent.tidy()
 
     def close(self) -> None:
         """Stop counting handshakes; the socket is closed with its context."""

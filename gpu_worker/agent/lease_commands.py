@@ -9,11 +9,14 @@ from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
 from gpu_worker.agent.broker_link import BrokerLink
+from gpu_worker.agent.end_reasons import describe_exit
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_kernel import ToKernel
 from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.agent.spool import DiskShares
 from gpu_worker.config import PoolSettings
+from gpu_worker.faults import Faults
 
 
 class LeaseCommands:
@@ -29,10 +32,13 @@ class LeaseCommands:
         broker: BrokerLink,
         to_kernel: ToKernel,
         fork: Callable[[Session], Awaitable[None]],
+        faults: Faults,
     ) -> None:
-        """Take `fork`, which asks for a session's executor; whatever it raises ends that session alone."""
+        """Take `fork`, which asks for a session's executor, and raises OSError or LookupError where it gets none."""
         self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
         self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
+        self._faults = faults
+        self._shares = DiskShares(settings.folder, settings.user_disk_bytes)
         self._tasks: asyncio.TaskGroup | None = None
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -47,7 +53,8 @@ class LeaseCommands:
             case wire.ListCells():
                 await self._list_cells(message)
             case wire.HandOver():
-                await self._hand_over(message)
+                with self._faults.contain(lambda: None, cell=message.cell, user=message.user):
+                    await self._hand_over(message)
             case wire.Evict() | wire.Reclaim() | wire.Pause() | wire.CancelCell() | wire.ExtendCell():
                 session = self._sessions.running.get(message.lease)
                 if session is None:
@@ -55,10 +62,8 @@ class LeaseCommands:
                         wire.LeaseOver(lease=message.lease, code=LeaseEnd.NO_SUCH_LEASE, sentence="")
                     )
                 else:
-                    try:
+                    with self._faults.contain(session.fail, **session.about):
                         await self._command(session, message)
-                    except Exception as error:  # noqa: BLE001  an error of one session must not end the others
-                        session.fail(error)
             case wire.Unknown() | wire.Registered() | wire.Recorded() | wire.Refusal() | wire.Pong() | wire.Malformed():
                 pass  # between the broker and its link
 
@@ -107,9 +112,10 @@ class LeaseCommands:
                 await self._broker.tell(wire.Prepared(lease=message.lease))
             return
         try:
-            session = Session(message, self._settings, self._inventory, self._to_kernel, self._broker.tell)
+            share = self._shares.find_or_add(message.user)
+            session = Session(message, self._settings, self._inventory, self._to_kernel, self._broker.tell, share)
         except OSError as error:
-            await self._tell_cannot_start(message.lease, error)
+            await self._broker.tell(_cannot_start(message.lease, error))
             return
         self._sessions.running[message.lease] = session
         assert self._tasks is not None
@@ -118,35 +124,39 @@ class LeaseCommands:
     async def _run(self, session: Session) -> None:
         """Run a session from its start to its end. Whatever happens to it happens to it alone."""
         lease = session.prepare.lease
-        problem: Exception | None = None
-        sentence = ""
-        try:
-            if session.shutdown.reason is None:
-                await self._fork(session)
-                sentence = await session.run()
-            if session.executor.process is None and session.shutdown.reason is None:
-                problem = ChildProcessError(await session.executor.find_problem())
-        except Exception as error:  # noqa: BLE001  an error of one session must not end the others
-            problem = error
-            session.log.warning("a session failed", problem=repr(error))
-            session.executor.kill()
-        session.executor.close()
-        has_left = session.shutdown.reason is LeaseEnd.LEFT
-        self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
-        session.log.info("lease over", code=LeaseEnd.CANNOT_START if problem else session.shutdown.lease_end)
-        if problem is not None:
-            await self._tell_cannot_start(lease, problem)
-        else:
-            await self._broker.tell(wire.LeaseOver(lease=lease, code=session.shutdown.lease_end, sentence=sentence))
+        sentence = describe_exit(LeaseEnd.CANNOT_START, None, 0)
+        over = wire.LeaseOver(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence)
+        with self._faults.contain(session.executor.kill, **session.about):
+            over = await self._run_to_end(session)
+        with self._faults.contain(lambda: self._sessions.running.pop(lease, None), **session.about):
+            session.executor.close()
+            has_left = session.shutdown.reason is LeaseEnd.LEFT
+            self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
+        session.log.info("lease over", code=over.code)
+        await self._broker.tell(over)
 
-    async def _tell_cannot_start(self, lease: LeaseId, error: Exception) -> None:
-        sentence = f"The pool could not start a process for your cell: {error}."
-        await self._broker.tell(wire.LeaseOver(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
+    async def _run_to_end(self, session: Session) -> wire.LeaseOver:
+        """Run a session; return what the broker is to be told of its end."""
+        lease, sentence = session.prepare.lease, ""
+        if session.shutdown.reason is None:
+            try:
+                await self._fork(session)
+            except (OSError, LookupError) as error:
+                session.log.warning("a session could not be started", problem=repr(error))
+                session.executor.kill()
+                return _cannot_start(lease, error)
+            sentence = await session.run()
+        if session.executor.process is None and session.shutdown.reason is None:
+            return _cannot_start(lease, ChildProcessError(await session.executor.find_problem()))
+        return wire.LeaseOver(lease=lease, code=session.shutdown.lease_end, sentence=sentence)
 
     # --- cells whose kernel is gone
 
     async def _list_cells(self, message: wire.ListCells) -> None:
-        notes = [session.cell_note() for session in self._sessions.of_user(message.user)]
+        notes: list[wire.CellNote | None] = []
+        for session in self._sessions.of_user(message.user):
+            with self._faults.contain(session.fail, **session.about):
+                notes.append(session.cell_note())
         cells = tuple(structs.replace(note, agent=self._agent, node=self._node) for note in notes if note is not None)
         await self._broker.send(wire.Listed(query=message.query, cells=cells))
 
@@ -168,3 +178,8 @@ class LeaseCommands:
                 )
                 return
         await self._broker.send(wire.HandedOver(query=message.query, sentence=sentence))
+
+
+def _cannot_start(lease: LeaseId, error: Exception) -> wire.LeaseOver:
+    sentence = f"The pool could not start a process for your cell: {error}."
+    return wire.LeaseOver(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence)

@@ -21,29 +21,66 @@ from gpu_worker.agent.executor_process import kill_marked
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.kernel_server import KernelServer
 from gpu_worker.agent.lease_commands import LeaseCommands
+from gpu_worker.agent.lease_limits import LimitWatch, NodeLimits
+from gpu_worker.agent.node_protections import NodeProtections
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
 from gpu_worker.config import PoolSettings, account_name
+from gpu_worker.faults import Faults
 
 _PING_S = 1.0
+#: So much of the node's memory is for sessions.
+_SHARED_PART = 0.95
+
+
+def make_agent_id(settings: PoolSettings) -> AgentId:
+    """Make the id of the agent of this node: the same in each of its lives, and another for another pool."""
+    folder_hash = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]
+    return AgentId(f"{socket.gethostname()}-{folder_hash}")
 
 
 class Agent:
     """One node's agent. `run()` serves until cancelled."""
 
-    def __init__(self, settings: PoolSettings, files: keys.PoolFile) -> None:
-        self.settings = settings
+    def __init__(
+        self,
+        settings: PoolSettings,
+        files: keys.PoolFile,
+        protections: NodeProtections,
+        starter: ZygoteStarter | None = None,
+    ) -> None:
+        """Take who starts zygotes, where that is not the agent itself."""
+        self.settings, self._protections = settings, protections
         self.node = socket.gethostname()
-        folder_hash = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]
-        self.id = AgentId(f"{self.node}-{folder_hash}")
+        self.id = make_agent_id(settings)
         self.log = structlog.get_logger("agent")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
         self._cpus, self._memory_bytes = host.cpus(), host.memory_bytes()
         self.sessions = SessionRegistry()
+        self._faults = Faults("agent")
         self._context = zmq.asyncio.Context()
         self._broker = BrokerLink(self._context, settings, files, self._introduce)
-        self._kernels = KernelServer(self._context, settings, self.sessions)
-        self._launcher = ExecutorLauncher(self.id, self.node, settings, self.inventory, self.sessions)
+        self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
+        limits = self._find_limits(serves_hub=files.serves_hub)
+        self._launcher = ExecutorLauncher(
+            self.id,
+            self.node,
+            settings,
+            self.inventory,
+            self.sessions,
+            limits,
+            protections,
+            starter or OwnZygotes(settings, self.id),
+            self._faults,
+        )
+        self._limit_watch = LimitWatch(
+            limits,
+            self.sessions,
+            self._faults,
+            scratch=protections.scratch,
+            kernel_limits_memory=protections.kernel_limits_memory,
+        )
         self._commands = LeaseCommands(
             self.id,
             self.node,
@@ -53,6 +90,7 @@ class Agent:
             self._broker,
             self._kernels.send,
             self._launcher.fork,
+            self._faults,
         )
         #: Cells of strangers run as one Unix user.
         self._is_shared = settings.isolation != "unix-user" and files.serves_hub
@@ -61,13 +99,14 @@ class Agent:
 
     async def run(self) -> None:
         """Serve until cancelled."""
+        self._faults.watch(asyncio.get_running_loop())
         left_behind = kill_marked(self.id)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
             self.log.warning("all cells run as one Unix user", user=account_name(), setting="Pool.isolation")
         bound = self._kernels.bind()
-        ring_server = RingServer(self.settings.folder, self.sessions.find_rings)
+        ring_server = RingServer(self.settings.folder, self.sessions.find_rings, self._faults)
         self._address = wire.AgentAddress(
             address=self.settings.advertise or bound,
             public_key=self._kernels.public_key,
@@ -81,13 +120,26 @@ class Agent:
                 tasks.create_task(self._kernels.run())
                 tasks.create_task(self._broker.run(self._commands.obey))
                 tasks.create_task(ring_server.run())
+                tasks.create_task(self._limit_watch.run())
                 tasks.create_task(self._tick())
         finally:
             for session in self.sessions.running.values():
                 session.executor.kill()
+            if self._protections.cgroups is not None:
+                self._protections.cgroups.close()
             ring_server.close()
             self._kernels.close()
             self._context.destroy(linger=200)
+
+    def _find_limits(self, *, serves_hub: bool) -> NodeLimits:
+        """Share the memory of the node out to its slots, but for what the system and the pool need."""
+        share_bytes = round(_SHARED_PART * self._memory_bytes / max(1, len(self.inventory.offers)))
+        per_slot_bytes = self.settings.memory_per_slot_bytes
+        if per_slot_bytes is None:  # of a pool of one's own all is one's own
+            per_slot_bytes = share_bytes if serves_hub else 0
+        return NodeLimits(
+            memory_per_slot_bytes=per_slot_bytes, processes=self.settings.processes, share_bytes=share_bytes
+        )
 
     def _introduce(self, secret: str) -> wire.Register:
         return wire.Register(
@@ -103,21 +155,29 @@ class Agent:
             cpus=self._cpus,
             memory_bytes=self._memory_bytes,
             shared_account="" if self.settings.isolation == "unix-user" else account_name(),
+            missing_protections=tuple(self._protections.missing),
         )
 
     async def _tick(self) -> None:
         """Do once a second what is due because time has passed."""
         while True:
             malformed = self._broker.malformed + self._kernels.malformed
-            counters = {"malformed": malformed, "failed handshakes": self._kernels.failed_handshakes}
+            counters = {
+                "malformed": malformed,
+                "failed handshakes": self._kernels.failed_handshakes,
+                "faults": self._faults.count,
+                "too fast": self._kernels.dropped,
+            }
             await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms()))
             self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
-                try:
+                with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
                         session.shutdown.begin(LeaseEnd.KERNEL_GONE)
                     session.check_time()
-                except Exception as error:  # noqa: BLE001  an error of one session must not end the others
-                    session.fail(error)
-            self.sessions.forget_finished(self.settings.keep_results_ms)
+            self._kernels.tidy()
+            with self._faults.contain(lambda: None, during="tidying up after sessions"):
+                self.sessions.forget_finished(self.settings.keep_results_ms)
+                if self._protections.cgroups is not None:
+                    self._protections.cgroups.remove_ended(self.sessions.running)
             await asyncio.sleep(_PING_S)

@@ -6,16 +6,14 @@ next print waits, as long as a kernel is there to read.
 
 import asyncio
 import json
-import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bulletin.ids import CellId
 from bulletin.wire.frames import Blob
 from bulletin.wire.messages import Output
-from gpu_worker.agent.spool import RingFile
+from gpu_worker.agent.spool import DiskShare, RingFile
 
 #: How many bytes may wait for a kernel to see them. Beyond, the executor's pipe is not read, and the next print waits.
 UNSEEN_LIMIT_BYTES = 32 * 2**20
@@ -48,10 +46,10 @@ class _UnseenOutput(NamedTuple):
 class OutputBuffer:
     """One cell's outputs, from the first that is kept; or those of cells that have ended."""
 
-    def __init__(self, cell: CellId | None, folder: Path, limit_bytes: int) -> None:
-        """Keep the outputs of a cell, or of all that have ended if it is None; what is long goes to `folder`."""
+    def __init__(self, cell: CellId | None, share: DiskShare, limit_bytes: int) -> None:
+        """Keep the outputs of a cell, or of all that have ended if it is None; what is long goes to the disk."""
         self.cell = cell
-        self._folder, self._limit_bytes = folder, max(limit_bytes, _IN_MEMORY_BYTES)
+        self._share, self._limit_bytes = share, max(limit_bytes, _IN_MEMORY_BYTES)
         self._outputs: deque[_BufferedOutput] = deque()
         #: The number of the first output in `_outputs`.
         self._first = 1
@@ -61,13 +59,14 @@ class OutputBuffer:
         self._file: RingFile | None = None
         #: Whose the last output was that had to go.
         self._last_dropped = cell or CellId("")
+        #: Why outputs had to go.
+        self._why_dropped = "nobody read them"
         self._unseen: deque[_UnseenOutput] = deque()
         self._unseen_bytes = 0
         self._has_reader = True
         self._is_released = False
         self._has_room = asyncio.Event()
         self._has_room.set()
-        self._close_file: Callable[[], object] = lambda: None
 
     @property
     def last(self) -> int:
@@ -80,7 +79,8 @@ class OutputBuffer:
         Raises
         ------
         OSError
-            If the disk is full. The output is then numbered, and neither it nor what came before is kept.
+            If the disk is full, or the user's share of it. The output is then numbered, and neither it nor what came
+            before is kept.
         """
         copies = tuple(bytes(blob) for blob in blobs) or (b"{}",)
         numbered = Output(cell=self.cell or output.cell, type=output.type, seq=self.last + 1, late=self.cell is None)
@@ -95,9 +95,10 @@ class OutputBuffer:
             self._drop_first()
         try:
             self._write_to_file()
-        except OSError:
-            self._outputs.clear()
-            self._first, self._bytes, self._last_dropped = numbered.seq + 1, 0, numbered.cell
+        except OSError as error:
+            self.close()
+            self._first, self._bytes, self._end, self._last_dropped = numbered.seq + 1, 0, 0, numbered.cell
+            self._why_dropped = error.strerror or str(error)
             raise
         return numbered
 
@@ -106,14 +107,13 @@ class OutputBuffer:
         if self._file is None:
             if self._bytes <= _IN_MEMORY_BYTES:
                 return
-            self._file = RingFile(self._folder, self._limit_bytes)
-            self._close_file = weakref.finalize(self, self._file.close)
+            self._file = RingFile(self._share, self._limit_bytes)
             in_memory = range(len(self._outputs))
         else:  # all but the newest are there
             in_memory = range(max(0, len(self._outputs) - 1), len(self._outputs))
         for index in in_memory:
             output = self._outputs[index]
-            self._file.write(output.offset, b"".join(output.blobs or ()))
+            self._file.write(output.offset, output.blobs or ())
             self._outputs[index] = output._replace(blobs=None)
 
     def _drop_first(self) -> None:
@@ -151,7 +151,7 @@ class OutputBuffer:
 
     def _gap(self, seen: int) -> tuple[Output, Sequence[Blob]]:
         count = self._first - 1 - seen
-        text = f"bulletin: {count} outputs before this were not kept: nobody read them.\n"
+        text = f"bulletin: {count} outputs before this were not kept: {self._why_dropped}.\n"
         content = json.dumps({"name": "stderr", "text": text}).encode()
         return Output(cell=self._last_dropped, type="stream", seq=self._first - 1, late=self.cell is None), (content,)
 
@@ -181,4 +181,6 @@ class OutputBuffer:
     def close(self) -> None:
         """Forget everything and give the file back."""
         self._outputs.clear()
-        self._close_file()
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
-from structlog.typing import FilteringBoundLogger
 
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
@@ -11,6 +10,8 @@ from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.cell_results import CellResults
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.session_kernel import SessionKernel
+from gpu_worker.agent.session_outputs import SessionOutputs
+from gpu_worker.agent.spool import DiskShare
 from gpu_worker.config import PoolSettings
 
 
@@ -26,13 +27,17 @@ class ResultTransfer:
         executor: ExecutorLink,
         kernel: SessionKernel,
         settings: PoolSettings,
-        log: FilteringBoundLogger,
+        share: DiskShare,
+        outputs: SessionOutputs,
         on_complete: Callable[[AgentCell], Awaitable[None]],
         on_settled: Callable[[], None],
     ) -> None:
-        """Call `on_complete` when a cell's results are out of the executor, `on_settled` when none need stay in it."""
-        self._executor, self._kernel, self._settings, self._log = executor, kernel, settings, log
-        self._on_complete, self._on_settled = on_complete, on_settled
+        """Call `on_complete` when a cell's results are out of the executor, `on_settled` when none need stay in it.
+
+        Where the disk has no room for what no kernel takes, that stays in the executor, and the cell's outputs say so.
+        """
+        self._executor, self._kernel, self._settings, self._share = executor, kernel, settings, share
+        self._outputs, self._on_complete, self._on_settled = outputs, on_complete, on_settled
 
     def is_settled(self, cell: AgentCell) -> bool:
         """Tell whether the executor no longer has anything of the cell that its kernel, or the next one, may need."""
@@ -79,7 +84,7 @@ class ResultTransfer:
         try:
             await results.receive(chunk, blobs)
         except OSError as error:
-            self._log_not_kept(cell, error)
+            self._outputs.note_unkept(cell, error)
             return
         if results.is_out:
             await self._on_complete(cell)
@@ -106,7 +111,7 @@ class ResultTransfer:
         try:
             cell.results.keep(for_kernel=for_kernel)
         except OSError as error:
-            self._log_not_kept(cell, error)
+            self._outputs.note_unkept(cell, error)
             return
         if cell.results.is_safe and not for_kernel:  # one after the other: they share the executor's pipe
             self._request_full(cell)
@@ -131,16 +136,11 @@ class ResultTransfer:
             try:
                 cell.full_results.take_in()
             except OSError as error:
-                self._log_not_kept(cell, error)
+                self._outputs.note_unkept(cell, error)
         if cell.full_results.is_out:
             await self._on_complete(cell)
         self.release(cell)
 
     def _make_results(self, cell: AgentCell, ended: wire.Ended, blobs: Sequence[Blob]) -> CellResults:
         self.check(ended)
-        return CellResults(
-            ended, blobs, self._settings.folder, self._kernel.tell, self._executor.write, cell.draw_round
-        )
-
-    def _log_not_kept(self, cell: AgentCell, error: OSError) -> None:
-        self._log.error("results cannot be kept", cell=cell.id, problem=str(error))
+        return CellResults(ended, blobs, self._share, self._kernel.tell, self._executor.write, cell.draw_round)

@@ -8,17 +8,25 @@ import asyncio
 import contextlib
 import os
 import socket
+import struct
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+
+from gpu_worker.faults import Faults
 
 _TICKET_BYTES = 256
 #: How long a visitor may take to show its ticket.
 _VISIT_S = 2.0
 #: How long to wait where no descriptor is free.
 _RETRY_S = 0.1
-#: At once. One that connects and says nothing counts until its time is over.
-_VISITORS = 64
+#: At once, of one Unix user. One that connects and says nothing counts until its time is over.
+VISITS_EACH = 16
+#: At once, of all of them.
+_VISITORS = 256
+#: What SO_PEERCRED gives: process, user and group of whoever has connected.
+_CREDENTIALS = struct.Struct("3i")
 #: Addresses of Unix sockets are short (sun_path holds 108 bytes).
 _PATH_BYTES = 100
 
@@ -29,10 +37,11 @@ FindRings = Callable[[str], tuple[int, ...] | None]
 class RingServer:
     """Listens until cancelled. Everybody may connect: what counts is the ticket."""
 
-    def __init__(self, folder: Path, find_rings: FindRings) -> None:
+    def __init__(self, folder: Path, find_rings: FindRings, faults: Faults, visit_s: float = _VISIT_S) -> None:
         """Bind a socket in the folder, or in one of its own where that has too long a path: see `path`."""
-        self._find_rings = find_rings
+        self._find_rings, self._faults, self._visit_s = find_rings, faults, visit_s
         self._free_visits = asyncio.Semaphore(_VISITORS)
+        self._visits: Counter[int] = Counter()  #: by Unix user
         path = folder / "door"
         if len(os.fsencode(path)) > _PATH_BYTES:
             path = Path(tempfile.mkdtemp(prefix="bulletin-")) / "door"
@@ -56,11 +65,26 @@ class RingServer:
                     self._free_visits.release()
                     await asyncio.sleep(_RETRY_S)
                     continue
-                visits.create_task(self._serve(visitor)).add_done_callback(lambda _: self._free_visits.release())
+                visits.create_task(self._let_in(visitor)).add_done_callback(lambda _: self._free_visits.release())
+
+    async def _let_in(self, visitor: socket.socket) -> None:
+        """Serve a visitor, unless their Unix user has as many visits as one may have: nobody keeps others out."""
+        with self._faults.contain(visitor.close, during="a visit at the door"):
+            uid = _uid_of(visitor)
+            if self._visits[uid] >= VISITS_EACH:
+                visitor.close()
+                return
+            self._visits[uid] += 1
+            try:
+                await self._serve(visitor)
+            finally:
+                self._visits[uid] -= 1
+                if not self._visits[uid]:
+                    del self._visits[uid]
 
     async def _serve(self, visitor: socket.socket) -> None:
         with visitor, contextlib.suppress(OSError, TimeoutError):  # a visitor who leaves, or says nothing
-            async with asyncio.timeout(_VISIT_S):
+            async with asyncio.timeout(self._visit_s):
                 line = b""
                 while not line.endswith(b"\n") and len(line) < _TICKET_BYTES:
                     more = await asyncio.get_running_loop().sock_recv(visitor, _TICKET_BYTES)
@@ -76,3 +100,10 @@ class RingServer:
         self._socket.close()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)  # noqa: PTH108  one call, no question before it
+
+
+def _uid_of(visitor: socket.socket) -> int:
+    """Return whose process has connected, by the kernel's word."""
+    told = visitor.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    uid: int = _CREDENTIALS.unpack(told)[1]
+    return uid

@@ -22,11 +22,13 @@ from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
+from gpu_worker.agent.output_delivery import OutputDelivery
 from gpu_worker.agent.result_transfer import ResultTransfer
 from gpu_worker.agent.return_deadline import ReturnDeadline
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_kernel import SessionKernel, ToKernel
 from gpu_worker.agent.session_outputs import SessionOutputs
+from gpu_worker.agent.spool import DiskShare
 from gpu_worker.config import PoolSettings
 
 #: The broker is told only of cells that run longer.
@@ -50,19 +52,24 @@ class Session:
         inventory: Inventory,
         to_kernel: ToKernel,
         to_broker: ToBroker,
+        share: DiskShare,
     ) -> None:
-        self.prepare, self._settings, self._inventory, self._to_broker = prepare, settings, inventory, to_broker
-        self.log = structlog.get_logger("agent").bind(lease=prepare.lease, session=prepare.session, user=prepare.user)
+        self.prepare, self._settings, self._inventory = prepare, settings, inventory
+        self._to_broker, self._share = to_broker, share
+        #: What the log says of it.
+        self.about = {"lease": prepare.lease, "session": prepare.session, "user": prepare.user}
+        self.log = structlog.get_logger("agent").bind(**self.about)
         self._started_ms = now_ms()
         self.kernel = SessionKernel(to_kernel, settings.away_ms)
         self.executor = ExecutorLink(self._end_flood)
-        self._outputs = SessionOutputs(settings, self.log)
+        self._outputs = SessionOutputs(settings, share, self.log)
         self.cells = SessionCells()
         self.shutdown = ExecutorShutdown(self.executor, self._outputs, self.cells)
         self._stopper = CellStopper(self.executor, settings, self.log, self.shutdown.begin)
         self._results = ResultTransfer(
-            self.executor, self.kernel, settings, self.log, self._close_cell, self._evict_if_wanted
+            self.executor, self.kernel, settings, share, self._outputs, self._close_cell, self._evict_if_wanted
         )
+        self._delivery = OutputDelivery(self.kernel, self._outputs, self._results)
         self._return_deadline = ReturnDeadline(self._results, self.shutdown.begin)
         self.is_ready = False
         #: Somebody waits for its slots: it goes after this cell.
@@ -103,6 +110,7 @@ class Session:
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
         cell = self.cells.running
         if isinstance(message, wire.Ready):
+            await self.executor.wait_joined()
             self.is_ready = True
             await self._to_broker(wire.Prepared(lease=self.prepare.lease))
         elif isinstance(message, wire.Chunk | wire.Ended) and (known := self.cells.find(message.cell)) is not None:
@@ -112,9 +120,9 @@ class Session:
                 await self._end_cell(known, message, blobs)
         elif cell is None or message.cell != cell.id:
             if isinstance(message, wire.Output):  # of a cell that is over
-                await self.kernel.tell(self._outputs.keep(None, message, blobs), blobs)
+                await self._delivery.pass_on(None, message, blobs)
         elif isinstance(message, wire.Output):
-            await self.kernel.tell(self._outputs.keep(cell, message, blobs), blobs)
+            await self._delivery.pass_on(cell, message, blobs)
         elif isinstance(message, wire.Noticed):
             cell.has_noticed, cell.question = True, None
         elif isinstance(message, wire.Asked):
@@ -164,13 +172,7 @@ class Session:
         if cell is not None:
             about = {"cell": cell.id, "lacks": cell.missing_bytes, "is_stopped": cell.is_stopped}
         await self.kernel.tell(wire.Attached(lease=self.prepare.lease, **about))
-        for output, blobs in self._outputs.missed_late():
-            await self.kernel.tell(output, blobs)
-        if cell is not None and message.cell == cell.id:
-            cell.outputs.set_has_reader(has_reader=True)
-            await cell.tell_missed(message, self.kernel.tell)
-            if self.kernel.is_joined and cell.results is not None and cell.lost is None:
-                self._results.send_full(cell)
+        await self._delivery.attach(cell, message)
 
     async def from_kernel(self, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
         """Do what the kernel says, or pass it on."""
@@ -194,7 +196,7 @@ class Session:
                     cell.question = None
                     self.executor.write(message, blobs)
             case wire.Seen(late=True):
-                self._outputs.mark_late_seen(message.seq)
+                await self._delivery.mark_late_seen(message.seq)
             case wire.Seen():
                 await self._mark_seen(message)
             case wire.Stop():
@@ -220,7 +222,7 @@ class Session:
         cell = self.cells.find(message.cell)
         if cell is None:
             return
-        cell.outputs.mark_seen(message.seq)
+        await self._delivery.mark_seen(cell, message.seq, self.cells.latest)
         if message.is_done and cell is self.cells.last:
             self._forget_last()
             if self._is_over:
@@ -249,8 +251,9 @@ class Session:
             await self.kernel.tell(wire.Gone(code=RefusalCode.NOT_FREE, sentence=sentence))
             return
         self._forget_last()
-        cell = AgentCell(message, self.prepare.label, self._settings.folder, self._settings.output_buffer_bytes)
+        cell = AgentCell(message, self.prepare.label, self._share, self._settings.output_buffer_bytes)
         self.cells.start(cell)
+        self._delivery.begin()
         self.executor.write(message, blobs)
         cell.timers.append(asyncio.get_running_loop().call_later(_TOLD_AFTER_S, self._tell_began_soon, cell))
         self._stopper.start_walltime(cell, self.prepare.walltime_ms)
@@ -264,10 +267,11 @@ class Session:
         """Do, once a second, what is due because time has passed."""
         self._return_deadline.check(self.cells.latest)
         self._check_silence()
+        if self.is_evictable and self.shutdown.reason is None:
+            self.executor.freeze_when_quiet()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self) -> None:
         """End the session, and no other: something went wrong with it that nobody expected."""
-        self.log.error("a session failed and is ended", problem=repr(error), exc_info=error)
         self.shutdown.begin(LeaseEnd.CANNOT_START)
 
     def _check_silence(self) -> None:

@@ -23,12 +23,14 @@ class SessionKernel:
         self.heard_ms = now_ms()
         #: It has said that it ends.
         self.has_left = False
+        #: Outputs of its cell wait until it has seen others: what comes after them it is told when it has them all.
+        self.is_behind = False
         #: It is not the one that sent the cell.
         self.is_joined = False
 
     async def tell(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
         """Send it a message; drop the message if there is no connection."""
-        if self.route is not None:
+        if self.route is not None and not (self.is_behind and _is_after_outputs(message)):
             await self._send(self.route, message, blobs)
 
     def mark_heard(self) -> None:
@@ -57,3 +59,9 @@ class SessionKernel:
     def is_silent_for(self, times_away: int) -> bool:
         """Tell whether nothing was heard of it for so many times `away_ms`, or it has left: nothing will be."""
         return self.has_left or now_ms() - self.heard_ms >= times_away * self._away_ms
+
+
+def _is_after_outputs(message: wire.Message) -> bool:
+    """Whether a kernel is told this of its cell only when it has been sent all outputs of before."""
+    is_lost = isinstance(message, wire.Lost) and message.cell is not None
+    return is_lost or isinstance(message, wire.Asked | wire.Ended | wire.Chunk)

@@ -2,35 +2,21 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import subprocess
 import threading
 from collections.abc import Callable
 
-import msgspec
 import structlog
 
 from bulletin.errors import MalformedMessage
-from bulletin.ids import LeaseId
 from bulletin.restarts import LONGEST_DELAY_S, RestartDelays
 from bulletin.wire import frames, messages as wire, pipe
-from gpu_worker.agent.executor_process import MARK
+from gpu_worker.agent.zygote_start import ZygoteStarter
 
-#: Nothing of these reaches a process that runs users' cells.
-_SECRETS = ("JUPYTERHUB_", "JPY_", "BULLETIN_", "CONFIGPROXY_")
 _FIRST_DELAY_S, _HEALTHY_AFTER_S = 0.2, 10.0
 #: How long a fork waits for a zygote that is being started.
 _START_S = 30.0
-
-
-class UnixUser(msgspec.Struct, frozen=True, kw_only=True):
-    """The Unix user that an executor becomes, and where it starts; None and empty where it stays the agent's."""
-
-    uid: int | None = None
-    gid: int | None = None
-    groups: tuple[int, ...] = ()
-    folder: str | None = None
 
 
 class ZygoteProcess:
@@ -38,25 +24,26 @@ class ZygoteProcess:
 
     def __init__(
         self,
-        python: str,
-        agent: str,
-        preload: tuple[str, ...],
+        environment: str,
+        starter: ZygoteStarter,
         on_message: Callable[[wire.FromZygote], None],
         on_exit: Callable[[], None],
     ) -> None:
-        """Take the environment's interpreter (`python`), the agent's id, and the modules to import ahead (`preload`).
+        """Take the environment's id, and who starts its zygotes.
 
         `on_message` gets what the zygote says; `on_exit` is called when it has died, and all its executors with it.
         """
-        self._python, self._agent, self._preload = python, agent, preload
+        self._environment, self._starter = environment, starter
+        self._is_to_preload = True
         self._on_message, self._on_exit = on_message, on_exit
-        self._log = structlog.get_logger("agent").bind(zygote=python)
+        self._log = structlog.get_logger("agent").bind(zygote=environment)
         self._delays = RestartDelays(_FIRST_DELAY_S, healthy_after_s=_HEALTHY_AFTER_S)
         self._socket: socket.socket | None = None
-        self._is_up = asyncio.Event()
+        #: It is up, or there is a problem.
+        self._is_settled = asyncio.Event()
         self._is_warm = False
         #: Why it could not be started the last time.
-        self._problem: OSError | None = None
+        self._problem: OSError | LookupError | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     async def run(self) -> None:
@@ -66,48 +53,40 @@ class ZygoteProcess:
             while True:
                 started_s = clock()
                 try:
-                    hung_up = self._start()
-                except OSError as error:  # the environment's python is gone, say; it may come back
+                    hung_up = await self._start()
+                except (OSError, LookupError) as error:  # the environment's python is gone, say; it may come back
                     self._problem = error
+                    self._is_settled.set()  # who waits for it is told
                     self._log.warning("a zygote cannot be started", problem=str(error))
                     await asyncio.sleep(LONGEST_DELAY_S)
                     continue
                 self._problem = None
                 await hung_up.wait()
-                assert self._process is not None
-                status = await asyncio.to_thread(self._process.wait)
-                self._is_up.clear()
+                status = await asyncio.to_thread(self._process.wait) if self._process is not None else None
+                self._is_settled.clear()
                 self._log.warning("the zygote ended and is started again", status=status)
-                if not self._is_warm and self._preload:
+                if not self._is_warm and self._is_to_preload:
                     self._log.warning("it ended while it imported: the next one imports nothing ahead")
-                    self._preload = ()
+                    self._is_to_preload = False
                 self._on_exit()
                 await asyncio.sleep(self._delays.record_exit(clock() - started_s))
         finally:
             self.close()
 
-    def _start(self) -> asyncio.Event:
-        """Start the process; the event it returns is set when the process hangs up."""
+    async def _start(self) -> asyncio.Event:
+        """Start the process; the event it returns is set when the process hangs up. Raises OSError or LookupError."""
         ours, theirs = socket.socketpair()
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
-        # Forks keep the environment that their ancestor was started with: the mark stands there too.
-        environ |= {
-            MARK: f"{self._agent}/zygote",
-            "BULLETIN_PRELOAD": ",".join(self._preload),
-            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-        }
-        environ.pop("CUDA_VISIBLE_DEVICES", None)
         with theirs:
-            self._process = subprocess.Popen(
-                [self._python, "-P", "-m", "gpu_worker.executor", str(theirs.fileno())],
-                env=environ,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            try:
+                self._process = await self._starter.start(
+                    self._environment, theirs.fileno(), is_to_preload=self._is_to_preload
+                )
+            except BaseException:
+                ours.close()
+                raise
         self._socket = ours
         self._is_warm = False
-        self._is_up.set()
+        self._is_settled.set()
         hung_up = asyncio.Event()
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._listen, args=(ours, loop, hung_up), name="zygote", daemon=True).start()
@@ -125,24 +104,28 @@ class ZygoteProcess:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the agent ends
                 loop.call_soon_threadsafe(hung_up.set)
 
-    async def fork(self, lease: LeaseId, environ: dict[str, str], user: UnixUser, descriptors: list[int]) -> None:
+    async def fork(self, request: wire.Fork, descriptors: list[int]) -> None:
         """Ask for an executor that gets these descriptors (a pipe and two rings); Forked follows.
 
         Raises OSError (TimeoutError too) if there is no zygote to ask.
         """
-        if self._problem is not None:
-            raise self._problem
         try:
             async with asyncio.timeout(_START_S):
-                await self._is_up.wait()
+                await self._is_settled.wait()
         except TimeoutError:
             raise TimeoutError("the process that starts them is not up") from None
+        if self._problem is not None:
+            raise self._problem
         assert self._socket is not None
         socket.send_fds(self._socket, [b"F"], descriptors)
-        message = wire.Fork(
-            lease=lease, environ=environ, uid=user.uid, gid=user.gid, groups=user.groups, folder=user.folder
-        )
-        pipe.send(self._socket, frames.pack(message))
+        pipe.send(self._socket, frames.pack(request))
+
+    def send_signal(self, pid: int, number: int) -> None:
+        """Have a signal sent to the process group of one of its executors; dropped if it is gone."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.sendall(b"S")
+                pipe.send(self._socket, frames.pack(wire.SignalGroup(pid=pid, number=number)))
 
     def close(self) -> None:
         """End the zygote, and with it its executors."""

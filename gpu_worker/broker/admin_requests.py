@@ -86,13 +86,13 @@ class AdminRequests:
         return await self._changed(person, request, "released", printable(asked.why), is_noted=hold.is_by_admin)
 
     async def _put_first(self, person: Person, asked: console.PutFirst) -> console.ChangedByHand:
-        _only_admins(person, "put requests first")
+        known_ids.check_admin(person, "put requests first")
         request = self._waiting(person, asked.id)
         await self._shell.step(events.RequestPutFirst(request.id))
         return await self._changed(person, request, "put-first", printable(asked.why))
 
     async def _requeue(self, person: Person, asked: console.Requeue) -> console.ChangedByHand:
-        _only_admins(person, "have cells run again")
+        known_ids.check_admin(person, "have cells run again")
         lease = self._running(person, asked.id)
         await self._shell.step(events.CellRequeued(lease.id))
         if lease.phase is not Phase.RECLAIMING:
@@ -105,7 +105,7 @@ class AdminRequests:
         return await self._changed(person, lease, "requeued", printable(asked.why), grace_ms=grace_ms)
 
     async def _extend(self, person: Person, asked: console.Extend) -> console.ChangedByHand:
-        _only_admins(person, "give cells more time")
+        known_ids.check_admin(person, "give cells more time")
         lease, more = self._running(person, asked.id), show_duration(asked.more_ms)
         most_ms, project = most_more_ms(self._state, lease)
         sentence = f"An admin ({person.user}) gave this cell {more} more."
@@ -167,11 +167,6 @@ class AdminRequests:
             walltime_ms=walltime_ms,
             left_ms=left_ms,
         )
-
-
-def _only_admins(person: Person, what: str) -> None:
-    if not person.is_admin:
-        raise CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins {what}.")
 
 
 def _too_much(lease: Lease, more_ms: int, most_ms: int, project: ProjectId | None) -> str:

@@ -21,6 +21,7 @@ from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
+_FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
 
@@ -102,6 +103,20 @@ class Agents:
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
                 await self.joins.take_handed_over(agent_id, message)
+            case _:
+                assert_never(message)
+
+    def is_known(self, route: bytes) -> bool:
+        """Tell whether an agent has registered by this connection."""
+        return route in self._by_route
+
+    def end_session(self, route: bytes, message: wire.FromAgent) -> None:
+        """Give up the session that a message was about which led to a fault: that one, and nothing else of its node."""
+        match message:
+            case wire.Prepared() | wire.CellBegan() | wire.CellDone() | wire.PauseDeclined():
+                self._kernels.aside.start_last(route, self.shell.give_up_lease(message.lease, _FAULT))
+            case wire.Register() | wire.Ping() | wire.LeaseOver() | wire.Listed() | wire.HandedOver():
+                pass  # the agent says it again, or who waits for it is told that it did not come
             case _:
                 assert_never(message)
 

@@ -11,15 +11,13 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 import msgspec
 import structlog
 import zmq
 import zmq.asyncio
 
-from bulletin.errors import BadConfig, MalformedMessage
+from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from gpu_worker.broker import picture, recall
@@ -27,29 +25,35 @@ from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
+from gpu_worker.broker.gates import AgentGate, Gate, KernelGate
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
+from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import PoolSettings
+from gpu_worker.faults import Faults
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
 _TICK_S = 1.0
 #: What a kernel says to a broker is short.
 _KERNEL_LIMIT = 64 * 1024
+#: So many messages wait on one connection, in each direction: beyond, kernels and agents keep what they have to say,
+#: and what there is to say to them is dropped.
+_KERNEL_QUEUE, _AGENT_QUEUE = 500, 10_000
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
 #: For how long a session may come back of which the broker has heard nothing: no walltime is longer.
 _REMEMBERED_MS = 30 * DAY_MS
 #: What the time of day was when the steady clock was 0.
 _STARTED_MS = (time.time_ns() - time.monotonic_ns()) // 1_000_000
-Said = TypeVar("Said")
 
 
 class Broker:
@@ -58,19 +62,35 @@ class Broker:
     def __init__(self, settings: PoolSettings, ledger: Ledger, files: keys.PoolFile, hub: Hub | None) -> None:
         self.settings, self.files, self.ledger = settings, files, ledger
         self.started_ms = self.now_ms()
-        self.malformed = self.undeliverable = 0
+        self.faults = Faults("broker")
         self._is_announced = False
         self._log = structlog.get_logger("broker")
         self._context = zmq.asyncio.Context()
-        self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT)
-        self._agent_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT)
+        self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT, _KERNEL_QUEUE)
+        self._agent_socket = channel.serve(
+            self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT, _AGENT_QUEUE
+        )
         self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
+        self._gates: tuple[Gate, Gate] = (
+            KernelGate(lambda route: self.kernels.person_of(route)),  # noqa: PLW0108  kernels are made later
+            AgentGate(lambda route: self.agents.is_known(route)),  # noqa: PLW0108  so are agents
+        )
+        self._to_kernels: Listener[console.FromClient] = Listener(
+            self._kernel_socket, frames.Unpacker(console.FromClient), self._gates[0], self.faults
+        )
+        self._to_agents: Listener[wire.FromAgent] = Listener(
+            self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults
+        )
         self.writer = Writer(ledger, self.now_ms)
-        identity = Identity(files.token, hub, settings.hub_scope)
+        self._identity = Identity(files.token, hub, settings.hub_scope)
         self._serves_hub = hub is not None
         slot_word = slot_word_of(ledger.slot_kinds())
-        self.kernels = Kernels(self._to_kernel, identity, self.now_ms, self._draw, self._answer, slot_word)
-        self.agents = Agents(self._to_agent, files.agent_secret, self.kernels, self.now_ms, self._announce, slot_word)
+        self.kernels = Kernels(
+            self._to_kernels.send, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
+        )
+        self.agents = Agents(
+            self._to_agents.send, files.agent_secret, self.kernels, self.now_ms, self._announce, slot_word
+        )
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())
@@ -85,13 +105,20 @@ class Broker:
         given_up = ledger.given_up(since_ms=self.started_ms - _REMEMBERED_MS)
         metering = Metering(scheduler.state, ledger.open_leases(), given_up, self.started_ms)
         self.shell = SchedulerShell(
-            scheduler, metering, self.writer, self.now_ms, self.kernels.tell, self.agents.tell, self._journal
+            scheduler,
+            metering,
+            self.writer,
+            self.now_ms,
+            self.kernels.tell,
+            self.agents.tell,
+            self.faults,
+            self._journal,
         )
         self.kernels.shell = self.agents.shell = self.shell
-        self._access_review = AccessReview(identity, self.shell, self.kernels, self.now_ms)
+        self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
-            self._to_kernel, self.agents.tell, self.shell, self.now_ms
+            self._to_kernels.send, self.agents.tell, self.shell, self.now_ms
         )
 
     @staticmethod
@@ -102,9 +129,12 @@ class Broker:
     @property
     def counters(self) -> dict[str, int]:
         """Count what was turned away, by kind."""
+        listeners = (self._to_kernels, self._to_agents)
         return {
-            "malformed": self.malformed,
-            "undeliverable": self.undeliverable,
+            "malformed": sum(listener.malformed for listener in listeners),
+            "undeliverable": sum(listener.undeliverable for listener in listeners),
+            "faults": self.faults.count,
+            "too fast": sum(listener.dropped for listener in listeners),
             "refused hellos": self.kernels.refused_hellos,
             "refused agents": self.agents.refused,
             "failed handshakes": sum(monitor.failed for monitor in self._monitors),
@@ -117,15 +147,18 @@ class Broker:
 
     async def run(self) -> None:
         """Bind and serve; the connection file follows when the first agent has come."""
+        self.faults.watch(asyncio.get_running_loop())
         await self._console.recall()
         self._bind()
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
-        from_kernel: frames.Unpacker[console.FromClient] = frames.Unpacker(console.FromClient)
-        from_agent: frames.Unpacker[wire.FromAgent] = frames.Unpacker(wire.FromAgent)
         tasks = [
-            asyncio.create_task(self._serve(self._kernel_socket, from_kernel, self.kernels.take)),
-            asyncio.create_task(self._serve(self._agent_socket, from_agent, self.agents.take)),
+            asyncio.create_task(
+                self._to_kernels.run(self.kernels.take, lambda route, _: self.kernels.end_connection(route))
+            ),
+            asyncio.create_task(self._to_agents.run(self.agents.take, self.agents.end_session)),
+            asyncio.create_task(self.kernels.aside.run()),
             asyncio.create_task(self.writer.run()),
+            asyncio.create_task(Retention(self.ledger.database, self.settings.keep_cells_ms, self.now_ms).run()),
             asyncio.create_task(self.shell.teller.run()),
             asyncio.create_task(self.shell.estimates.run()),
             asyncio.create_task(self._access_review.run()),
@@ -140,13 +173,14 @@ class Broker:
         finally:
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, self.kernels.close(), return_exceptions=True)
+            await asyncio.gather(*tasks, self.kernels.aside.close(), return_exceptions=True)
             for monitor in self._monitors:
                 monitor.close()
             self._context.destroy(linger=200)
             self.writer.keep(self._credit_book.take_entries())
             self.shell.note_running(is_last=True)
             self.writer.close()
+            self._identity.close()
             self.ledger.close()
             if self._journal is not None:
                 self._journal.close()
@@ -186,6 +220,8 @@ class Broker:
         )
         if self.files != kept:
             keys.write_private(self.settings.pool_file, self.files)
+        public = keys.PublicFile(address=kernel, public_key=self.files.keys.public)
+        keys.write_public(self.settings.public_file, public)
 
     def _bind_one(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
         wanted = f"tcp://{self.settings.host}:{port}"
@@ -200,22 +236,6 @@ class Broker:
             raise BadConfig(
                 f"The pool cannot listen on {wanted}: {error.strerror}. Choose another Pool.host or port."
             ) from None
-
-    async def _serve(
-        self,
-        socket: zmq.asyncio.Socket,
-        unpacker: frames.Unpacker[Said],
-        take: Callable[[bytes, Said], Awaitable[None]],
-    ) -> None:
-        while True:
-            route, *parts = await socket.recv_multipart()
-            try:
-                message, _ = unpacker.unpack(parts)
-            except MalformedMessage as error:
-                self.malformed += 1
-                await self._send(socket, route, wire.Malformed(problem=error.problem))
-                continue
-            await take(route, message)
 
     def _note_policy(self, new: NewPolicy | None) -> None:
         """Write quotas that changed to the log and the ledger."""
@@ -240,35 +260,26 @@ class Broker:
                 await self.shell.step(events.SettingsChanged(new.settings))
                 await self.shell.tell_queue()
 
-    async def _to_kernel(self, route: bytes, message: wire.Message) -> None:
-        await self._send(self._kernel_socket, route, message)
-
-    async def _to_agent(self, route: bytes, message: wire.Message) -> None:
-        await self._send(self._agent_socket, route, message)
-
-    async def _send(self, socket: zmq.asyncio.Socket, route: bytes, message: wire.Message) -> None:
-        try:
-            await socket.send_multipart([route, *frames.pack(message)])
-        except zmq.ZMQError as error:
-            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
-                raise
-            self.undeliverable += 1  # who left; what mattered is said again when it comes back
-
     async def _tick(self) -> None:
         """Tick once a second, or when the scheduler wants it; return when the pool has been idle for long enough."""
         while True:
             deadline_ms = self.shell.scheduler.deadline()
             pause_s = _TICK_S if deadline_ms is None else (deadline_ms - self.now_ms()) / 1000
-            await asyncio.sleep(min(_TICK_S, max(0.01, pause_s)))
+            await self.shell.pace.sleep(min(_TICK_S, max(0.01, pause_s)))
             await self.shell.step(events.Tick())
             self.writer.keep(self._credit_book.take_period(self.now_ms()))
             self.shell.note_running()
+            self.writer.tidy()
             if self.agents.known or self.now_ms() - self.started_ms > _ALONE_MS:
                 self._announce()
             await self.agents.tidy()
             await self.kernels.tidy()
-            await self.joins.tidy()
-            await self.shell.tell_queue()
+            for gate in self._gates:
+                gate.tidy()
+            with self.faults.contain(lambda: None, during="answering who looks for cells"):
+                await self.joins.tidy()
+            with self.faults.contain(lambda: None, during="telling who waits"):
+                await self.shell.tell_queue()
             if self.shell.active_leases or self.shell.pending_requests:
                 self.kernels.active_ms = self.now_ms()
             if 0 < self.settings.idle_exit_ms < self.now_ms() - self.kernels.active_ms:

@@ -84,12 +84,10 @@ class ConsoleRequests:
     # --- who waits, who runs
 
     def _queue(self, person: Person, asked: console.AskQueue) -> console.QueueReport:
-        if not person.is_admin and asked.user not in (None, person.user):
-            raise CannotTell(RefusalCode.NOT_ALLOWED, "Only admins see whose cells other people's are.")
-        if not person.is_admin and asked.project not in (None, *_own_projects(person)):
-            raise CannotTell(
-                RefusalCode.NOT_ALLOWED, f"You are not in the project {asked.project!r}. Only admins see others'."
-            )
+        if asked.user not in (None, person.user):
+            known_ids.check_admin(person, "see whose cells other people's are")
+        if asked.project not in (None, *_own_projects(person)):
+            known_ids.check_admin(person, f"see the project {asked.project!r} from outside")
 
         def is_asked_for(one: Request | Lease) -> bool:
             return asked.user in (None, one.user) and (asked.project is None or asked.project in self._path(one))
@@ -201,8 +199,7 @@ class ConsoleRequests:
         )
 
     async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
-        if not person.is_admin:
-            raise CannotTell(RefusalCode.NOT_ALLOWED, "Only admins drain nodes.")
+        known_ids.check_admin(person, "drain nodes")
         names = self._drained | {agent: known.message.node for agent, known in self._agents.known.items()}
         agents = tuple(agent for agent, node in names.items() if asked.node in (agent, node))
         if not agents:

@@ -24,7 +24,9 @@ _READS = "ledger_reads"
 _PATIENCE = {"connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5}
 #: What PostgreSQL answers while it starts, stops, or has no room: it may answer otherwise soon.
 _PASSING = ("57P01", "57P02", "57P03", "53300", "53400")
-#: What it says to those who will never get in as they are.
+#: What SQLite answers while there is no room on its disk, that cannot be written or read, or somebody else writes.
+_FILE_PASSING = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+#: What PostgreSQL says to those who will never get in as they are.
 _TURNED_DOWN = (
     "authentication failed",
     "no password supplied",
@@ -56,7 +58,7 @@ class Database:
             If it cannot be opened as things are, or was written by a newer Bulletin (or an older one, not to be
             brought up to date).
         LedgerAway
-            If its server does not answer, or not yet.
+            If its server does not answer, or not yet; or the file's disk is full.
         """
         parsed = _parse(url)
         shown = _without_secrets(parsed)
@@ -93,7 +95,8 @@ class Database:
         Raises
         ------
         LedgerAway
-            If the server does not answer. Where it went away while it committed, it may have happened all the same.
+            If the server does not answer, or the file's disk is full. Where it went away while it committed, it may
+            have happened all the same.
         """
         with self._in_words(), self._engine.begin() as connection:
             yield connection
@@ -117,7 +120,8 @@ class Database:
             yield
         except DBAPIError as error:
             is_final = not self._is_open and _is_turned_down(error)  # later, something has gone that may come back
-            if self._engine.dialect.name == "postgresql" and _is_away(error) and not is_final:
+            is_file = isinstance(error.orig, sqlite3.Error)
+            if _is_out_of_order(error) if is_file else _is_away(error) and not is_final:
                 raise LedgerAway(self._shown, _words(error)) from error
             raise
 
@@ -144,6 +148,12 @@ def _is_away(error: DBAPIError) -> bool:
     if state is not None:
         return state in _PASSING or state.startswith("08")
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+def _is_out_of_order(error: DBAPIError) -> bool:
+    """Tell whether a file may soon be read and written again: its disk is full or fails, or somebody else has it."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in _FILE_PASSING  # without what SQLite adds to the code
 
 
 def _is_turned_down(error: DBAPIError) -> bool:

@@ -19,7 +19,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 _SLOTS = {"gpu": "GPU", "cpu": "CPU slot"}
 #: The columns of an export of cells, in their order.
-CELL_FIELDS = tuple(column.name for column in cells.columns)
+CELL_FIELDS = tuple(column.name for column in cells.columns if column is not cells.c.marks)
 #: The columns of an export of what projects earned and spent.
 CREDIT_FIELDS = tuple(column.name for column in credit_entries.columns)
 #: The columns of an export of usage.

@@ -1,8 +1,10 @@
-"""Who speaks: the hub's word about a token, or the token of the pool's own connection file. Never the client's word."""
+"""Who speaks: the hub's word about a token, or a token of the pool's own. Never the client's word.
+
+The hub is asked by threads of its own, few at once, so that who guesses tokens slows neither the ledger nor the hub.
+"""
 
 import asyncio
 import http.client
-import json
 import os
 import pwd
 import secrets
@@ -10,22 +12,34 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import TypeVar
 
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import MANAGE_SCOPE
+from bulletin.hub_scopes import SERVICE, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
 _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
 _HUB_TIMEOUT_S = 10.0
+#: So many questions to the hub at once; and so many about tokens that were never heard of, which anybody can show.
+_THREADS, _STRANGERS = 4, 3
+#: How long a token that the hub refused is refused without asking again, and how many of them are remembered.
+_REFUSE_MS, _MOST_REFUSED = 10_000, 10_000
+#: How long a hub that did not answer is not asked again.
+_REST_MS = 1_000
+#: No answer of the hub about one user is longer.
+_MOST_BYTES = 2**22
 #: Users without a group pay from here.
 DEFAULT_PROJECT = ProjectId("default")
 #: Who may not know a name is told so.
 SOMEONE = UserName("someone else")
+_UNKNOWN = "The hub does not know your server's token. Restart your server from the hub's control panel."
+_AWAY = "The hub could not be asked who you are: it does not answer. Try again in a moment."
 
 
 class Person(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +47,10 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
     user: UserName
     groups: tuple[str, ...] = ()
-    #: May see everybody's names and change the pool.
+    #: May see everybody's names and change the pool, by the token that is shown.
     is_admin: bool = False
+    #: Is an admin of the hub, and shows a token that may not: that of their notebook server.
+    lacks_scope: bool = False
     #: It is the pool's own user, without a hub: any project may pay.
     is_owner: bool = False
 
@@ -57,8 +73,30 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True):
         return cls(url=url.rstrip("/"), token=token) if url and token else None
 
 
+class _UserModel(msgspec.Struct, frozen=True):
+    """What the hub says of a user, as far as the pool wants to know it."""
+
+    name: str = ""
+    groups: tuple[str, ...] = ()
+    admin: bool = False
+
+
+class _TokenModel(_UserModel, frozen=True):
+    """What the hub says of a token."""
+
+    kind: str = "user"
+    scopes: tuple[str, ...] = ()
+
+
+Model = TypeVar("Model", bound=_UserModel)
+
+
 class HubSilent(NotAllowed):
     """The hub could not say."""
+
+
+class HubAway(HubSilent):
+    """The hub does not answer at all."""
 
 
 class TokenUnknown(NotAllowed):
@@ -71,6 +109,16 @@ class Identity:
     def __init__(self, own_token: str, hub: Hub | None, scope: str) -> None:
         self._own_token, self._hub, self._scope = own_token, hub, scope
         self._believed: dict[str, tuple[int, Person]] = {}
+        self._threads = ThreadPoolExecutor(_THREADS, "hub")
+        self._strangers = asyncio.Semaphore(_STRANGERS)
+        self._asking: dict[str, asyncio.Task[Person]] = {}
+        #: Tokens (as digests) that the hub refused, until when and why; the oldest first.
+        self._refused: dict[bytes, tuple[int, NotAllowed]] = {}
+        self._away_until_ms = 0
+
+    def close(self) -> None:
+        """Ask the hub nothing more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def identify(self, token: str, now_ms: int) -> Person:
         """Return the person behind a token, asking the hub where its last answer is too old.
@@ -81,27 +129,56 @@ class Identity:
             With a sentence for the user: an unknown token, or one that may not use the pool.
         """
         person = self.believed(token, now_ms)
-        if person is None:
-            self._forget(now_ms)
-        if person is None and self._hub is None:
+        if person is not None:
+            return person
+        if self._hub is None:
             raise NotAllowed("The pool does not know this connection's token: its connection file is out of date.")
-        if person is None:
-            try:
-                person = await asyncio.to_thread(self._ask_hub, token)
-            except HubSilent:
-                if token not in self._believed:
-                    raise
-                return self._believed[token][1]  # a hub that restarts stops nobody who works
-            except NotAllowed:
-                self._believed.pop(token, None)
+        self._forget(now_ms)
+        until_ms, refusal = self._refused.get(_digest(token), (now_ms, None))
+        if refusal is not None and until_ms > now_ms:
+            raise refusal.with_traceback(None)
+        asking = self._asking.get(token)  # of many connections that show the same token, the hub is asked once
+        if asking is None:
+            asking = self._asking[token] = asyncio.create_task(self._ask_and_remember(token, now_ms))
+            asking.add_done_callback(lambda _: self._asking.pop(token, None))
+        return await asyncio.shield(asking)
+
+    async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
+        """Ask the hub, and remember what it said."""
+        try:
+            person = await self._ask_aside(token, now_ms)
+        except HubSilent as error:
+            if isinstance(error, HubAway):
+                self._away_until_ms = now_ms + _REST_MS
+            if token not in self._believed:
                 raise
-            self._believed[token] = (now_ms + _BELIEVE_MS, person)
+            return self._believed[token][1]  # a hub that restarts stops nobody who works
+        except NotAllowed as error:
+            self._believed.pop(token, None)
+            self._refused.pop(_digest(token), None)  # the newest last
+            self._refused[_digest(token)] = (now_ms + _REFUSE_MS, error)
+            raise
+        self._believed[token] = (now_ms + _BELIEVE_MS, person)
         return person
+
+    async def _ask_aside(self, token: str, now_ms: int) -> Person:
+        if now_ms < self._away_until_ms:
+            raise HubAway(_AWAY)
+        if not (token.isascii() and token.isprintable()):
+            raise TokenUnknown(_UNKNOWN)
+        loop = asyncio.get_running_loop()
+        if token in self._believed:
+            return await loop.run_in_executor(self._threads, self._ask_hub, token)
+        async with self._strangers:
+            return await loop.run_in_executor(self._threads, self._ask_hub, token)
 
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
         if secrets.compare_digest(token.encode(), self._own_token.encode()):
             return Person(user=UserName(_unix_name()), is_admin=True, is_owner=True)
+        if self._hub is not None and secrets.compare_digest(token.encode(), self._hub.token.encode()):
+            # The page of a hub that is another Unix user, and reads no file of the pool's: it is of the same service.
+            return Person(user=UserName(SERVICE), is_admin=True)
         until_ms, person = self._believed.get(token, (now_ms, None))
         return person if until_ms > now_ms else None
 
@@ -110,35 +187,41 @@ class Identity:
         self._believed = {
             known: entry for known, entry in self._believed.items() if entry[0] + _BELIEVE_STILL_MS > now_ms
         }
+        while self._refused:
+            oldest = next(iter(self._refused))
+            if len(self._refused) <= _MOST_REFUSED and self._refused[oldest][0] > now_ms:
+                return
+            del self._refused[oldest]
 
     def _ask_hub(self, token: str) -> Person:
         assert self._hub is not None
-        model = self._get("/user", token)
+        model = self._get("/user", token, _TokenModel)
         if model is None:
-            raise TokenUnknown(
-                "The hub does not know your server's token. Restart your server from the hub's control panel."
-            )
-        name, scopes = str(model.get("name", "")), set(model.get("scopes", ()))
-        if model.get("kind", "user") != "user" or not name:
+            raise TokenUnknown(_UNKNOWN)
+        name, scopes = model.name, set(model.scopes)
+        if model.kind != "user" or not name:
             raise NotAllowed("The token belongs to a service of the hub and not to a user.")
         if self._scope not in scopes and self._scope.partition("!")[0] not in scopes:
             raise NotAllowed(
                 f"You ({name}) have no access to the GPU pool on this hub. Ask its administrators to add you."
             )
         # The hub shows groups only to tokens that may read them; the service's own may.
-        full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token) or model
-        groups = tuple(sorted(str(group) for group in full.get("groups", ())))
-        is_admin = MANAGE_SCOPE in scopes or full.get("admin") is True
-        return Person(user=UserName(name), groups=groups, is_admin=is_admin)
+        full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token, _UserModel) or model
+        groups = tuple(sorted(full.groups))
+        # Of the token and not of its user: what runs in an admin's notebook server is not always the admin's own code.
+        is_hub_admin = full.admin
+        is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
+        lacks_scope = is_hub_admin and not is_admin
+        return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope)
 
-    def _get(self, path: str, token: str) -> dict[str, Any] | None:
+    def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
         assert self._hub is not None
         request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
             self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
         )
         try:
             with urllib.request.urlopen(request, timeout=_HUB_TIMEOUT_S) as answer:  # noqa: S310
-                model = json.load(answer)
+                return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (401, 403, 404):
@@ -146,11 +229,14 @@ class Identity:
             raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
         except (OSError, ValueError, http.client.HTTPException):
-            raise HubSilent(
-                "The hub could not be asked who you are: it does not answer. Try again in a moment."
-            ) from None
-        return model if isinstance(model, dict) else None
+            raise HubAway(_AWAY) from None
+
+
+def _digest(token: str) -> bytes:
+    return sha256(token.encode()).digest()
 
 
 def _unix_name() -> str:

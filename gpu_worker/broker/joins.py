@@ -56,7 +56,9 @@ class Joins:
         self._handovers: dict[str, _Handover] = {}
 
     async def start_search(self, asker: Asker) -> None:
-        """Ask every node for this user's cells."""
+        """Ask every node for this user's cells. Who asks while it is asked gets one answer."""
+        if any(search.route == asker.route for search in self._searches.values()):
+            return
         nodes = {agent: node.node for agent, node in self._shell.nodes.items()}
         search = _Search(asker.route, self._now_ms() + _PATIENCE_MS, nodes, [])
         query = keys.make_id()

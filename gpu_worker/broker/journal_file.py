@@ -35,9 +35,9 @@ class JournalFile:
             self._write(b"\n")
         self._append(LifeBegan(settings=settings))
 
-    def note(self, event: Event, now_ms: int) -> None:
-        """Write down what the scheduler is about to be told, and when."""
-        self._append(Told(now_ms, event))
+    def note(self, event: Event, now_ms: int, *, decides: bool = True) -> None:
+        """Write down what the scheduler is about to be told, and when, and whether it is to decide then."""
+        self._append(Told(now_ms, event, decides))
 
     def close(self) -> None:
         """Close the file. Nothing is noted from now on."""

@@ -1,6 +1,5 @@
 """The kernels that talk to the broker: who they are, what they ask, where they are reached."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 
 import msgspec
@@ -13,18 +12,29 @@ from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
 from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.joins import Asker, Joins
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.faults import Faults
 from gpu_worker.scheduler.admission.cell_rules import choose_qos
 
 #: A kernel whose request waits says so every second. One that stopped saying so is gone.
 _SILENCE_MS = 20_000
+#: So many connections of one user are known; of more, those that were silent for longest are forgotten.
+_MOST_CONNECTIONS = 256
 #: A connection that was silent for so long is forgotten; its kernel says hello again when it has a cell.
 _FORGET_MS = HOUR_MS
+_TOO_MANY = (
+    "This notebook has asked the pool several things and asks for more before they are answered. Wait for those."
+)
+_FAULT = (
+    "The pool had an error with what this notebook asked of it, and has ended the connection. Run the cell again; if "
+    "that does not help, tell the pool's admins, whose log says more."
+)
 
-Send = Callable[[bytes, wire.Message], Awaitable[None]]
+Send = Callable[[bytes, wire.Message], Coroutine[None, None, None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
 Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refusal]]
 
@@ -44,7 +54,14 @@ class Kernels:
     """All connections of kernels, by route; and the sessions they stand for."""
 
     def __init__(
-        self, send: Send, identity: Identity, now_ms: Callable[[], int], draw: Draw, answer: Answer, slot_word: str
+        self,
+        send: Send,
+        identity: Identity,
+        now_ms: Callable[[], int],
+        draw: Draw,
+        answer: Answer,
+        slot_word: str,
+        faults: Faults,
     ) -> None:
         """Take `draw`, which serves those who only look, and `answer`, which serves people at a command line.
 
@@ -55,7 +72,7 @@ class Kernels:
         self._known: dict[bytes, ConnectedKernel] = {}
         self._routes: dict[SessionId, bytes] = {}  #: the connection on which a session's kernel was heard last
         self._sessions: dict[tuple[UserName, KernelId], SessionId] = {}
-        self._asking: set[asyncio.Task[None]] = set()
+        self.aside = AsideWork(faults, self.end_connection)
         self._pauses = BrokerPauses(now_ms())
         self.refused_hellos = 0
         self.active_ms = now_ms()  #: when any kernel was heard last
@@ -67,7 +84,7 @@ class Kernels:
     async def take(self, route: bytes, message: console.FromClient) -> None:
         """Take in one message of a kernel, and answer where one is due."""
         if isinstance(message, wire.Hello):
-            self._run_aside(self._hello(route, message))  # the hub may take its time; others go on
+            self._run_aside(route, self._hello(route, message))  # the hub may take its time; others go on
             return
         kernel = self._known.get(route)
         if kernel is None:
@@ -78,8 +95,10 @@ class Kernels:
         match message:
             case wire.Ping():
                 await self._send(route, wire.Pong())
-            case wire.Submit() | wire.Join() if self._identity.believed(kernel.token, self._now_ms()) is None:
-                self._run_aside(self._identify(kernel, message))
+            case wire.Submit() | wire.Join() | wire.Find() | wire.Look() if (
+                self._identity.believed(kernel.token, self._now_ms()) is None
+            ):
+                self._run_aside(route, self._identify(kernel, message))
             case wire.Find():
                 await self.joins.start_search(_asker(kernel))
             case wire.Join():
@@ -89,9 +108,14 @@ class Kernels:
             case wire.Withdraw():
                 await self.shell.withdraw(_name(kernel, message.request))
             case wire.Look():
-                self._run_aside(self._show(kernel))  # the ledger may take its time, too
+                self._run_aside(route, self._show(kernel))  # the ledger may take its time, too
             case _:
-                self._run_aside(self._answer(kernel, message))
+                self._run_aside(route, self._answer(kernel, message))
+
+    def person_of(self, route: bytes) -> Person | None:
+        """Return whose connection it is, where it has said so and is known."""
+        kernel = self._known.get(route)
+        return kernel.person if kernel is not None else None
 
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         """Say something to a session's kernel, if it is there."""
@@ -142,16 +166,17 @@ class Kernels:
             if all(active.session != kernel.session for active in self.shell.active_leases.values()):
                 self._sessions.pop((kernel.person.user, kernel.kernel), None)
 
-    async def close(self) -> None:
-        """Ask the hub nothing more."""
-        for task in self._asking:
-            task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+    def _run_aside(self, route: bytes, work: Coroutine[None, None, None]) -> None:
+        if not self.aside.start(route, work):
+            refused = wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_MANY)
+            self.aside.start_last(route, self._send(route, refused))
 
-    def _run_aside(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+    def end_connection(self, route: bytes) -> None:
+        """Forget a connection whose words led to a fault, and tell its kernel; what it waits for is withdrawn."""
+        kernel = self._known.get(route)
+        if kernel is not None:
+            self._forget(kernel)
+        self.aside.start_last(route, self._send(route, wire.Refusal(code=RefusalCode.FAULT, sentence=_FAULT)))
 
     async def _show(self, kernel: ConnectedKernel) -> None:
         await self._send(kernel.route, await self._draw_picture(kernel.person))
@@ -178,24 +203,35 @@ class Kernels:
         kernel = ConnectedKernel(route, message.token, person, message.kernel, session, self.active_ms)
         self._known[route] = kernel
         self._routes[session] = route
+        its = [one for one in self._known.values() if one.person.user == person.user]
+        if len(its) > _MOST_CONNECTIONS:
+            self._forget(min(its, key=lambda one: one.heard_ms))
         await self._welcome(kernel)
 
     async def _welcome(self, kernel: ConnectedKernel) -> None:
         welcome = wire.Welcome(user=kernel.person.user, version=__version__, slot_word=self.slot_word)
         await self._send(kernel.route, welcome)
 
-    async def _identify(self, kernel: ConnectedKernel, message: wire.Submit | wire.Join) -> None:
+    async def _identify(
+        self, kernel: ConnectedKernel, message: wire.Submit | wire.Join | wire.Find | wire.Look
+    ) -> None:
         """Ask the hub again who this is, then take the request."""
+        request = message.request if isinstance(message, wire.Submit | wire.Join) else None
         try:
             kernel.person = await self._identity.identify(kernel.token, self._now_ms())
         except NotAllowed as error:
-            refused = wire.Refusal(code=RefusalCode(error.code), sentence=error.problem, request=message.request)
+            refused = wire.Refusal(code=RefusalCode(error.code), sentence=error.problem, request=request)
             await self._send(kernel.route, refused)
             return
-        if isinstance(message, wire.Join):
-            await self.joins.join(_asker(kernel), message)
-        else:
-            await self._submit(kernel, message)
+        match message:
+            case wire.Join():
+                await self.joins.join(_asker(kernel), message)
+            case wire.Find():
+                await self.joins.start_search(_asker(kernel))
+            case wire.Look():
+                await self._show(kernel)
+            case wire.Submit():
+                await self._submit(kernel, message)
 
     async def _answer(self, kernel: ConnectedKernel, question: console.FromConsole) -> None:
         """Answer a person at a command line, whom the hub still knows."""

@@ -1,9 +1,10 @@
-"""Which request or lease a person means by an id, of those that the person may see."""
+"""What a person may see and change, and which request or lease is meant by an id, of those that the person may see."""
 
 from collections.abc import Iterator
 from itertools import chain
 
 from bulletin.codes import RefusalCode
+from bulletin.hub_scopes import MANAGE_SCOPE
 from bulletin.ids import LeaseId, UserName
 from gpu_worker.broker.identity import Person
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -14,6 +15,8 @@ from gpu_worker.scheduler.state import State
 LEAST = 6
 #: How many ids are named where the beginning of one fits several.
 _MOST_NAMED = 5
+#: How an admin becomes one here.
+_TOKEN_NEEDED = f"a token of the hub with the scope {MANAGE_SCOPE}, in JUPYTERHUB_API_TOKEN"
 
 
 class CannotTell(Exception):
@@ -62,6 +65,18 @@ def may_see(person: Person, user: UserName) -> bool:
     return person.is_admin or user == person.user
 
 
+def check_admin(person: Person, what: str) -> None:
+    """Let nobody but admins go on to what is named, as in "drain nodes".
+
+    Raises
+    ------
+    CannotTell
+        With the token that it takes: a notebook server's own is no admin's.
+    """
+    if not person.is_admin:
+        raise CannotTell(RefusalCode.NOT_ALLOWED, f"Only admins {what}, and by {_TOKEN_NEEDED}.")
+
+
 def lease_id(one: Request | Lease) -> LeaseId:
     """Return the one name of a request and of the lease that it becomes."""
     return one.lease if isinstance(one, Request) else one.id
@@ -83,4 +98,5 @@ def unknown(person: Person, name: str, what: str = "is known") -> CannotTell:
         return CannotTell(
             RefusalCode.UNKNOWN_ID, f"{name!r} is too short for an id: write its first {LEAST} letters at least."
         )
-    return CannotTell(RefusalCode.UNKNOWN_ID, f"No request, lease or cell{whose} with the id {name!r} {what}.")
+    hint = f" To see others' you need {_TOKEN_NEEDED}." if person.lacks_scope else ""
+    return CannotTell(RefusalCode.UNKNOWN_ID, f"No request, lease or cell{whose} with the id {name!r} {what}.{hint}")

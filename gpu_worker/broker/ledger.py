@@ -24,6 +24,7 @@ from gpu_worker.broker.records import (
     first_name,
     name_again,
 )
+from gpu_worker.broker.short_cells import mark, split_marks
 from gpu_worker.broker.tables import cells, config_changes, credit_entries, events, lease_spans, leases
 from gpu_worker.broker.usage import By, HourUse, Usage
 from gpu_worker.scheduler.events import PastCredits
@@ -48,6 +49,11 @@ class Ledger:
     def open(cls, url: str, *, upgrade: bool = True) -> Self:
         """Open the database at an SQLAlchemy URL; `Database.open` says how, and what it raises."""
         return cls(Database.open(url, upgrade=upgrade))
+
+    @property
+    def database(self) -> Database:
+        """Return the database in which it rests."""
+        return self._database
 
     # --- what it is told
 
@@ -119,11 +125,14 @@ class Ledger:
     def about(self, name: str, user: str | None = None, limit: int = 100) -> list[dict[str, Any]]:
         """Find the rows of a cell or a lease with this id; else of those whose id begins so. The last one comes first.
 
+        The row of several short cells is found by the whole id of each of them.
+
         `user` leaves out other people's.
         """
         with self._database.reading() as connection:
             begins = [column.startswith(name, autoescape=True) for column in (cells.c.cell, cells.c.lease)]
-            for fits in ((cells.c.cell == name) | (cells.c.lease == name), begins[0] | begins[1]):
+            is_among = (cells.c.runs > 1) & cells.c.marks.contains(mark(CellId(name)))
+            for fits in ((cells.c.cell == name) | (cells.c.lease == name), begins[0] | begins[1], is_among):
                 query = select(cells).where(fits).limit(limit)
                 if user is not None:
                     query = query.where(cells.c.user == user)
@@ -195,20 +204,23 @@ class Ledger:
         query = query.order_by(leases.c.granted_at_ms, leases.c.lease)
         open_leases = select(leases.c.lease).where(leases.c.ended_at_ms.is_(None))
         ended: dict[str, list[CellId]] = {}
+        marks: dict[str, list[str]] = {}
         with self._database.reading() as connection:
             found = [
                 (rows.to_record(row, LeaseRecord), row["until_ms"]) for row in connection.execute(query).mappings()
             ]
             first_ms = min((lease.granted_at_ms for lease, _ in found), default=0)
-            inside = select(cells.c.lease, cells.c.cell).where(cells.c.lease.in_(open_leases))
+            inside = select(cells.c.lease, cells.c.cell, cells.c.marks).where(cells.c.lease.in_(open_leases))
             for row in connection.execute(inside.where(cells.c.ended_at_ms >= first_ms)) if found else ():
                 ended.setdefault(row.lease, []).append(CellId(row.cell))
+                marks.setdefault(row.lease, []).extend(split_marks(row.marks))
         alive = self.last_event(run_notes.ALIVE) if found else None
         return [
             OpenLease(
                 lease,
                 max(lease.granted_at_ms, until_ms or 0),
                 tuple(ended.get(lease.lease, ())),
+                frozenset(marks.get(lease.lease, ())),
                 self._running(lease.lease, ended.get(lease.lease, ()), alive),
             )
             for lease, until_ms in found
@@ -229,15 +241,17 @@ class Ledger:
         Who comes back with one finds its time until then accounted.
         """
         ends_with = (cells.c.lease == leases.c.lease) & (cells.c.ended_at_ms == leases.c.ended_at_ms)
-        query = select(leases, cells.c.cell).select_from(leases.outerjoin(cells, ends_with))
+        query = select(leases, cells.c.cell, cells.c.marks).select_from(leases.outerjoin(cells, ends_with))
         query = query.where(leases.c.why.in_(sorted(UNSURE)), leases.c.ended_at_ms >= since_ms)
         found: dict[str, OpenLease] = {}
         with self._database.reading() as connection:
             for row in connection.execute(query.order_by(leases.c.ended_at_ms, leases.c.lease)).mappings():
                 lease = rows.to_record(row, LeaseRecord)
-                before = found[lease.lease].cells if lease.lease in found else ()
+                before = found.get(lease.lease)
                 own = () if row["cell"] is None else (CellId(row["cell"]),)
-                found[lease.lease] = OpenLease(lease, lease.ended_at_ms or 0, before + own)
+                known, marks = (before.cells, before.marks) if before is not None else ((), frozenset[str]())
+                marks |= frozenset(split_marks(row["marks"]))
+                found[lease.lease] = OpenLease(lease, lease.ended_at_ms or 0, known + own, marks)
         return list(found.values())
 
     def ended_ms(self, lease: LeaseId) -> int:
@@ -250,7 +264,12 @@ class Ledger:
     def has_run(self, cell: CellId, lease: LeaseId) -> bool:
         """Return whether it has the run of this cell in this lease, under whatever name the lease went on."""
         with self._database.reading() as connection:
-            return rows.attempts(connection, [cell]).get((rows.clean(cell), first_name(lease))) is not None
+            if rows.attempts(connection, [cell]).get((rows.clean(cell), first_name(lease))) is not None:
+                return True
+            name = rows.clean(first_name(lease))
+            is_it = (cells.c.lease == name) | cells.c.lease.startswith(name_again(LeaseId(name), ""), autoescape=True)
+            query = select(cells.c.cell).where(is_it, cells.c.runs > 1, cells.c.marks.contains(mark(cell))).limit(1)
+            return connection.scalar(query) is not None
 
     def balances(self, until_ms: int | None = None) -> dict[ProjectId, int]:
         """Return the credits of each project that ever had any, in GPU-milliseconds, as they were before `until_ms`."""

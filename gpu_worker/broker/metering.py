@@ -28,6 +28,7 @@ from gpu_worker.broker.records import (
     name_again,
 )
 from gpu_worker.broker.run_notes import Running
+from gpu_worker.broker.short_cells import MOST, mark
 from gpu_worker.scheduler.accounts.coverage import Coverage
 from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
@@ -38,7 +39,7 @@ PATIENCE_MS = 30_000
 #: What the scheduler saw for longer than it was used is taken back from so long on.
 _WORTH_MS = 1_000
 #: So many of the last cells of a lease may be reported again.
-_CELLS = 1000
+_CELLS = 2 * MOST
 
 
 class Stretch(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ class _MeteredLease(msgspec.Struct):
 
     meter: Meter
     cells: dict[CellId, None]  #: those that ended in it last
+    marks: frozenset[str] = frozenset()  #: of others, that ended before this broker was started
     over_ms: int | None = None  #: when its slots were free again; None while it holds, or where nobody knows
     lost_ms: int | None = None  #: it was lost with its agent: when that was heard last
     why: LeaseEnd = LeaseEnd.UNRECOGNIZED  #: why it is over, once it is
@@ -92,7 +94,7 @@ class Metering:
             name = first_name(one.lease.lease)
             meter = Meter(one.lease, one.accounted_until_ms)
             metered = self._metered[name] = _MeteredLease(
-                meter, dict.fromkeys(one.cells), why=LeaseEnd.NOT_HELD, closes_ms=now_ms + PATIENCE_MS
+                meter, dict.fromkeys(one.cells), one.marks, why=LeaseEnd.NOT_HELD, closes_ms=now_ms + PATIENCE_MS
             )
             if one.running is not None:
                 cell, began_ms, metered.over_ms, charged_milli = one.running
@@ -137,7 +139,7 @@ class Metering:
         metered = self._metered.get(record.lease)
         if metered is None:
             return None
-        if record.cell in metered.cells:
+        if record.cell in metered.cells or mark(record.cell) in metered.marks:
             return []
         metered.note_end(record.cell)
         at_ms = now_ms - ended_ago_ms
@@ -266,12 +268,13 @@ class Metering:
         metered.is_granted = lease.phase is Phase.GRANTED
 
     def _start_metering(self, lease: Lease, now_ms: int) -> _MeteredLease:
-        name, granted_at_ms, cells = lease.id, now_ms, dict[CellId, None]()
+        name, granted_at_ms, cells, marks = lease.id, now_ms, dict[CellId, None](), frozenset[str]()
         if lease.id in self._held_ms:  # learned from its agent
             granted_at_ms = min(lease.since_ms, now_ms - self._held_ms[lease.id])
             before = self._given_up.pop(lease.id, None)
             if before is not None:
-                granted_at_ms, cells = max(granted_at_ms, before.accounted_until_ms), dict.fromkeys(before.cells)
+                granted_at_ms = max(granted_at_ms, before.accounted_until_ms)
+                cells, marks = dict.fromkeys(before.cells), before.marks
             name = name_again(lease.id, str(now_ms))
         node = self._state.nodes[lease.agent]
         record = LeaseRecord(
@@ -286,7 +289,7 @@ class Metering:
             milli=sum(node.slots[slot].milli for slot in lease.slots),
             granted_at_ms=granted_at_ms,
         )
-        metered = self._metered[lease.id] = _MeteredLease(Meter(record), cells)
+        metered = self._metered[lease.id] = _MeteredLease(Meter(record), cells, marks)
         return metered
 
     def _note_lease_end(self, name: LeaseId, metered: _MeteredLease, why: LeaseEnd, now_ms: int) -> list[Record]:
@@ -315,7 +318,7 @@ class Metering:
         if metered.why in UNSURE:
             end = told[-1]
             assert isinstance(end, LeaseRecord)
-            self._given_up[name] = OpenLease(end, end.ended_at_ms or 0, tuple(metered.cells))
+            self._given_up[name] = OpenLease(end, end.ended_at_ms or 0, tuple(metered.cells), metered.marks)
         del self._metered[name]
         self._closing.pop(name, None)
         return told

@@ -35,7 +35,7 @@ async def draw(
     counters: dict[str, int],
     serves_hub: bool,
 ) -> wire.Picture:
-    """Draw slots, queue, recent cells and counters. Only admins see other people's names, and their cells."""
+    """Draw slots, queue, recent cells and counters. Admins alone see other people's names and cells, and counters."""
     rows = await asyncio.to_thread(_recent_cells, ledger, viewer)
     at_ms = now_ms()
 
@@ -62,6 +62,10 @@ async def draw(
                     drains_in_ms=None if drains_at_ms is None else max(0, drains_at_ms - at_ms),
                 )
             )
+    missing: dict[str, tuple[str, ...]] = {}
+    for agent in agents.known.values() if serves_hub else ():
+        for word in agent.message.missing_protections:
+            missing[word] = (*missing.get(word, ()), agent.message.node)
     accounts = {agent.message.shared_account for agent in agents.known.values()} - {""}
     waiting = []
     for request, pending in shell.pending_requests.items():
@@ -99,11 +103,12 @@ async def draw(
             )
             for row in rows
         ),
-        counters=counters,
+        counters=counters if viewer.is_admin else {},
         uptime_ms=at_ms - started_ms,
         slot_word=agents.slot_word,
         project=_project(shell, viewer, at_ms),
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
+        missing_protections=missing,
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 
 from bulletin.ids import RequestId, SessionId
@@ -9,6 +10,7 @@ from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.wait_estimates import WaitEstimates
+from gpu_worker.faults import Faults
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.estimates.wait_history import WaitHistory, wait_kind
 from gpu_worker.scheduler.leases.resources import LANES
@@ -20,6 +22,7 @@ _LEAST_PAUSE_S, _PAUSES = 0.02, 4
 _SLICE = 200
 #: Of those further back so many are looked at each second.
 _MOST_OTHERS = 200
+_FAULT = "The pool had an error with this request and took it back; the broker's log says which."
 
 
 class QueueTeller:
@@ -32,9 +35,13 @@ class QueueTeller:
         now_ms: Callable[[], int],
         tell: Callable[[SessionId, wire.Message], Awaitable[None]],
         estimates: WaitEstimates,
+        give_up: Callable[[RequestId, str], Awaitable[object]],
+        faults: Faults,
     ) -> None:
+        """Take `give_up`, which takes a request back of which nobody can say where it stands, with a sentence."""
         self._scheduler, self._pending, self._now_ms, self._tell = scheduler, pending, now_ms, tell
-        self._estimates = estimates
+        self._estimates, self._give_up, self._faults = estimates, give_up, faults
+        self._failed: list[RequestId] = []
         self.history = WaitHistory()  #: since the broker is there
         self._news = asyncio.Event()  #: places in line may have changed
         self._others: list[RequestId] = []  #: those further back who are to be looked at before it is their turn again
@@ -68,7 +75,8 @@ class QueueTeller:
             await self._news.wait()
             began_s = clock()
             self._news.clear()
-            await self.tell_front(everybody=False)
+            with self._faults.contain(lambda: None, during="telling who waits"):
+                await self.tell_front(everybody=False)
             await asyncio.sleep(max(_LEAST_PAUSE_S, (clock() - began_s) * _PAUSES))
 
     async def tell_front(self, *, everybody: bool) -> None:
@@ -100,8 +108,12 @@ class QueueTeller:
             told = []
             for request in some:
                 pending = self._pending.get(request)
-                waiting = explain.waiting(state, request, now_ms, starts) if pending is not None else None
-                if pending is not None and waiting is not None:
+                if pending is None:
+                    continue
+                with self._faults.contain(partial(self._failed.append, request), request=request):
+                    waiting = explain.waiting(state, request, now_ms, starts)
+                    if waiting is None:
+                        continue
                     pending.was_on_hold |= waiting.is_on_hold
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)
@@ -111,6 +123,8 @@ class QueueTeller:
                         told.append((pending.session, news))
             for session, news in told:
                 await self._tell(session, news)
+            while self._failed:
+                await self._give_up(self._failed.pop(), _FAULT)
             await asyncio.sleep(0)
 
 

@@ -65,6 +65,8 @@ class CellRecord(LeaseHolder, frozen=True, kw_only=True):
     bytes_returned: int = 0
     label: str = ""
     charged_milli: int | None = None  #: thousandths of a slot that it was charged, at its price. None: as it held
+    runs: int = 1  #: how many short cells it is, one after the other (`short_cells`); `cell` names the first
+    marks: str | None = None  #: what is remembered of the others
 
     @property
     def charged(self) -> int:
@@ -119,6 +121,7 @@ class OpenLease(msgspec.Struct, frozen=True):
     lease: LeaseRecord
     accounted_until_ms: int
     cells: tuple[CellId, ...] = ()  #: those that ended in it
+    marks: frozenset[str] = frozenset()  #: and of those that are in another's row
     #: The cell of it that has not ended, as far as the ledger knows: when it began, until when at least it ran, and
     #: what was agreed that it is charged, in thousandths of a slot; None is what it held.
     running: tuple[CellId, int, int, int | None] | None = None

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Literal, assert_never
 
 from bulletin.codes import CellOutcome, LeaseEnd
@@ -10,12 +11,15 @@ from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
 from gpu_worker.broker.active_lease import ActiveLease, PendingRequest, make_active_lease
+from gpu_worker.broker.decision_pace import DecisionPace
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.metering import Metering, Stretch
 from gpu_worker.broker.queue_teller import QueueTeller
 from gpu_worker.broker.run_notes import RunNotes
+from gpu_worker.broker.short_cells import Then
 from gpu_worker.broker.wait_estimates import WaitEstimates
-from gpu_worker.broker.writer import Then, Writer
+from gpu_worker.broker.writer import Writer
+from gpu_worker.faults import FatalError, Faults
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.leases import USING, Lease
@@ -25,6 +29,10 @@ from gpu_worker.scheduler.nodes.capacity import capacity
 #: Both may lose a message: a kernel or an agent may be gone. What matters is said again when it comes back.
 TellSession = Callable[[SessionId, wire.Message], Awaitable[None]]
 TellAgent = Callable[[AgentId, wire.Message], Awaitable[None]]
+
+
+class StepFailed(FatalError):
+    """A step of the scheduler failed, or what it said could not be done: its state may be wrong."""
 
 
 class SchedulerShell:
@@ -38,10 +46,11 @@ class SchedulerShell:
         now_ms: Callable[[], int],
         tell: TellSession,
         tell_agent: TellAgent,
+        faults: Faults,
         journal: JournalFile | None = None,
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take `clock_s`, by which estimates of waits see how long they take."""
+        """Take `clock_s`, by which is seen how long decisions take, and estimates of waits."""
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
         self._metering, self._writer, self._run_notes = metering, writer, RunNotes()
         self._tell, self._tell_agent = tell, tell_agent
@@ -50,20 +59,33 @@ class SchedulerShell:
         #: The nodes that may be granted, as they introduced themselves.
         self.nodes: dict[AgentId, wire.Register] = {}
         self._stepping = asyncio.Lock()
+        self._clock_s, self.pace = clock_s, DecisionPace(clock_s)
         self.estimates = WaitEstimates(lambda: scheduler.state, clock_s)
-        self.teller = QueueTeller(scheduler, self.pending_requests, now_ms, tell, self.estimates)
+        self.teller = QueueTeller(
+            scheduler, self.pending_requests, now_ms, tell, self.estimates, self.cancel_request, faults
+        )
 
     async def step(self, event: events.Event, why: LeaseEnd | None = None, lost_ms: int | None = None) -> None:
         """Let the scheduler note a fact, and do what it says, in its order and before the next fact.
 
         For the ledger, `why` says why a lease ended, where the event is its end, and `lost_ms` when an agent was heard
         last, where the event says that it is lost, or that another process has taken its place.
+
+        Raises StepFailed, after which nothing that the scheduler knows can be believed.
         """
-        async with self._stepping:
+        async with self._step_alone():
             await self._step(event, why, lost_ms)
             await self._refund(self._metering.take_refunded())
             if isinstance(event, events.Tick | events.AgentJoined):
                 await self._tell_unseen()
+
+    @asynccontextmanager
+    async def _step_alone(self) -> AsyncIterator[None]:
+        async with self._stepping:
+            try:
+                yield
+            except Exception as error:
+                raise StepFailed(f"a step of the scheduler failed: {error!r}") from error
 
     async def _tell_unseen(self) -> None:
         unseen = self._metering.take_unseen()
@@ -76,12 +98,17 @@ class SchedulerShell:
             await self._step(recall.refunded(stretches, self.scheduler.state.accounts, self._now_ms()))
 
     async def _step(self, event: events.Event, why: LeaseEnd | None = None, lost_ms: int | None = None) -> None:
-        now_ms = self._now_ms()
+        now_ms, began_s = self._now_ms(), self._clock_s()
+        decides = isinstance(event, events.Tick) or self.pace.is_due
         if self._journal is not None:  # first, so that a step that fails is in it
-            self._journal.note(event, now_ms)
+            self._journal.note(event, now_ms, decides=decides)
         if isinstance(event, events.AgentJoined):
             self._metering.expect_leases({held.lease: held.held_ms for held in event.held})
-        said = self.scheduler.step(event, now_ms)
+        said = self.scheduler.step(event, now_ms, decides=decides)
+        if decides:
+            self.pace.note_decision(began_s)
+        else:
+            self.pace.note_fact()
         if said or not isinstance(event, events.Tick):
             self.estimates.note_change()
         ends = {
@@ -219,8 +246,15 @@ class SchedulerShell:
         if message.usage.outcome is not CellOutcome.RECLAIMED:  # that one is to run again: only its lease is over
             await self.step(events.CellEnded(message.lease, message.cell))
         if refunded:  # now that all of it was counted
-            async with self._stepping:
+            async with self._step_alone():
                 await self._refund(refunded)
+
+    async def give_up_lease(self, lease: LeaseId, sentence: str) -> None:
+        """Have a session ended whatever it does: the pool failed at what was said of it. Its kernel is told."""
+        active = self.active_leases.get(lease)
+        if active is not None:
+            await self._tell(active.session, wire.Revoked(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
+        await self._tell_holder(lease, wire.Evict(lease=lease, force=True))
 
     async def end_lease(self, message: wire.LeaseOver) -> None:
         """Take in that a lease is over and its slots are free; tell the kernel what it waits to hear."""

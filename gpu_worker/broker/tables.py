@@ -55,6 +55,8 @@ cells = Table(
     Column("refunded_ms", BigInteger, nullable=False, server_default="0", comment="of held_ms, lost by a reclaim"),
     Column("milli", Integer, comment="thousandths of a slot, all together; NULL: all are whole"),
     Column("charged_milli", Integer, comment="the same at the price of the GPUs; NULL: as milli"),
+    Column("runs", Integer, nullable=False, server_default="1", comment="how many short cells it is"),
+    Column("marks", Text, comment="eight letters of each of them but the first; NULL where it is one"),
     Index("cells_by_user", "user", "ended_at_ms"),
     Index("cells_by_end", "ended_at_ms"),
 )

@@ -185,7 +185,7 @@ def _length(from_ms: int, until_ms: int) -> ColumnElement[int]:
 def _cells(by: By, from_ms: int, until_ms: int) -> Select[Any]:
     """Select how many cells ended in a stretch of time, how long their code ran, and what of them was refunded."""
     sums = [
-        func.count().label("cells"),
+        func.sum(cells.c.runs).label("cells"),
         func.sum(cells.c.ran_ms).label("ran_ms"),
         func.sum(cells.c.refunded_ms * _milli_of_cell()).label("refunded_ms"),
     ]

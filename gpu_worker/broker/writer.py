@@ -1,7 +1,7 @@
 """What the ledger is to have, on its way there: in order, together where it comes together, waiting where it must."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import structlog
@@ -11,6 +11,7 @@ from bulletin.errors import LedgerAway
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import stray
 from gpu_worker.broker.records import CellRecord, Record
+from gpu_worker.broker.short_cells import ShortCells, Then, ToWrite
 
 #: What comes within this time is written together.
 _GATHER_S = 0.1
@@ -18,14 +19,11 @@ _BATCH = 500
 #: How long to wait before a ledger that did not answer is asked again.
 _AWAY_S = 1.0
 
-#: What to do when something is written.
-Then = Callable[[], Awaitable[None]]
-
 
 class _QueuedWrite(msgspec.Struct, frozen=True):
     records: Sequence[Record]
     stray: CellRecord | None
-    then: Then | None
+    then: tuple[Then, ...]
 
 
 class Writer:
@@ -33,18 +31,29 @@ class Writer:
 
     def __init__(self, ledger: Ledger, now_ms: Callable[[], int]) -> None:
         self._ledger, self._now_ms = ledger, now_ms
+        self._short_cells = ShortCells()
         self._queue: asyncio.Queue[_QueuedWrite] = asyncio.Queue()
         self._batch: list[_QueuedWrite] = []  #: what is being written
         self._log = structlog.get_logger("broker")
 
     def keep(self, records: Sequence[Record], then: Then | None = None) -> None:
-        """Write these as soon as the ledger answers, after all that came before; then do that."""
-        if records or then is not None:
-            self._queue.put_nowait(_QueuedWrite(records, None, then))
+        """Write these as soon as the ledger answers, after all that came before of their leases; then do that.
+
+        Many short cells are held back for some seconds (`short_cells`).
+        """
+        self._enqueue(self._short_cells.take(records, then, self._now_ms()))
+
+    def tidy(self) -> None:
+        """Write what was held back for long enough. To be called once a second."""
+        self._enqueue(self._short_cells.take_old(self._now_ms()))
+
+    def _enqueue(self, found: Iterable[ToWrite]) -> None:
+        for one in found:
+            self._queue.put_nowait(_QueuedWrite(one.records, None, one.then))
 
     def keep_stray(self, record: CellRecord, then: Then) -> None:
         """Write a cell of a lease that is no more, unless the ledger has it; then do that."""
-        self._queue.put_nowait(_QueuedWrite((), record, then))
+        self._queue.put_nowait(_QueuedWrite((), record, (then,)))
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -55,11 +64,12 @@ class Writer:
             await self._write_in_time(self._batch)
             written, self._batch = self._batch, []
             for entry in written:
-                if entry.then is not None:
-                    await entry.then()
+                for then in entry.then:
+                    await then()
 
     def close(self) -> None:
         """Write what is left, where the ledger answers. `run` has ended; what it was writing may be there already."""
+        self._enqueue(self._short_cells.close_all())
         left = self._batch + self._waiting()
         try:
             self._write(left)
@@ -84,8 +94,14 @@ class Writer:
             else:
                 for record in written:
                     if isinstance(record, CellRecord):
-                        self._log.info(
-                            "cell", cell=record.cell, lease=record.lease, user=record.user, outcome=record.outcome
+                        log = self._log.info if record.runs == 1 else self._log.debug
+                        log(
+                            "cell",
+                            cell=record.cell,
+                            lease=record.lease,
+                            user=record.user,
+                            outcome=record.outcome,
+                            runs=record.runs,
                         )
                 return
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from traitlets import Bool, Unicode
+from traitlets import Bool, Int, Unicode
 from traitlets.config import Application, catch_config_error
 
 from bulletin import __version__
@@ -28,6 +28,11 @@ class Command(Application):
         config=True
     )
     exit_with_stdin = Bool(False, help="End when standard input ends: whoever started this is gone.").tag(config=True)
+    root_helper = Int(
+        None, allow_none=True, help="Of the agent's own making: the pipe to the part of it that is root."
+    ).tag(config=True)
+    #: The words that it was given, for processes that get the same ones.
+    given: tuple[str, ...] = ()
     aliases = {
         "folder": "Pool.folder",
         "host": "Pool.host",
@@ -46,6 +51,7 @@ class Command(Application):
     @catch_config_error
     def initialize(self, argv: list[str] | None = None) -> None:
         """Read the command line and the configuration file."""
+        self.given = tuple(sys.argv[1:] if argv is None else argv)
         super().initialize(argv)
         if self.config_file:
             path = Path(self.config_file).absolute()

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bulletin.pool_words import describe_state, warn_of_accounts
+from bulletin.pool_words import describe_state, warn_of_accounts, warn_of_missing
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -52,6 +52,7 @@ def _picture(picture: wire.Picture) -> Blocks:
     free = sum(slot.state == "free" for slot in picture.slots)
     lines = [f"{len(picture.slots)} {picture.slot_word}s, {free} free; up {show_duration(picture.uptime_ms)}"]
     lines += warn_of_accounts(picture.shared_accounts)
+    lines += warn_of_missing(picture.missing_protections, for_admins=True)
     for slot in picture.slots:
         memory = f", {show_size(slot.memory_bytes)}" if slot.memory_bytes else ""
         user = f" ({slot.user})" if slot.user else ""
@@ -175,6 +176,8 @@ def _about_ended(answer: console.AboutEnded) -> Blocks:
     known = [("cell", last.cell), ("id", last.lease), ("QoS", last.qos), ("pays", f"project {last.project}")]
     if last.charged_ms is not None:
         known.append(("charged", f"{last.charged_ms / HOUR_MS:.2f} {answer.slot_word}-hours, at their price then"))
+    if last.runs > 1:
+        known.append(("with", f"{last.runs - 1} short cells after it, which are one row with it"))
     if last.label:
         known.append(("label", last.label))
     return [

@@ -143,7 +143,7 @@ def cell_table(rows: Sequence[console.EndedRow]) -> ReportTable:
     head = ("cell", "run", "ended (UTC)", "outcome", "ran", "held", "in quota", "borrowed", "refunded", "peak memory")
     table = [
         (
-            short_id(row.cell),
+            short_id(row.cell) + (f" and {row.runs - 1} more" if row.runs > 1 else ""),
             str(row.attempt),
             f"{datetime.fromtimestamp(row.ended_at_ms / 1000, UTC):%d %b %H:%M:%S}",
             row.outcome,

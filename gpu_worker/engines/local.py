@@ -16,7 +16,7 @@ class LocalEngine:
 
     def __init__(self, settings: PoolSettings, arguments: Sequence[str]) -> None:
         self._settings = settings
-        self._agent = PoolPart("agent", arguments)
+        self._agent = PoolPart("agent", settings, arguments)
 
     async def run(self) -> int:
         """Keep the agent alive until cancelled, once the broker can be reached. See `Engine.run`."""

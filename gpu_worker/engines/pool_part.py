@@ -11,7 +11,7 @@ from typing import Literal
 import structlog
 
 from bulletin.restarts import RestartDelays
-from gpu_worker.config import serves_hub
+from gpu_worker.config import PoolSettings, serves_hub
 from gpu_worker.engines.engine import BAD_CONFIG, IDLE
 
 _FIRST_DELAY_S = 0.1
@@ -35,9 +35,10 @@ _HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
 class PoolPart:
     """Runs `bulletin broker` or `bulletin agent` with the arguments that `bulletin pool` was given."""
 
-    def __init__(self, part: Literal["broker", "agent"], arguments: Sequence[str]) -> None:
+    def __init__(self, part: Literal["broker", "agent"], settings: PoolSettings, arguments: Sequence[str]) -> None:
         self._part = part
-        self._command = [sys.executable, "-m", "gpu_worker.cli", part, "--exit-with-stdin", *arguments]
+        python = [sys.executable, *settings.interpreter_options]
+        self._command = [*python, "-m", "gpu_worker.cli", part, "--exit-with-stdin", *arguments]
         self._delays = RestartDelays(_FIRST_DELAY_S, healthy_after_s=_HEALTHY_AFTER_S)
         self._log = structlog.get_logger("pool")
 

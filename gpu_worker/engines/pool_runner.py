@@ -14,7 +14,7 @@ class PoolRunner:
 
     def __init__(self, settings: PoolSettings, arguments: Sequence[str], engine: Engine) -> None:
         self._settings, self._engine = settings, engine
-        self._broker = PoolPart("broker", arguments)
+        self._broker = PoolPart("broker", settings, arguments)
         self._is_stopped = asyncio.Event()
 
     async def run(self) -> int:

@@ -1,9 +1,10 @@
-"""`python -m gpu_worker.executor FD`: the zygote, talking to its agent over the inherited descriptor FD."""
+"""`python -m gpu_worker.executor FD [GUARD]`: the zygote, talking to its agent over the inherited descriptor FD."""
 
 import os
 import sys
 
 from gpu_worker.executor import environment, zygote
+from gpu_worker.executor.fork_guard import read_guard
 
 
 def main() -> None:
@@ -12,7 +13,7 @@ def main() -> None:
     if len(clean) < len(os.environ):
         # Deleting a variable does not take it out of /proc/PID/environ, which every executor could read.
         os.execve(sys.executable, sys.orig_argv, clean)  # noqa: S606
-    zygote.serve(int(sys.argv[1]))
+    zygote.serve(int(sys.argv[1]), read_guard(sys.argv[2]) if len(sys.argv) > 2 else None)
 
 
 if __name__ == "__main__":

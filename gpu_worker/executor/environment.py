@@ -16,6 +16,7 @@ from pathlib import Path
 
 import bulletin
 from bulletin.wire.messages import Fork
+from gpu_worker.executor import namespaces
 
 _SECRET = ("JUPYTERHUB_", "JPY_", "BULLETIN_")
 #: What tells user code that it runs in an executor.
@@ -50,7 +51,7 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_strays(executors: Collection[int]) -> None:
+def end_strays(known: Collection[int]) -> None:
     """Kill children of the zygote that are none of these: what executors that have ended left behind, and reap it.
 
     An executor adopts its own orphans; only with its end, or where it has refused them, do they come to the zygote.
@@ -58,7 +59,7 @@ def end_strays(executors: Collection[int]) -> None:
     """
     with contextlib.suppress(OSError):  # a system without this list has none
         listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-        for pid in {int(word) for word in listed.split()} - set(executors):
+        for pid in {int(word) for word in listed.split()} - set(known):
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, os.WNOHANG)
@@ -103,8 +104,15 @@ def become_executor(fork: Fork, zygote: int) -> None:
     OSError
         If the identity that was asked for cannot be taken on. The process must then not go on.
     """
+    # A parent in another pid namespace has no number here, and another process has if it is gone.
+    parent = zygote if fork.namespaces is None else 0
     os.setsid()
-    die_with_parent(zygote)
+    die_with_parent(parent)
+    if fork.namespaces is not None:
+        home = fork.environ.get("HOME", "")
+        namespaces.enter(fork.namespaces, [*sys.path, sys.prefix, sys.base_prefix, fork.folder or "", home])
+        if fork.processes:
+            namespaces.limit_processes(fork.processes)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell to interrupt
@@ -114,6 +122,8 @@ def become_executor(fork: Fork, zygote: int) -> None:
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)  # before agent, broker and hub
     if fork.uid is not None:
         os.umask(0o077)
+        if fork.user_processes:
+            _lower_limit(resource.RLIMIT_NPROC, fork.user_processes)
     if fork.gid is not None or fork.groups:
         os.setgroups(fork.groups)
     if fork.gid is not None:
@@ -122,13 +132,20 @@ def become_executor(fork: Fork, zygote: int) -> None:
         os.setresuid(fork.uid, fork.uid, fork.uid)
         if 0 in os.getresuid():
             raise PermissionError("a cell never runs as root for a user of a hub")
-    die_with_parent(zygote)  # a change of identity has cleared it
+    die_with_parent(parent)  # a change of identity has cleared it
     _take_environ(fork)
     adopt_orphans()
     _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()  # inherited, it would be the same in every executor
+
+
+def _lower_limit(which: int, most: int) -> None:
+    """Set both limits of the process, without raising the hard one."""
+    _, hard = resource.getrlimit(which)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(which, (most, most))
 
 
 def _join_own_keyring() -> None:

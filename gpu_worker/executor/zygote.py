@@ -18,9 +18,12 @@ from typing import NoReturn
 from bulletin.errors import MalformedMessage
 from bulletin.wire import pipe
 from bulletin.wire.frames import Unpacker, pack
-from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, ToZygote, Warm
+from bulletin.wire.messages import Exited, Fork, Forked, ForkFailed, FromZygote, SignalGroup, ToZygote, Warm
 from gpu_worker.executor import comms, environment
 from gpu_worker.executor.executor_main import Executor
+from gpu_worker.executor.fork_guard import ForkGuard
+from gpu_worker.executor.forked_executors import ForkedExecutors
+from gpu_worker.executor.namespaces import fork_into_pid_namespace
 from gpu_worker.executor.process_logs import ProcessLogs
 
 #: Modules to import before the first fork, comma separated.
@@ -45,8 +48,8 @@ _USED_SOON = (
 )
 
 
-def serve(control_fd: int) -> NoReturn:
-    """Import, say Warm, then fork until the agent hangs up."""
+def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
+    """Import, say Warm, then fork until the agent hangs up; what `guard` admits, if there is one."""
     os.set_inheritable(control_fd, False)
     environment.die_with_parent(os.getppid())
     environment.adopt_orphans()
@@ -63,7 +66,7 @@ def serve(control_fd: int) -> NoReturn:
     gc.freeze()  # so that collections in executors do not touch, and copy, the pages that they share
     _send(control, warm)
 
-    executors: set[int] = set()
+    executors = ForkedExecutors()
     waiting = select.poll()
     logs = ProcessLogs(waiting, _log)
     waiting.register(control, select.POLLIN)
@@ -73,11 +76,12 @@ def serve(control_fd: int) -> NoReturn:
         logs.copy(ready)
         if woken in ready:
             os.read(woken, 4096)
-            for pid in _reap(control, executors):
-                logs.end(pid)
-            environment.end_strays(executors)
+            for exited in executors.reap():
+                logs.end(exited.pid)
+                _send(control, Exited(pid=exited.pid, status=exited.status))
+            environment.end_strays(executors.children)
         if control.fileno() in ready:
-            _fork(control, executors, logs)
+            _obey(control, executors, logs, guard)
 
 
 def _preload(names: str) -> Warm:
@@ -104,7 +108,8 @@ def _preload(names: str) -> Warm:
     return Warm(imported=tuple(imported), failed=failed)
 
 
-def _fork(control: socket.socket, executors: set[int], logs: ProcessLogs) -> None:
+def _obey(control: socket.socket, executors: ForkedExecutors, logs: ProcessLogs, guard: ForkGuard | None) -> None:
+    """Do what the agent says next."""
     try:
         mark, descriptors, _, _ = socket.recv_fds(control, 1, 3, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
@@ -112,8 +117,8 @@ def _fork(control: socket.socket, executors: set[int], logs: ProcessLogs) -> Non
     if not mark:
         sys.exit(0)  # the agent is gone; the executors follow by themselves
     try:
-        fork, _ = Unpacker[Fork](ToZygote).unpack(pipe.receive(control))
-        if len(descriptors) != 3:
+        message, _ = Unpacker[Fork | SignalGroup](ToZygote).unpack(pipe.receive(control))
+        if isinstance(message, Fork) and len(descriptors) != 3:
             raise MalformedMessage(f"{len(descriptors)} descriptors beside a fork, 3 expected")
     except (EOFError, OSError):
         sys.exit(0)
@@ -122,6 +127,22 @@ def _fork(control: socket.socket, executors: set[int], logs: ProcessLogs) -> Non
         for descriptor in descriptors:
             os.close(descriptor)
         return
+    if isinstance(message, SignalGroup):
+        executors.send_signal(message.pid, message.number)
+    else:
+        _fork(control, executors, logs, message, descriptors, guard)
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _fork(
+    control: socket.socket,
+    executors: ForkedExecutors,
+    logs: ProcessLogs,
+    fork: Fork,
+    descriptors: list[int],
+    guard: ForkGuard | None,
+) -> None:
     if not environment.is_cuda_untouched():
         _log("a preloaded library has initialised CUDA, which cannot be forked. Take it out of the preload list.")
         sys.exit(1)
@@ -130,22 +151,22 @@ def _fork(control: socket.socket, executors: set[int], logs: ProcessLogs) -> Non
     sys.stderr.flush()
     log_end: int | None = None
     try:
+        fork = fork if guard is None else guard.admit(fork)
         log_end, its_end = logs.open()
         descriptors.append(its_end)
-        pid = os.fork()
-    except OSError as error:  # too many processes, or no memory: this executor's problem, and no other's
+        with fork_into_pid_namespace() if fork.namespaces is not None else contextlib.nullcontext() as init:
+            pid = os.fork()
+            if pid == 0:
+                _be_executor(fork, zygote, descriptors)
+    except (OSError, LookupError) as error:  # too many processes, or no memory: this executor's problem, and no other's
         if log_end is not None:
             os.close(log_end)
         _log(f"could not fork: {error}")
         _send(control, ForkFailed(lease=fork.lease, problem=str(error)))
     else:
-        if pid == 0:
-            _be_executor(fork, zygote, descriptors)
-        executors.add(pid)
+        executors.add(pid, init)
         logs.follow(pid, log_end, f"lease {fork.lease}")
-        _send(control, Forked(lease=fork.lease, pid=pid))
-    for descriptor in descriptors:
-        os.close(descriptor)
+        _send(control, Forked(lease=fork.lease, pid=pid, init=init.pid if init is not None else None))
 
 
 def _be_executor(fork: Fork, zygote: int, descriptors: list[int]) -> NoReturn:
@@ -162,18 +183,6 @@ def _be_executor(fork: Fork, zygote: int, descriptors: list[int]) -> NoReturn:
         print("the executor could not go on, see above", file=sys.stderr, flush=True)  # noqa: T201
     finally:
         os._exit(70)
-
-
-def _reap(control: socket.socket, executors: set[int]) -> list[int]:
-    """Tell of the executors that have ended, and return them."""
-    ended = []
-    for pid in sorted(executors):
-        gone, status = os.waitpid(pid, os.WNOHANG)
-        if gone:
-            executors.discard(pid)
-            ended.append(pid)
-            _send(control, Exited(pid=pid, status=os.waitstatus_to_exitcode(status)))
-    return ended
 
 
 def _send(control: socket.socket, message: FromZygote) -> None:

@@ -98,7 +98,7 @@ def replay_decisions(
 
 def _step(scheduler: Scheduler, line: Told, number: int, *, is_checked: bool) -> Sequence[Action]:
     try:
-        actions = scheduler.step(line.event, line.at_ms)
+        actions = scheduler.step(line.event, line.at_ms, decides=line.decides)
         if is_checked:
             check(scheduler.state)
     except (InvariantBroken, IllegalMove, AssertionError) as error:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +26,11 @@ from bulletin.wire.messages import (
     Exited,
     Fork,
     Forked,
+    ForkFailed,
     FromExecutor,
     FromZygote,
     Message,
+    Namespaces,
     Noticed,
     Output,
     Ready,
@@ -35,29 +38,50 @@ from bulletin.wire.messages import (
     Took,
     Warm,
 )
+from gpu_worker.agent.cgroups import LeaseCgroup
 
 #: Until a test gives up. Never what a test waits for.
 DEADLINE_S = 120
 #: For how long an interrupt may go unnoticed before it is sent again.
 _REPEAT_MS = 500
+#: Does all that one can to be nobody's process: two forks, a session of its own, another program, no environment.
+LEAVES = """
+import os, sys
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(writer, str(os.getpid()).encode())
+        os.execve('/bin/sleep', ['sleep', '10000'], {})
+    os._exit(0)
+os.wait()
+print(os.read(reader, 100).decode())
+"""
 ROOT = Path(__file__).parent.parent.parent
 
 
 class Agent:
     """One zygote, and what it says."""
 
-    def __init__(self, preload: str = "", **environ: str) -> None:
+    def __init__(
+        self, preload: str = "", log: Path | None = None, under: Sequence[str] = (), guard: str = "", **environ: str
+    ) -> None:
+        """Start it, by the command `under` and with the `guard` (`write_guard`) if those are given."""
         self.control, theirs = socket.socketpair()
         self.control.settimeout(DEADLINE_S)
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpu_worker.executor", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, "PYTHONPATH": path, "BULLETIN_PRELOAD": preload, **environ},
-        )
+        with contextlib.ExitStack() as stack:
+            self.process = subprocess.Popen(
+                [*under, sys.executable, "-m", "gpu_worker.executor", str(theirs.fileno()), *filter(None, [guard])],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": path, "BULLETIN_PRELOAD": preload, **environ},
+                stderr=None if log is None else stack.enter_context(log.open("wb")),
+            )
         theirs.close()
         self._unpacker = Unpacker[Any](FromZygote)
         self._exited: dict[int, int] = {}
+        #: The executors that it has forked.
+        self.forked: list[int] = []
         warm = self.hear()
         assert isinstance(warm, Warm)
         self.warm = warm
@@ -74,6 +98,10 @@ class Agent:
         uid: int | None = None,
         gid: int | None = None,
         groups: tuple[int, ...] = (),
+        namespaces: Namespaces | None = None,
+        processes: int = 0,
+        user_processes: int = 0,
+        cgroup: LeaseCgroup | None = None,
         **environ: str,
     ) -> "Session":
         """An executor that is ready."""
@@ -88,17 +116,31 @@ class Agent:
             uid=uid,
             gid=gid,
             groups=groups,
+            namespaces=namespaces,
+            processes=processes,
+            user_processes=user_processes,
         )
         pipe.send(self.control, pack(fork))
         while not isinstance(answer := self.hear(), Forked):
+            if isinstance(answer, ForkFailed):
+                for end in (ours, *rings):
+                    os.close(end) if isinstance(end, int) else end.close()
+                raise PermissionError(answer.problem)
             self._note(answer)
+        self.forked.append(answer.pid)
         session = Session(ours, answer.pid, rings)
+        joining = threading.Thread(target=cgroup.add, args=(answer.pid,)) if cgroup is not None else None
+        if joining is not None:
+            joining.start()
         try:
             ready = session.hear()
+            if joining is not None:
+                joining.join()
         except EOFError:  # it ended before
             session.close()
             raise
-        assert ready == Ready(pid=answer.pid)
+        assert isinstance(ready, Ready)
+        assert namespaces is not None or ready.pid == answer.pid
         return session
 
     def exit_status(self, pid: int) -> int:

@@ -12,7 +12,7 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
 from bulletin.wire.messages import Chunk, Fork, Ping, Took
-from tests.conformance.agent_side import DEADLINE_S, Agent, Session
+from tests.conformance.agent_side import DEADLINE_S, LEAVES, Agent, Session
 
 
 def test_a_zygote_says_what_it_has_imported(agent: Agent) -> None:
@@ -75,15 +75,7 @@ for number in sorted(map(int, os.listdir('/proc/self/fd'))):
 
 def test_an_executor_has_no_descriptor_but_its_own(tmp_path: Path) -> None:
     """Neither the pool's log nor a terminal: what a tenant can reach it can erase, and read."""
-    log = tmp_path / "log"
-    with log.open("wb") as file:
-        saved = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            agent = Agent()
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+    agent = Agent(log=tmp_path / "log")
     session = agent.fork()
     try:
         names = session.run(DESCRIPTORS).stdout.split()
@@ -97,14 +89,7 @@ def test_an_executor_has_no_descriptor_but_its_own(tmp_path: Path) -> None:
 
 def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with log.open("wb") as file:
-        saved = os.dup(2)
-        os.dup2(file.fileno(), 2)
-        try:
-            agent = Agent()
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+    agent = Agent(log=log)
     session = agent.fork()
     write_to_the_log = (
         "import os\nnumbers = [int(n) for n in os.listdir('/proc/self/fd')]\n"
@@ -185,21 +170,6 @@ def test_an_executor_goes_with_its_pipe_and_takes_its_programs_with_it(agent: Ag
     ended.register(pidfd, select.POLLIN)
     assert ended.poll(DEADLINE_S * 1000)
     os.close(pidfd)
-
-
-#: Does all that one can to be nobody's process: two forks, a session of its own, another program, no environment.
-LEAVES = """
-import os, sys
-reader, writer = os.pipe()
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.write(writer, str(os.getpid()).encode())
-        os.execve('/bin/sleep', ['sleep', '10000'], {})
-    os._exit(0)
-os.wait()
-print(os.read(reader, 100).decode())
-"""
 
 
 @pytest.mark.parametrize("end", ["close", "kill"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,11 +71,14 @@ def gather(kit: Path) -> None:
     pip = [sys.executable, "-m", "pip"]
     do(*pip, "wheel", "-qq", "--no-deps", "--wheel-dir", wheels, ROOT)
     (ours,) = wheels.iterdir()
+    # pip wants a hash of our own wheel, too, where it is given any.
+    pins = re.findall(r"^\S+==[^\\\n]*", (ROOT / "requirements" / "test.txt").read_text(), re.MULTILINE)
+    (kit / "versions.txt").write_text("\n".join(pins))
     do(
         *(*pip, "download", "-qq", "--only-binary=:all:", "--implementation", "cp", "--dest", wheels),
         *("--python-version", ".".join(map(str, PYTHON_THERE))),
         *(word for platform in PLATFORMS for word in ("--platform", platform)),
-        *("--constraint", ROOT / "requirements" / "test.txt", f"{ours}[pool]", *TOOLS),
+        *("--constraint", kit / "versions.txt", f"{ours}[pool]", *TOOLS),
     )
     for path in files(*TESTS):
         target = kit / path.relative_to(ROOT)

@@ -35,6 +35,9 @@ int nvmlDeviceGetUUID(void *handle, char *uuid, unsigned length) {
     snprintf(uuid, length, handle == &gpu ? "GPU-5708ab1e-0000-4000-8000-000000000001" : "MIG-5708ab1e-0000-4000-8000-000000000002");
     return SUCCESS;
 }
+int nvmlDeviceGetMinorNumber(void *handle, unsigned *minor) { *minor = 3; return handle == &gpu ? SUCCESS : NOT_FOUND; }
+int nvmlDeviceGetGpuInstanceId(void *handle, unsigned *id) { *id = 1; return handle == &slice ? SUCCESS : NOT_FOUND; }
+int nvmlDeviceGetComputeInstanceId(void *handle, unsigned *id) { *id = 0; return handle == &slice ? SUCCESS : NOT_FOUND; }
 int nvmlDeviceGetMemoryInfo(void *handle, Memory *memory) {
     State s = look();
     memory->total = (handle == &gpu ? 8ULL : 1ULL) << 30;

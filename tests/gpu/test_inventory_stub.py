@@ -70,6 +70,11 @@ def costs() -> list[int]:
     return [one.milli for one in Inventory(2, use_gpus=True).offers]
 
 
+def nodes() -> tuple[str, ...]:
+    inventory = Inventory(2, use_gpus=True)
+    return inventory.device_nodes(tuple(offer.slot for offer in inventory.offers))
+
+
 async def until_asked(count: int) -> None:
     """Wait until the processes have been looked at so often again. One sample looks once or twice."""
     enough = times_asked() + count
@@ -130,6 +135,13 @@ def test_a_slice_costs_its_part_of_the_gpus_memory(there: Callable[..., Any]) ->
     assert there(costs) == [1000]
     say(mig=1)
     assert there(costs) == [125]
+
+
+def test_a_cell_with_a_gpu_is_given_its_device_nodes_and_one_without_none(there: Callable[..., Any]) -> None:
+    driver = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+    assert there(nodes) == (*driver, "/dev/nvidia3")
+    say(busy=-1)
+    assert there(nodes) == ()
 
 
 def test_a_gpu_with_mig_and_no_slice_offers_nothing_that_cuda_could_not_use(there: Callable[..., Any]) -> None:

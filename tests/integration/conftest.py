@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,16 +63,21 @@ class PoolProcess:
     """`bulletin pool` in a folder of its own."""
 
     def __init__(
-        self, folder: Path, *arguments: str, device: str = "cpu", hub: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *arguments: str,
+        device: str = "cpu",
+        hub: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
     ) -> None:
-        """Start it, with the environment of a hub that manages it, if one does."""
+        """Start it, with the environment of a hub that manages it, if one does, by the command `under` if given."""
         self.folder = folder
         self.log = (folder.parent / f"{folder.name}.log").open("ab")
         options = ["--device", device, *arguments]
         if "--isolation" not in arguments:
             options += ["--isolation", "shared"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), *options],
+            [*under, sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(folder), *options],
             stdout=self.log,
             stderr=self.log,
             stdin=subprocess.DEVNULL,
@@ -110,7 +115,9 @@ class PoolProcess:
                 try:
                     if name in ("broker", "agent") and name in child.cmdline():
                         return child
-                    if name == "executor" and "gpu_worker.executor" in child.parent().cmdline():
+                    if name == "executor" and all(
+                        "gpu_worker.executor" in p.cmdline() for p in (child, child.parent())
+                    ):
                         return child
                     if name == "zygote" and "gpu_worker.executor" in child.cmdline():
                         return child

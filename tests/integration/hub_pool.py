@@ -1,7 +1,9 @@
 """A pool of CPU slots that a hub manages: its users are several people, in groups, and its quota file changes."""
 
+import contextlib
 import itertools
 import threading
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,23 +24,54 @@ grace = "1 s"
 """
 
 
-class HubPool:
-    """A pool, its hub, and the notebooks of its users."""
+class ToldHub:
+    """A hub that knows whom a test has told it."""
 
-    def __init__(self, folder: Path, slots: int, *options: str, **environ: str) -> None:
-        """Start it, with more options, and variables of the hub's own environment."""
-        self._folder, self._numbers = folder, itertools.count()
-        self._quotas = folder / "quotas.toml"
-        self._quotas.write_text(SHORT)
-        self._hub = FakeHub()
-        self._thread = threading.Thread(target=self._hub.serve_forever)
-        self._thread.start()
-        hub = {
+    def __init__(self, hub: FakeHub) -> None:
+        self._hub = hub
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The variables by which a service of it knows it."""
+        return {
             "JUPYTERHUB_API_URL": f"http://127.0.0.1:{self._hub.server_address[1]}/hub/api",
             "JUPYTERHUB_API_TOKEN": "service",
         }
+
+    def add_user(self, name: str, group: str) -> str:
+        """Let it know a user, who is in one group; the token of their server."""
+        token = f"{name}-token"
+        self._hub.users[token] = {"name": name, "kind": "user", "scopes": [SCOPE]}
+        self._hub.groups[name] = [group]
+        return token
+
+
+@contextlib.contextmanager
+def started_hub() -> Iterator[ToldHub]:
+    """A hub that answers until the end of the block."""
+    hub = FakeHub()
+    thread = threading.Thread(target=hub.serve_forever)
+    thread.start()
+    try:
+        yield ToldHub(hub)
+    finally:
+        hub.shutdown()
+        hub.server_close()
+        thread.join()
+
+
+class HubPool:
+    """A pool, its hub, and the notebooks of its users."""
+
+    def __init__(self, folder: Path, slots: int, *options: str, under: Sequence[str] = (), **environ: str) -> None:
+        """Start it, with more options, and variables of the hub's own environment; by the command `under` if given."""
+        self._folder, self._numbers = folder, itertools.count()
+        self._quotas = folder / "quotas.toml"
+        self._quotas.write_text(SHORT)
+        self._running = contextlib.ExitStack()
+        self._hub = self._running.enter_context(started_hub())
         options = ("--slots", str(slots), "--Pool.preload=numpy", f"--Pool.quota_file={self._quotas}", *options)
-        self.process = PoolProcess(folder / "pool", *options, hub=hub | environ)
+        self.process = PoolProcess(folder / "pool", *options, hub=self._hub.environ | environ, under=under)
         self._opened: list[Notebook] = []
 
     @property
@@ -64,13 +97,11 @@ class HubPool:
 
     def open(self, user: str, group: str) -> Notebook:
         """Open a notebook of a user, who is in one group: always the same one, which brokers remember."""
-        self._hub.users[f"{user}-token"] = {"name": user, "kind": "user", "scopes": [SCOPE]}
-        self._hub.groups[user] = [group]
         connection = self.process.connection
         environ = {
             "BULLETIN_ADDRESS": connection.address,
             "BULLETIN_PUBLIC_KEY": connection.public_key,
-            "JUPYTERHUB_API_TOKEN": f"{user}-token",
+            "JUPYTERHUB_API_TOKEN": self._hub.add_user(user, group),
         }
         self._opened.append(Notebook(environ, self._folder))
         return self._opened[-1]
@@ -87,9 +118,7 @@ class HubPool:
     def stop(self) -> None:
         """End the pool and its hub."""
         self.process.stop()
-        self._hub.shutdown()
-        self._hub.server_close()
-        self._thread.join()
+        self._running.close()
 
 
 def _has_stopped(notebook: Notebook) -> bool:

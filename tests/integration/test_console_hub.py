@@ -22,6 +22,8 @@ def connection(tmp_path: Path) -> Iterator[keys.Connection]:
     """The kernels' door of a broker that a hub manages."""
     hub = FakeHub()
     hub.users["root-token"] = {"name": "root", "kind": "user", "scopes": [SCOPE, "custom:bulletin:manage"]}
+    hub.users["server-of-root-token"] = {"name": "root", "kind": "user", "admin": True, "scopes": [SCOPE]}
+    hub.admins.add("root")
     hub.users["eve-token"]["scopes"] = [SCOPE]
     thread = threading.Thread(target=hub.serve_forever)
     thread.start()
@@ -80,6 +82,11 @@ def test_each_sees_and_cancels_what_is_their_own_and_an_admin_all(
     assert "of yours" in bulletin("ada", "hold", "cell-of-eve")
     assert "Only admins" in bulletin("ada", "top", "cell-of-ada")
     assert "Only admins" in bulletin("ada", "requeue", "cell-of-ada")
+    for command in (["drain", "node"], ["top", "cell-of-eve"], ["cancel", "cell-of-eve"], ["queue", "--user=eve"]):
+        said = bulletin("server-of-root", *command)  # an admin's, by what their notebook server has
+        assert "a token of the hub with the scope custom:bulletin:manage, in JUPYTERHUB_API_TOKEN" in said
+        assert said.count("\n") == 1
+    assert "eve" not in bulletin("server-of-root", "queue")
     assert "is held" in bulletin("root", "hold", "cell-of-ada", "--why=the exam comes first")
     assert "held by an admin: the exam comes first" in bulletin("ada", "queue")
     assert "Only an admin releases it" in bulletin("ada", "release", "cell-of-ada")

@@ -3,12 +3,18 @@
 import getpass
 import json
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bulletin_spawner.service.pages import describe_page
+from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.integration.hub_pool import HubPool
+from tests.other_users import free_uid, in_mount_namespace, with_readable_python, with_users
 
 #: Of the hub's operator: none of it is a user's business, whatever it is called.
 OPERATORS = {
@@ -48,8 +54,8 @@ def test_a_cell_sees_of_the_hubs_environment_what_is_known_to_be_harmless(pool: 
     assert unknown == set()
     assert not set(OPERATORS) & set(found)
     assert (found["HF_HOME"], found["CUDA_CACHE_PATH"]) == ("/srv/models", "/c")
-    everything = eve.run("%%gpu\nprint(open(f'/proc/{os.getppid()}/environ').read())").stream()
-    assert "secret" not in everything, "nor does its parent have it"
+    everything = pool.process.part("zygote").environ()
+    assert "secret" not in " ".join(everything.values()), "nor does its parent have it"
 
 
 def test_everybody_is_told_whose_unix_user_cells_run_as(pool: HubPool) -> None:
@@ -60,20 +66,99 @@ def test_everybody_is_told_whose_unix_user_cells_run_as(pool: HubPool) -> None:
     assert "all cells run as one Unix user" in log
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
-def test_no_cell_runs_as_an_account_of_the_system(tmp_path: Path) -> None:
-    pool = HubPool(tmp_path, 1, "--isolation", "unix-user")
+#: Runs a program without the right to make namespaces.
+WITHOUT_NAMESPACES = ("setpriv", "--bounding-set", "-sys_admin") if os.getuid() == 0 else ()
+
+
+def test_cells_of_a_hubs_users_have_namespaces_where_the_node_can_make_them(pool: HubPool) -> None:
+    ann, bea = pool.open("ann", "course"), pool.open("bea", "course")
+    look = "%%gpu\nimport os\nprint([p for p in os.listdir('/proc') if p.isdigit()], os.listdir('/dev/shm'))"
+    is_missing = "namespaces" in pool.process.picture().missing_protections
+    if find_namespace_problem():
+        assert is_missing
+        return
+    assert not is_missing
+    for notebook in (ann, bea):
+        assert notebook.run(look).stream() == "['1', '2'] []\n"
+        notebook.run("%%gpu\nopen('/dev/shm/secret', 'w').close()")
+        notebook.run("%gpu off")
+
+
+def test_where_a_node_cannot_make_namespaces_people_are_told_what_that_means(tmp_path: Path) -> None:
+    pool = HubPool(tmp_path, 1, under=WITHOUT_NAMESPACES)
     try:
-        for name, why in (
-            ("root", "account of the system"),
-            ("daemon", "account of the system"),
-            ("nobody", "account of the system"),
-            ("no-such-person", "there is no Unix user 'no-such-person'"),
-        ):
-            refused = pool.open(name, "course").run("%%gpu\nprint('runs')")
-            assert refused.error is not None, name
-            assert why in refused.shown, refused.shown
-        assert pool.process.picture().shared_accounts == ()
+        notebook = pool.open("ann", "course")
+        assert notebook.run("%%gpu\nprint('runs')").stream() == "runs\n"
+        node = socket.gethostname()
+        assert pool.process.picture().missing_protections["namespaces"] == (node,)
+        sentence = f"Cells on {node} see each other's processes and what is in /dev/shm"
+        assert sentence in notebook.run("%gpu").shown
+        told = " ".join(describe_page(pool.process.picture()).warnings)
+        assert sentence in told
+        assert "cells of this node lack a protection" in Path(pool.process.log.name).read_text()
     finally:
         pool.close_notebooks()
         pool.stop()
+
+
+def test_an_agent_does_not_start_where_something_is_missing_that_an_admin_requires(tmp_path: Path) -> None:
+    command = [*WITHOUT_NAMESPACES, sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(tmp_path / "p")]
+    options = ["--isolation", "shared", "--Pool.require=namespaces"]
+    pool = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert pool.returncode == 78
+    assert "Pool.require lists 'namespaces', which this node cannot give its cells" in pool.stderr
+
+
+#: Tells that somebody has imported it.
+PLANTED = "import os, pathlib\npathlib.Path(__file__).with_suffix(f'.{os.getuid()}').touch()\n"
+
+
+@pytest.fixture(scope="module")
+def root_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubPool]:
+    """A pool whose cells run as their users, started by root in a folder of ann's."""
+    if os.getuid() != 0:
+        pytest.skip("only root may become another user")
+    users = tmp_path_factory.mktemp("users")
+    uid = free_uid(61_000)
+    uids = {"ann": uid, "shut": free_uid(uid + 1), "guest": free_uid(uid + 2)}
+    users_known = with_users(users, uids, groups={"lab": ["ann", "shut"]}, shells={"shut": "/usr/sbin/nologin"})
+    under = in_mount_namespace([*with_readable_python(users), *users_known])
+    theirs = users / "ann" / "environment" / "bin" / "python"
+    theirs.parent.mkdir(parents=True)
+    theirs.symlink_to(sys.executable)
+    for name in ("numpy", "sqlalchemy"):
+        (users / "ann" / f"{name}.py").write_text(PLANTED)
+    for path in (users / "ann").rglob("*"):
+        os.lchown(path, uid, uid)
+    options = ("--isolation", "unix-user", "--Pool.unix_groups=lab", f"--Pool.environments=theirs={theirs}")
+    pool = HubPool(tmp_path_factory.mktemp("hub"), 1, *options, under=[*under, "env", "-C", str(users / "ann")])
+    yield pool
+    pool.close_notebooks()
+    pool.stop()
+
+
+def test_no_cell_runs_as_an_account_of_the_system_or_of_who_may_not_run_any(root_pool: HubPool) -> None:
+    for name, why in (
+        ("root", "account of the system"),
+        ("daemon", "account of the system"),
+        ("nobody", "may not log in on the node"),
+        ("no-such-person", "there is no Unix user 'no-such-person'"),
+        ("shut", "may not log in on the node"),
+        ("guest", "'guest' is in none of the groups on the node"),
+    ):
+        refused = root_pool.open(name, "course").run("%%gpu\nprint('runs')")
+        assert refused.error is not None, name
+        assert why in refused.shown, refused.shown
+    assert root_pool.process.picture().shared_accounts == ()
+
+
+def test_root_imports_nothing_that_a_user_can_change(root_pool: HubPool) -> None:
+    ann = root_pool.open("ann", "course")
+    assert ann.run("%%gpu\nprint('runs')").stream() == "runs\n"
+    refused = ann.run("%%gpu --environment theirs\nprint('runs')")
+    assert refused.error is not None
+    assert "others than root can change the environment" in refused.shown
+    assert "ann belongs to 'ann'. Its zygote is root" in refused.shown
+    (start,) = {Path(root_pool.process.part(part).cwd()) for part in ("broker", "agent")}
+    assert (start / "numpy.py").exists()
+    assert [path.name for path in start.glob("*.0")] == []

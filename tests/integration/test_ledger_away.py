@@ -1,5 +1,6 @@
 """The pool while the server of its ledger is away: cells run on, and each is accounted once, when it is back."""
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,3 +37,23 @@ def test_cells_that_end_while_the_ledger_is_away_are_accounted_once_when_it_is_b
         with Ledger.open(url) as ledger:
             (usage,) = ledger.usage("user")
             assert (usage.cells, list(ledger.audit())) == (2, [])
+
+
+def test_cells_that_end_while_the_ledgers_disk_is_full_are_accounted_once_when_there_is_room(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    log, broker = Path(pool.log.name), pool.part("broker").pid
+    notebook = open_notebook(pool)
+    assert notebook.run("%%gpu\nprint('one')").stream() == "one\n"
+    until(lambda: pool.picture().recent, "the first cell in the ledger")
+    used_bytes = (pool.folder / "ledger.sqlite-wal").stat().st_size
+    before = resource.prlimit(broker, resource.RLIMIT_FSIZE, (used_bytes, resource.RLIM_INFINITY))
+    assert notebook.run("%%gpu\nprint('two')").stream() == "two\n"
+    until(lambda: "cells wait for the ledger" in log.read_text(), "the broker to meet a disk without room")
+    resource.prlimit(broker, resource.RLIMIT_FSIZE, before)
+    until(lambda: len(pool.picture().recent) == 2, "the second cell in the ledger")
+    assert pool.part("broker").pid == broker, "nothing was started again"
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        (usage,) = ledger.usage("user")
+        assert (usage.cells, list(ledger.audit())) == (2, [])

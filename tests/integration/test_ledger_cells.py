@@ -9,6 +9,7 @@ from pathlib import Path
 from bulletin.codes import CellOutcome
 from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.records import CellRecord
+from gpu_worker.broker.short_cells import OWN_ROWS
 from tests.integration.conftest import Notebook, PoolProcess, until
 
 
@@ -30,6 +31,26 @@ def test_each_cell_of_a_hot_session_has_its_own_label(
     cells = until(lambda: found if len(found := cells_of(pool)) == 3 else None, "three cells in the ledger")
     assert len({cell.lease for cell in cells}) == 1
     assert [cell.label for cell in cells] == ["first", "second one", ""]
+
+
+def test_many_short_cells_are_few_rows_and_each_counts_once_though_the_broker_is_killed(
+    start_pool: Callable[..., PoolProcess], open_notebook: Callable[..., Notebook]
+) -> None:
+    pool = start_pool("--slots", "1")
+    notebook = open_notebook(pool)
+    many = f"for number in range({3 * OWN_ROWS}):\n    with gpu:\n        seen = number"
+    assert notebook.run(many).error is None
+    pool.part("broker").send_signal(signal.SIGKILL)  # some of them are held back, and their agent still has them
+    assert notebook.run(many).error is None
+    notebook.run("%gpu off")
+    until(lambda: sum(cell.runs for cell in cells_of(pool)) == 6 * OWN_ROWS, "all of them in the ledger")
+    cells = cells_of(pool)
+    assert len(cells) < 6 * OWN_ROWS
+    assert max(cell.runs for cell in cells) > 1
+    with Ledger.open(f"sqlite:///{pool.folder / 'ledger.sqlite'}", upgrade=False) as ledger:
+        assert [(row.cells, row.ran_ms) for row in ledger.usage("user")] == [
+            (6 * OWN_ROWS, sum(cell.ran_ms for cell in cells))
+        ]
 
 
 def test_cells_are_held_for_as_long_as_their_agent_says_while_the_broker_stands_still(

@@ -92,7 +92,7 @@ def test_a_pool_that_is_not_root_cannot_run_cells_as_others(tmp_path: Path) -> N
     command = [sys.executable, "-m", "gpu_worker.cli", "pool", "--folder", str(tmp_path / "p")]
     done = subprocess.run([*command, "--isolation", "unix-user"], capture_output=True, text=True, check=False)
     assert done.returncode == 78
-    assert "needs a pool that runs as root" in done.stderr
+    assert "needs a pool or agent that runs as root" in done.stderr
 
 
 def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ UNIONS = {
     "FromExecutor": wire.FromExecutor,
     "ToZygote": wire.ToZygote,
     "FromZygote": wire.FromZygote,
+    "ToRoot": wire.ToRoot,
+    "FromRoot": wire.FromRoot,
 }
 #: The encoding of each type that has one value in all frames.
 _PLAIN: dict[type[inspect.Type], object] = {
@@ -87,7 +89,7 @@ def main() -> None:
     golden = json.loads(FILE.read_text())
     added = []
     for link in UNIONS:
-        have = {one["kind"] for one in golden[link]}
+        have = {one["kind"] for one in golden.setdefault(link, [])}
         for tag, kind in kinds(link).items():
             if tag not in have:
                 golden[link].append(make_frame(kind))

@@ -8,6 +8,7 @@ something else, and a removal is a new `PROTOCOL`, which the handshake refuses w
     kernel ── KernelToAgent / AgentToKernel ─ agent        cells, state, output
     agent  ── ToExecutor / FromExecutor ──── executor      the same cells, state and output, over a pipe
     agent  ── ToZygote / FromZygote ──────── zygote        executors to fork, and what became of them
+    agent  ── ToRoot / FromRoot ──────────── its root part  zygotes to start, where the agent itself is not root
 
 What a cell says and carries (source, state, output) is opaque to broker and agent.
 """
@@ -37,12 +38,15 @@ from bulletin.wire.messages.agent_broker import (
     SlotOffer,
     ToAgent,
 )
+from bulletin.wire.messages.agent_root import FromRoot, StartZygote, ToRoot, ZygoteRefused, ZygoteStarted
 from bulletin.wire.messages.agent_zygote import (
     Exited,
     Fork,
     Forked,
     ForkFailed,
     FromZygote,
+    Namespaces,
+    SignalGroup,
     ToZygote,
     Warm,
 )
@@ -142,6 +146,7 @@ __all__ = [
     "FromAgent",
     "FromExecutor",
     "FromKernel",
+    "FromRoot",
     "FromZygote",
     "Gone",
     "Granted",
@@ -161,6 +166,7 @@ __all__ = [
     "Malformed",
     "Message",
     "Name",
+    "Namespaces",
     "Notice",
     "Noticed",
     "Output",
@@ -185,14 +191,17 @@ __all__ = [
     "Run",
     "Secret",
     "Seen",
+    "SignalGroup",
     "Size",
     "SlotOffer",
     "SlotPicture",
+    "StartZygote",
     "Stop",
     "Submit",
     "ToAgent",
     "ToExecutor",
     "ToKernel",
+    "ToRoot",
     "ToZygote",
     "Took",
     "Unknown",
@@ -200,4 +209,6 @@ __all__ = [
     "Warm",
     "Welcome",
     "Withdraw",
+    "ZygoteRefused",
+    "ZygoteStarted",
 ]

@@ -65,6 +65,8 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     memory_bytes: int = 0
     #: The Unix user that all its cells run as; empty where each runs as its own user.
     shared_account: str = ""
+    #: What would keep its cells apart and is not there: `Pool.require` has the words.
+    missing_protections: tuple[str, ...] = ()
 
 
 class Registered(Message, frozen=True, tag="registered"):
@@ -85,7 +87,7 @@ class Prepare(Message, frozen=True, kw_only=True, tag="prepare"):
     ticket: str
     environment: EnvironmentId | None = None
     label: str = ""
-    #: What it asked for of the host, to be told to a broker that has forgotten it. Not a limit.
+    #: What it asked for of the host, to be told to a broker that has forgotten it. The memory is a limit, if not 0.
     cpus: int = 0
     memory_bytes: int = 0
 

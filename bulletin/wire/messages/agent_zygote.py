@@ -6,6 +6,17 @@ from bulletin.ids import LeaseId
 from bulletin.wire.messages.every_link import Message
 
 
+class Namespaces(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an executor is to see in namespaces of its own: its processes, its shared memory, its devices."""
+
+    #: /tmp and /var/tmp are its own, too.
+    has_own_tmp: bool = True
+    #: Device nodes beside those that every process needs.
+    devices: tuple[str, ...] = ()
+    #: What may be in each of its own folders for temporary files, and in /dev/shm; 0 is half the memory of the host.
+    scratch_bytes: int = 0
+
+
 class Fork(Message, frozen=True, kw_only=True, tag="fork"):
     """Fork an executor. Its pipe, its ring in and its ring out come as descriptors beside this message."""
 
@@ -17,6 +28,18 @@ class Fork(Message, frozen=True, kw_only=True, tag="fork"):
     gid: int | None = None
     groups: tuple[int, ...] = ()
     folder: str | None = None
+    #: None where it shares those of its zygote.
+    namespaces: Namespaces | None = None
+    #: How many processes and threads it may have, and all of its user together; 0 is no limit.
+    processes: int = 0
+    user_processes: int = 0
+
+
+class SignalGroup(Message, frozen=True, kw_only=True, tag="signal-group"):
+    """Send a signal to the process group of an executor: an agent that is not root may not."""
+
+    pid: int
+    number: int
 
 
 class Forked(Message, frozen=True, kw_only=True, tag="forked"):
@@ -24,6 +47,8 @@ class Forked(Message, frozen=True, kw_only=True, tag="forked"):
 
     lease: LeaseId
     pid: int
+    #: The first process of its pid namespace, where it has one of its own.
+    init: int | None = None
 
 
 class ForkFailed(Message, frozen=True, kw_only=True, tag="fork-failed"):
@@ -47,5 +72,5 @@ class Warm(Message, frozen=True, kw_only=True, tag="warm"):
     failed: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-ToZygote = Fork
+ToZygote = Fork | SignalGroup
 FromZygote = Warm | Forked | ForkFailed | Exited

@@ -10,7 +10,18 @@ import msgspec
 from bulletin.codes import CellOutcome, RefusalCode
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire.messages.agent_broker import CellUsage
-from bulletin.wire.messages.every_link import TEXT_LIMIT, Malformed, Message, Name, Ping, Pong, Secret, Unknown
+from bulletin.wire.messages.every_link import (
+    TEXT_LIMIT,
+    Malformed,
+    Message,
+    Name,
+    Number,
+    Ping,
+    Pong,
+    Secret,
+    Size,
+    Unknown,
+)
 from bulletin.wire.messages.kernel_broker import Refusal
 
 
@@ -22,7 +33,7 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     ticket: Secret
     #: After a lost connection: the last output of this cell that arrived. The agent sends what came after.
     cell: CellId | None = None
-    seen: int = 0
+    seen: Number = 0
     #: The kernel has the rings of the session: results that come again may come through them.
     has_rings: bool = False
     #: The cell is another kernel's: what it hands back must be complete.
@@ -72,10 +83,10 @@ class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
     """The next `size` bytes of a cell's parcel: as blobs, or (on one host) in place `at` of the ring."""
 
     cell: CellId
-    size: int
-    at: int | None = None
+    size: Size
+    at: Size | None = None
     #: Of results: which sending of them it belongs to, as their Ended says.
-    round: int = 0
+    round: Number = 0
 
 
 class Took(Message, frozen=True, kw_only=True, tag="took"):
@@ -83,7 +94,7 @@ class Took(Message, frozen=True, kw_only=True, tag="took"):
 
     cell: CellId
     #: That of the chunk.
-    round: int = 0
+    round: Number = 0
 
 
 class Output(Message, frozen=True, kw_only=True, tag="output"):
@@ -92,7 +103,7 @@ class Output(Message, frozen=True, kw_only=True, tag="output"):
     cell: CellId
     type: str
     #: Given by the agent, from 1 up in each cell.
-    seq: int = 0
+    seq: Number = 0
     #: Of a cell that has ended: a thread or a task that it started goes on. Numbered from 1 up in each session.
     late: bool = False
 
@@ -104,7 +115,7 @@ class Asked(Message, frozen=True, kw_only=True, tag="asked"):
     prompt: str
     password: bool = False
     #: Given by the agent, from 1 up in each cell: one that is asked again has the number that it had.
-    number: int = 0
+    number: Number = 0
 
 
 class Answer(Message, frozen=True, kw_only=True, tag="answer"):
@@ -125,7 +136,7 @@ class Seen(Message, frozen=True, kw_only=True, tag="seen"):
     """Outputs up to this one have arrived. `is_done`: so have the results, and nobody needs the cell any more."""
 
     cell: CellId
-    seq: int
+    seq: Number
     #: Those of cells that have ended, of whichever.
     late: bool = False
     is_done: bool = False
@@ -135,7 +146,7 @@ class Return(Message, frozen=True, kw_only=True, tag="return"):
     """Send the results of the cell that ended last, from their start: an Ended with this round, then its chunks."""
 
     cell: CellId
-    round: int
+    round: Number
     has_rings: bool = False
     #: For another notebook than the one that sent the cell: complete, and of no use to the first.
     is_whole: bool = False
@@ -157,6 +168,7 @@ class Noticed(Message, frozen=True, kw_only=True, tag="noticed"):
 class Ready(Message, frozen=True, kw_only=True, tag="ready"):
     """The executor is up."""
 
+    #: As it sees itself: in a pid namespace of its own that is another number than the agent's.
     pid: int
 
 
@@ -178,7 +190,7 @@ class Ended(Message, frozen=True, kw_only=True, tag="ended"):
     error: ErrorText | None = None
     usage: CellUsage | None = None
     #: Results that were interrupted by a lost connection are sent again from their start: in another round.
-    round: int = 0
+    round: Number = 0
 
 
 class Lost(Message, frozen=True, kw_only=True, tag="lost"):

@@ -15,6 +15,7 @@ Name = Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)]
 Secret = Annotated[str, msgspec.Meta(max_length=4096)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**50)]  # bytes
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]  # of outputs, rounds, places: counted from 0 or 1 up
 Duration = Annotated[int, msgspec.Meta(ge=1, le=10 * 366 * DAY_MS)]  # ms; ten years
 
 

@@ -222,6 +222,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     project: ProjectPicture | None = None
     #: The Unix users that cells of several people run as; none where each person's run as their own.
     shared_accounts: tuple[str, ...] = ()
+    #: What would keep cells of several people apart and is not there, and on which nodes.
+    missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
 
 
 class Find(Message, frozen=True, tag="find"):

@@ -14,6 +14,7 @@ from bulletin.wire import messages as wire
 from bulletin.wire.blobs import CHUNK, Receiver, Sender, describe
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.cell_results import CellResults
+from gpu_worker.agent.spool import DiskShare
 
 CELL = CellId("c")
 #: More chunks than a window has.
@@ -28,7 +29,8 @@ class Wire:
         self.to_executor: list[wire.Message] = []
         ended = wire.Ended(cell=CELL, outcome="returned", parcel=describe(PARTS), ran_ms=1)
         rounds = count(1)
-        self.results = CellResults(ended, (), folder, self.tell, self.to_executor.append, lambda: next(rounds))
+        share = DiskShare(folder)
+        self.results = CellResults(ended, (), share, self.tell, self.to_executor.append, lambda: next(rounds))
         self.sender = Sender(CELL, PARTS, None)
         self.receiver: Receiver | None = None
         self.round = 0

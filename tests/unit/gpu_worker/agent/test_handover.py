@@ -13,6 +13,7 @@ from bulletin.wire.frames import Blob
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
+from gpu_worker.agent.spool import DiskShare
 from gpu_worker.config import Pool
 
 CELL = CellId("c1")
@@ -46,9 +47,10 @@ def session(tmp_path: Path) -> Session:
     """A session with a cell, whose kernel was not heard for a minute."""
 
     async def make() -> Session:
+        share = DiskShare(tmp_path)
         settings = Pool(folder=str(tmp_path), slots=1).settings()
-        made = Session(PREPARE, settings, Inventory(1, use_gpus=False), _nobody, _no_broker)
-        made.cells.running = AgentCell(RUN, "", tmp_path, 10**6)
+        made = Session(PREPARE, settings, Inventory(1, use_gpus=False), _nobody, _no_broker, share)
+        made.cells.running = AgentCell(RUN, "", share, 10**6)
         made.kernel.heard_ms -= 60_000
         return made
 

@@ -10,6 +10,7 @@ from bulletin.wire.frames import Blob
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.agent.spool import DiskShare
 from gpu_worker.config import Pool
 
 
@@ -37,7 +38,7 @@ def test_nobody_pushes_out_what_is_kept_for_others(tmp_path: Path) -> None:
                 walltime_ms=60_000,
                 ticket="t",
             )
-            session = Session(prepare, settings, inventory, _nobody, _no_broker)
+            session = Session(prepare, settings, inventory, _nobody, _no_broker, DiskShare(settings.folder))
             registry.finish(session, is_wanted=True)
             session.executor.close()
         return registry

@@ -13,6 +13,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
+from gpu_worker.faults import Faults
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
@@ -40,14 +41,24 @@ class BrokerParts:
         self.now_ms, self.ledger = 0, ledger
         self.to_sessions: list[tuple[SessionId, wire.Message]] = []
         self.to_agents: list[wire.Message] = []
+        self.to_routes: list[tuple[bytes, wire.Message]] = []
         self.heard = asyncio.Event()
         identity = Identity(TOKEN, None, "")
-        self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU")
+        self.faults = Faults("broker")
+        self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
         self.agents = Agents(self.send, "secret", self.kernels, self.clock_ms, lambda: None, "GPU")
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(
-            scheduler, metering, writer, self.clock_ms, self.tell, self.tell_agent, None, lambda: self.now_ms / 1000
+            scheduler,
+            metering,
+            writer,
+            self.clock_ms,
+            self.tell,
+            self.tell_agent,
+            self.faults,
+            None,
+            lambda: self.now_ms / 1000,
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
@@ -59,7 +70,7 @@ class BrokerParts:
         return self.now_ms
 
     async def send(self, route: bytes, message: wire.Message) -> None:
-        pass
+        self.to_routes.append((route, message))
 
     async def tell(self, session: SessionId, message: wire.Message) -> None:
         self.to_sessions.append((session, message))

@@ -1,7 +1,9 @@
 """A server with the two answers of the hub that the broker asks for."""
 
 import json
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 SCOPE = "access:services!service=bulletin"
 
@@ -11,23 +13,33 @@ class FakeHub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
-        self.users = {
+        self.users: dict[str, dict[str, Any]] = {
             "ada-token": {"name": "ada", "kind": "user", "scopes": [SCOPE], "groups": []},
             "eve-token": {"name": "eve", "kind": "user", "scopes": ["access:servers!server=eve/"]},
             "svc-token": {"name": "cron", "kind": "service", "scopes": [SCOPE]},
         }
         self.groups = {"ada": ["ml", "bio"]}
+        self.admins: set[str] = set()
         self.asked: list[str] = []
         self.status = 200
+        #: While this is not set, the hub answers about no token.
+        self.answers = threading.Event()
+        self.asks = threading.Event()
+        self.answers.set()
 
     def answer(self, path: str, token: str) -> tuple[int, object]:
         self.asked.append(path)
+        self.asks.set()
+        self.answers.wait()
         if self.status != 200:
             return self.status, {}
         if path == "/hub/api/user":
             return (200, self.users[token]) if token in self.users else (403, {})
         name = path.rpartition("/")[2]
-        return (200, {"name": name, "groups": self.groups.get(name, [])}) if token == "service" else (403, {})
+        return (200, self._full_model(name)) if token == "service" else (403, {})
+
+    def _full_model(self, name: str) -> dict[str, object]:
+        return {"name": name, "groups": self.groups.get(name, []), "admin": name in self.admins}
 
 
 class Answer(BaseHTTPRequestHandler):

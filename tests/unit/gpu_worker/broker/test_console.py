@@ -2,10 +2,14 @@
 
 import asyncio
 
+import msgspec
+
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
 from bulletin.wire import console, messages as wire
 from gpu_worker.broker.records import CellRecord
+from gpu_worker.broker.short_cells import mark
+from gpu_worker.console import layout, report_sentences
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
 from gpu_worker.scheduler.policy.dated_reservations import Reservation
@@ -182,6 +186,16 @@ def test_what_is_over_is_told_from_the_ledger_by_cell_and_by_lease(broker: Broke
     assert [row.cell for row in broker.ask(ADMIN, console.AskAbout(id="l-othe")).cells] == ["cell-e"]
     assert "of yours" in broker.refusal(ANN, console.AskAbout(id="l-other"))
     assert "'cell%a'" in broker.refusal(ANN, console.AskAbout(id="cell%a"))
+
+
+def test_a_short_cell_that_shares_its_row_is_found_and_told_with_the_others(broker: BrokerParts) -> None:
+    marks = mark(CellId("cell-b")) + mark(CellId("cell-c"))
+    row = msgspec.structs.replace(ended("cell-a", LeaseId("l-first")), runs=3, marks=marks)
+    broker.ledger.record_cells([row], 0)
+    for name in ("cell-a", "cell-c"):
+        told = "\n".join(layout.plain_lines(report_sentences.show(broker.ask(ANN, console.AskAbout(id=name)))))
+        assert "2 short cells after it" in told
+        assert "cell-a and 2 more" in told
 
 
 def test_a_running_lease_is_told_with_the_cells_that_ran_in_it_before(broker: BrokerParts) -> None:

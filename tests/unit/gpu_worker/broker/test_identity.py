@@ -37,6 +37,26 @@ def test_the_hub_says_who_and_in_which_groups(identity: Identity) -> None:
     assert person.project == "bio"
 
 
+@pytest.mark.parametrize(
+    ("own", "is_admin"),
+    [([], False), (["admin-ui"], True), (["custom:bulletin:manage"], True)],
+    ids=["of-a-server", "all-of-an-admins", "made-for-it"],
+)
+def test_an_admin_of_the_hub_is_one_here_by_the_tokens_scopes(
+    identity: Identity, hub: FakeHub, own: list[str], is_admin: bool
+) -> None:
+    hub.admins.add("root")
+    hub.users["root-token"] = {"name": "root", "kind": "user", "admin": True, "scopes": [SCOPE, *own]}
+    person = who(identity, "root-token")
+    assert (person.is_admin, person.lacks_scope) == (is_admin, not is_admin)
+
+
+def test_a_scope_of_the_hubs_admins_manages_nothing_in_the_hands_of_others(identity: Identity, hub: FakeHub) -> None:
+    hub.users["ada-token"]["scopes"] = [SCOPE, "admin-ui"]
+    person = who(identity, "ada-token")
+    assert (person.is_admin, person.lacks_scope) == (False, False)
+
+
 def test_a_user_without_a_group_pays_from_the_default(identity: Identity, hub: FakeHub) -> None:
     hub.groups = {}
     assert who(identity, "ada-token").project == DEFAULT_PROJECT
@@ -68,8 +88,67 @@ def test_who_was_known_is_believed_while_the_hub_is_silent_and_nobody_else(ident
         who(identity, "eve-token", now_ms=120_000)
 
 
+def test_the_page_is_known_by_the_services_own_token(identity: Identity, hub: FakeHub) -> None:
+    person = asyncio.run(identity.identify("service", now_ms=0))
+    assert (person.user, person.is_admin, person.is_owner) == ("bulletin", True, False)
+    assert hub.asked == []
+
+
 def test_the_pools_own_token_needs_no_hub() -> None:
     alone = Identity("own", None, SCOPE)
     assert who(alone, "own").is_admin
     with pytest.raises(NotAllowed, match="connection file"):
         who(alone, "guess")
+
+
+def test_a_refused_token_is_refused_for_some_seconds_without_asking(identity: Identity, hub: FakeHub) -> None:
+    for _ in range(20):
+        with pytest.raises(NotAllowed, match="does not know"):
+            who(identity, "guess", now_ms=0)
+    assert len(hub.asked) == 1
+    hub.users["guess"] = hub.users["ada-token"]
+    assert who(identity, "guess", now_ms=11_000).user == "ada"
+
+
+def test_of_many_who_show_the_same_token_the_hub_is_asked_once(identity: Identity, hub: FakeHub) -> None:
+    async def together() -> list[Person]:
+        return list(await asyncio.gather(*(identity.identify("ada-token", 0) for _ in range(50))))
+
+    assert {person.user for person in asyncio.run(together())} == {"ada"}
+    assert len(hub.asked) == 2, "the token, and its user's groups"
+
+
+def test_who_is_known_is_asked_about_while_strangers_keep_the_hub_busy(identity: Identity, hub: FakeHub) -> None:
+    async def main() -> str:
+        await identity.identify("ada-token", 0)
+        hub.answers.clear()
+        guesses = [asyncio.create_task(identity.identify(f"guess-{number}", 70_000)) for number in range(500)]
+        while len(hub.asked) < 5:  # as many of them as are asked about at once
+            await asyncio.to_thread(hub.asks.wait)
+            hub.asks.clear()
+        known = asyncio.create_task(identity.identify("ada-token", 70_000))
+        while len(hub.asked) < 6:
+            await asyncio.to_thread(hub.asks.wait)
+            hub.asks.clear()
+        hub.answers.set()
+        person = await known
+        assert not all(guess.done() for guess in guesses), "they wait for each other, and it for none of them"
+        for guess in guesses:
+            guess.cancel()
+        return person.user
+
+    assert asyncio.run(main()) == "ada"
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "\x00", "tök"])
+def test_a_token_that_is_none_is_not_the_hubs_silence(identity: Identity, hub: FakeHub, token: str) -> None:
+    with pytest.raises(NotAllowed, match="does not know"):
+        who(identity, token)
+    assert hub.asked == []
+    assert who(identity, "ada-token").user == "ada"
+
+
+def test_an_answer_that_is_no_answer_is_the_hubs_silence(identity: Identity, hub: FakeHub) -> None:
+    hub.users["ada-token"] = {"name": "ada", "kind": "user", "scopes": None, "groups": 7}
+    with pytest.raises(NotAllowed, match="could not be read"):
+        who(identity, "ada-token")

@@ -14,6 +14,7 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
+from gpu_worker.faults import Faults
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 
@@ -63,7 +64,15 @@ class Pool:
             with Ledger.open("sqlite:///:memory:") as ledger:
                 await self._tell(
                     story,
-                    SchedulerShell(scheduler, metering, Writer(ledger, clock_ms), clock_ms, self._session, self._agent),
+                    SchedulerShell(
+                        scheduler,
+                        metering,
+                        Writer(ledger, clock_ms),
+                        clock_ms,
+                        self._session,
+                        self._agent,
+                        Faults("broker"),
+                    ),
                 )
 
         asyncio.run(begin())

@@ -42,7 +42,7 @@ STORY = [
 def written(path: Path, story: list[Told], settings: SchedulerSettings = SETTINGS) -> bytes:
     journal = JournalFile(path, settings)
     for told in story:
-        journal.note(told.event, told.at_ms)
+        journal.note(told.event, told.at_ms, decides=told.decides)
     journal.close()
     return path.read_bytes()
 
@@ -53,6 +53,13 @@ def read(content: bytes) -> list[Line]:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert read(written(tmp_path / "j", STORY)) == [LifeBegan(settings=SETTINGS), *STORY]
+
+
+def test_a_fact_that_was_only_noted_is_played_again_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    story = [Told(1_000, NODE), Told(2_000, asks("ann"), decides=False), Told(2_100, ev.Tick())]
+    written(tmp_path / "j", story)
+    assert read((tmp_path / "j").read_bytes())[1:] == story
+    assert "after 100 ms" in played(tmp_path / "j", capsys)[1]
 
 
 def test_only_its_owner_can_read_it(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""The processes below one, and what they use of the host's memory."""
+
+import contextlib
+import os
+import time
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+import msgspec
+
+#: Of /proc/PID/smaps_rollup: what is the process's own, and its part of what it shares with others.
+_OWN, _SHARED = ("Pss_Anon", "SwapPss"), "Pss_Shmem"
+#: Of /proc/PID/status: quick, and counts what processes share for each of them. Pages of files are not counted: the
+#: system takes them back when it needs memory.
+_OWN_AT_MOST, _SHARED_AT_MOST, _THREADS = ("RssAnon", "VmSwap"), "RssShmem", "Threads"
+
+#: So many times as long as an exact look took, no other is made without need; processes that shared much and do so no
+#: longer are found out then.
+_REST, _LONGEST_REST_S = 20.0, 30.0
+
+
+class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What some processes use together."""
+
+    memory_bytes: int
+    #: Processes and their threads.
+    processes: int
+
+
+def find_descendants(pid: int) -> set[int]:
+    """List all processes below one. They come and go meanwhile."""
+    found: set[int] = set()
+    to_visit = [pid]
+    while to_visit:
+        parent = to_visit.pop()
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208  Path.iterdir fails in the middle
+                with contextlib.suppress(OSError):
+                    listing = Path(f"/proc/{parent}/task/{thread}/children").read_text()
+                    children = {int(word) for word in listing.split()} - found
+                    found |= children
+                    to_visit += children
+    return found
+
+
+def open_descendants(pid: int, most: int) -> list[int]:
+    """Open descriptors (pidfds) of processes below one that are not in its process group, of so many at most.
+
+    A number may be another process's by the time it is used.
+    """
+    opened: dict[int, int] = {}
+    for child in find_descendants(pid):
+        with contextlib.suppress(OSError):
+            if len(opened) < most and os.getpgid(child) != pid:
+                opened[child] = os.pidfd_open(child)
+    still_there = find_descendants(pid)
+    for child in opened.keys() - still_there:
+        os.close(opened.pop(child))
+    return list(opened.values())
+
+
+class UseGauge:
+    """Reads, again and again, what some processes and all below them use together, with as little effort as will do.
+
+    A quick look counts what processes share once for each of them, so it is never too low. What is exact takes a walk
+    through all their pages, which slows them: it is made only where the quick look is above the limit, and rarely.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        """Take the memory that matters; 0 is none."""
+        self._limit_bytes = limit_bytes
+        #: By how much the quick look was too high when both were made, and when both are due again.
+        self._counted_twice_bytes = 0
+        self._exact_after_s = 0.0
+
+    def read(self, roots: Collection[int], folders: Iterable[Path]) -> ProcessUse:
+        """Read the use of these processes, of all below them, and of files in these file systems in memory."""
+        pids = set(roots).union(*map(find_descendants, roots))
+        rows = [_read_fields(pid, "status") for pid in pids]
+        in_files = sum(map(_used_bytes, folders))
+        memory_bytes = _sum_memory(rows, _OWN_AT_MOST, _SHARED_AT_MOST, in_files)
+        if 0 < self._limit_bytes < memory_bytes:
+            began_s = time.monotonic()
+            if memory_bytes - self._counted_twice_bytes > self._limit_bytes or began_s >= self._exact_after_s:
+                exact = [_read_fields(pid, "smaps_rollup") for pid in pids]
+                if any(exact):  # else others' pages are not this process's to see, and the quick look has to do
+                    self._counted_twice_bytes = max(0, memory_bytes - _sum_memory(exact, _OWN, _SHARED, in_files))
+                now_s = time.monotonic()
+                self._exact_after_s = now_s + min(_LONGEST_REST_S, _REST * (now_s - began_s))
+            memory_bytes -= self._counted_twice_bytes
+        return ProcessUse(memory_bytes=memory_bytes, processes=sum(row.get(_THREADS, 0) // 1024 for row in rows))
+
+
+def _sum_memory(rows: Iterable[dict[str, int]], own: Iterable[str], shared: str, in_files: int) -> int:
+    """Sum it up. What is in files is in memory once, also where processes have it mapped."""
+    rows = list(rows)
+    mapped = sum(row.get(shared, 0) for row in rows)
+    return sum(row.get(name, 0) for row in rows for name in own) + max(mapped, in_files)
+
+
+def _read_fields(pid: int, name: str) -> dict[str, int]:
+    """Read the numbers of a file of /proc, times 1024: they are in kB. Empty for a process that is gone."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
+            word, _, rest = line.partition(":")
+            number = rest.split(maxsplit=1)[0] if rest.strip() else ""
+            if number.isdecimal():
+                found[word] = 1024 * int(number)
+    return found
+
+
+def _used_bytes(folder: Path) -> int:
+    with contextlib.suppress(OSError):  # its owner is gone
+        system = os.statvfs(folder)
+        return (system.f_blocks - system.f_bfree) * system.f_frsize
+    return 0

@@ -1,0 +1,85 @@
+"""One socket of the broker: what is said there is read in turns, admitted by the gate, taken, and answered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Generic, TypeVar
+
+import zmq
+import zmq.asyncio
+
+from bulletin.errors import MalformedMessage
+from bulletin.wire import frames, messages as wire
+from gpu_worker.broker.gates import Gate
+from gpu_worker.faults import Faults
+
+Said = TypeVar("Said", bound=wire.Message)
+
+#: After so many messages all else in the broker has its turn: a socket in which messages wait makes no reader wait.
+_TURN = 64
+#: So long nothing is read after a turn in which most was dropped: who floods waits, and costs no more than that.
+_REST_S = 0.002
+
+
+class Listener(Generic[Said]):
+    """Serves a socket, and counts what it turns away."""
+
+    def __init__(self, socket: zmq.asyncio.Socket, unpacker: frames.Unpacker[Said], gate: Gate, faults: Faults) -> None:
+        self._socket, self._unpacker, self._gate, self._faults = socket, unpacker, gate, faults
+        self._at_once: zmq.Socket[bytes] = zmq.Socket.shadow(socket)
+        #: Messages that were none, that were dropped as their senders say too much, and that nobody was there to get.
+        self.malformed = self.dropped = self.undeliverable = 0
+
+    async def run(self, take: Callable[[bytes, Said], Awaitable[None]], end: Callable[[bytes, Said], object]) -> None:
+        """Let `take` have each message until cancelled; where one leads to a fault, `end` what it is about."""
+        while True:
+            received: list[bytes] | None = await self._socket.recv_multipart()
+            dropped = self.dropped
+            for _ in range(_TURN):
+                if received is None:
+                    break
+                await self._hear(received[0], received[1:], take, end)
+                received = self._next()
+            if received is not None:
+                await self._hear(received[0], received[1:], take, end)
+            await asyncio.sleep(_REST_S if self.dropped - dropped > _TURN // 2 else 0)
+
+    def _next(self) -> list[bytes] | None:
+        try:
+            return self._at_once.recv_multipart(zmq.DONTWAIT)
+        except zmq.Again:
+            return None
+
+    async def _hear(
+        self,
+        route: bytes,
+        parts: list[bytes],
+        take: Callable[[bytes, Said], Awaitable[None]],
+        end: Callable[[bytes, Said], object],
+    ) -> None:
+        gate = self._gate
+        if not gate.admits(route, parts):
+            self.dropped += 1
+            refusal = gate.take_refusal(route, parts)
+            if refusal is not None:
+                await self.send(route, refusal)
+            return
+        try:
+            message, _ = self._unpacker.unpack(parts)
+        except MalformedMessage as error:
+            gate.charge(route, parts, None)
+            self.malformed += 1
+            await self.send(route, wire.Malformed(problem=error.problem))
+            return
+        gate.charge(route, parts, message)
+        with self._faults.contain(partial(end, route, message), said=type(message).__name__):
+            await take(route, message)
+
+    async def send(self, route: bytes, message: wire.Message) -> None:
+        """Send a message. It is lost where nobody is there, or does not read: what matters is said again."""
+        try:
+            await self._socket.send_multipart([route, *frames.pack(message)], flags=zmq.DONTWAIT)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            self.undeliverable += 1

@@ -1,0 +1,103 @@
+"""What the ledger no longer keeps: leases that ended long ago, with all that they did. What people decided stays.
+
+The database refuses to delete rows. For the length of one transaction its owner, the broker, lifts that.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+from sqlalchemy import Connection, Table, delete, select, text
+
+from bulletin.errors import LedgerAway
+from gpu_worker.broker.database import Database
+from gpu_worker.broker.tables import cells, events, lease_spans, leases
+
+#: So much goes in one transaction, so that writers wait for little.
+_AT_ONCE = 500
+_EVERY_S = 3600.0
+_PAUSE_S = 0.05
+#: Events that repeat what other tables have. Those of quotas, drains and changes by hand stay.
+_REPEATED = ("cell-recorded", "hot-recorded", "lease-granted", "lease-ended", "cell-runs", "broker-alive")
+
+
+def forget_some(database: Database, before_ms: int) -> int:
+    """Delete some of what ended before a time (milliseconds since 1970), whole leases; return how many rows went."""
+    with database.writing() as connection:
+        old = select(leases.c.lease).where(leases.c.ended_at_ms < before_ms).order_by(leases.c.ended_at_ms)
+        names = list(connection.scalars(old.limit(_AT_ONCE)))
+        young = select(events.c.seq).where(events.c.at >= before_ms).order_by(events.c.seq).limit(1)
+        first_young = connection.scalar(young)
+        is_old = events.c.at < before_ms if first_young is None else events.c.seq < first_young
+        repeated = select(events.c.seq).where(is_old, events.c.kind.in_(_REPEATED)).order_by(events.c.seq)
+        numbers = list(connection.scalars(repeated.limit(10 * _AT_ONCE)))
+        if not names and not numbers:
+            return 0
+        gone = 0
+        with _may_delete(connection, (cells, lease_spans, leases, events)):
+            for wanted in (
+                delete(cells).where(cells.c.ended_at_ms < before_ms, cells.c.lease.in_(names)),
+                delete(lease_spans).where(lease_spans.c.lease.in_(names)),
+                delete(leases).where(leases.c.lease.in_(names)),
+                delete(events).where(events.c.seq.in_(numbers)),
+            ):
+                gone += connection.execute(wanted).rowcount
+        return gone
+
+
+@contextmanager
+def _may_delete(connection: Connection, tables: tuple[Table, ...]) -> Iterator[None]:
+    """Lift what forbids the database to delete, inside the transaction that is open."""
+    if connection.dialect.name == "postgresql":
+        triggers = [(table, "leases_stay" if table is leases else f"{table.name}_is_final") for table in tables]
+        for table, trigger in triggers:
+            connection.execute(text(f"ALTER TABLE {table.name} DISABLE TRIGGER {trigger}"))
+        yield
+        for table, trigger in triggers:
+            connection.execute(text(f"ALTER TABLE {table.name} ENABLE TRIGGER {trigger}"))
+        return
+    found = {table: _sqlite_trigger(connection, table) for table in tables}
+    for table in tables:
+        connection.execute(text(f"DROP TRIGGER {table.name}_no_delete"))
+    yield
+    for made in found.values():
+        connection.execute(text(made))
+
+
+def _sqlite_trigger(connection: Connection, table: Table) -> str:
+    """Return the statement that made a table's trigger."""
+    query = text("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = :name")
+    made: str = connection.execute(query, {"name": f"{table.name}_no_delete"}).scalar_one()
+    return made
+
+
+class Retention:
+    """Has the ledger forget, once an hour, what ended longer ago than it is to be kept."""
+
+    def __init__(self, database: Database, keep_ms: int | None, now_ms: Callable[[], int]) -> None:
+        """Keep everything where `keep_ms` is None."""
+        self._database, self._keep_ms, self._now_ms = database, keep_ms, now_ms
+        self._log = structlog.get_logger("broker")
+
+    async def run(self) -> None:
+        """Forget until cancelled."""
+        while True:
+            try:
+                gone = await self.forget_old()
+            except LedgerAway as error:
+                self._log.warning("what is old waits for the ledger", problem=str(error))
+            else:
+                if gone:
+                    self._log.info("old rows of the ledger are gone", rows=gone)
+            await asyncio.sleep(_EVERY_S)
+
+    async def forget_old(self) -> int:
+        """Forget what is too old now, a little at a time, and return how many rows went. Raises LedgerAway."""
+        total = 0
+        if self._keep_ms is not None:
+            before_ms = self._now_ms() - self._keep_ms
+            while some := await asyncio.to_thread(forget_some, self._database, before_ms):
+                total += some
+                await asyncio.sleep(_PAUSE_S)  # whoever writes comes in between
+        return total

@@ -1,0 +1,126 @@
+"""What processes use together is counted once, and exactly where it may be too much."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpu_worker.agent.process_tree import UseGauge, find_descendants, open_descendants
+from tests.integration.conftest import until
+
+MB = 10**6
+#: Has 100 MB, forks three processes that see them too, and lets each write over them when it is told to.
+FAMILY = """
+import os, sys
+large = bytearray(b'x' * 100_000_000)
+reader, writer = os.pipe()
+children = []
+for _ in range(3):
+    children.append(os.fork())
+    if children[-1] == 0:
+        os.read(reader, 1)
+        for at in range(0, len(large), 4096):
+            large[at] = 1
+        os.write(1, b'written\\n')
+        os.read(reader, 1)
+        os._exit(0)
+print('ready', flush=True)
+for line in sys.stdin:
+    os.write(writer, b'...')
+"""
+
+
+GROWS = """
+import sys
+large = []
+print('ready', flush=True)
+for line in sys.stdin:
+    large.append(b'x' * 100_000_000)
+    print('grown', flush=True)
+"""
+
+
+@pytest.fixture
+def family() -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen([sys.executable, "-c", FAMILY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    for pid in find_descendants(process.pid):
+        os.kill(pid, 9)
+    process.kill()
+    process.communicate()
+
+
+def test_what_processes_share_counts_once_where_it_matters(family: "subprocess.Popen[str]") -> None:
+    quick = UseGauge(1000 * MB).read([family.pid], [])
+    assert quick.memory_bytes > 400 * MB, "nobody needs to know exactly"
+    assert quick.processes == 4
+    gauge = UseGauge(200 * MB)
+    for _ in range(2):  # the second time without a walk through the pages
+        assert 100 * MB < gauge.read([family.pid], []).memory_bytes < 200 * MB
+    assert family.stdin is not None
+    assert family.stdout is not None
+    family.stdin.write("go\n")
+    family.stdin.flush()
+    assert [family.stdout.readline() for _ in range(3)] == ["written\n"] * 3
+    until(lambda: gauge.read([family.pid], []).memory_bytes > 300 * MB, "it to be found that now each has its own")
+
+
+def test_a_growing_process_is_found_out_although_an_exact_look_was_made_just_before() -> None:
+    process = subprocess.Popen([sys.executable, "-c", GROWS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    gauge, seen = UseGauge(150 * MB), []
+    for _ in range(3):
+        process.stdout.readline()
+        seen.append(gauge.read([process.pid], []).memory_bytes // MB)
+        process.stdin.write("more\n")
+        process.stdin.flush()
+    process.kill()
+    process.communicate()
+    assert seen[0] < 100 <= seen[1] < 150 < 200 <= seen[2]
+
+
+def test_files_in_memory_count_and_only_once_where_they_are_mapped() -> None:
+    before = UseGauge(0).read([os.getpid()], []).memory_bytes
+    with_files = UseGauge(0).read([os.getpid()], [Path("/dev/shm")]).memory_bytes
+    used = os.statvfs("/dev/shm")
+    assert with_files >= before
+    assert with_files - before <= (used.f_blocks - used.f_bfree) * used.f_frsize
+
+
+def test_who_is_gone_uses_nothing() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    use = UseGauge(1).read([gone.pid], [Path(f"/proc/{gone.pid}/root/tmp")])
+    assert (use.memory_bytes, use.processes) == (0, 0)
+
+
+@pytest.mark.parametrize(("most", "count"), [(10, 3), (2, 2), (0, 0)])
+def test_of_what_has_left_a_processs_group_descriptors_are_opened(
+    family: "subprocess.Popen[str]", most: int, count: int
+) -> None:
+    opened = open_descendants(family.pid, most)
+    for descriptor in opened:
+        signal.pidfd_send_signal(descriptor, 0)
+        os.close(descriptor)
+    assert len(opened) == count
+
+
+def test_what_is_in_a_processs_group_ends_with_that() -> None:
+    forks = "import os, sys\nif os.fork():\n    print('ready', flush=True)\nsys.stdin.read()"
+    leader = subprocess.Popen(
+        [sys.executable, "-c", forks], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert leader.stdout is not None
+    assert leader.stdout.readline() == b"ready\n"
+    assert len(find_descendants(leader.pid)) == 1
+    assert open_descendants(leader.pid, 10) == []
+    leader.communicate()
+    assert open_descendants(leader.pid, 10) == []

@@ -1,0 +1,81 @@
+"""Who may not use the pool any more learns nothing of it, whatever they ask by a connection that is still there."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from bulletin.codes import RefusalCode
+from bulletin.ids import KernelId
+from bulletin.wire import messages as wire
+from gpu_worker.broker import picture
+from gpu_worker.broker.identity import Hub, Identity, Person
+from gpu_worker.broker.joins import Joins
+from gpu_worker.broker.kernels import Kernels
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, BrokerParts
+from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
+
+HELLO = wire.Hello(protocol=wire.PROTOCOL, version="1", token="ann-token", kernel=KernelId("k"))
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    hub = FakeHub()
+    hub.users["ann-token"] = {"name": "ann", "kind": "user", "scopes": [SCOPE]}
+    thread = threading.Thread(target=hub.serve_forever)
+    thread.start()
+    yield hub
+    hub.shutdown()
+    hub.server_close()
+    thread.join()
+
+
+async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
+    """What the broker's picture shows to somebody."""
+    return await picture.draw(
+        viewer,
+        broker.shell,
+        broker.agents,
+        broker.ledger,
+        broker.clock_ms,
+        started_ms=0,
+        counters={"malformed": 3},
+        serves_hub=True,
+    )
+
+
+def test_counters_are_for_admins(broker: BrokerParts) -> None:
+    assert asyncio.run(draw(broker, ANN)).counters == {}
+    assert asyncio.run(draw(broker, ADMIN)).counters == {"malformed": 3}
+
+
+@pytest.mark.parametrize("question", [wire.Look(), wire.Find()], ids=["look", "find"])
+def test_the_hub_is_asked_again_for_every_question(broker: BrokerParts, hub: FakeHub, question: wire.Look) -> None:
+    async def say(message: wire.Hello | wire.Look) -> None:
+        broker.to_routes.clear()
+        await kernels.take(b"r", message)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    async def look(viewer: Person) -> wire.Picture:
+        return await draw(broker, viewer)
+
+    async def main() -> None:
+        await say(HELLO)
+        await say(question)
+        assert isinstance(broker.to_routes[0][1], wire.Picture | wire.Found)
+        broker.now_ms += 61_000
+        await say(question)
+        assert isinstance(broker.to_routes[0][1], wire.Picture | wire.Found)
+        broker.now_ms += 61_000
+        hub.users["ann-token"]["scopes"] = []
+        await say(question)
+        ((_, answer),) = broker.to_routes
+        assert isinstance(answer, wire.Refusal)
+        assert (answer.code, answer.request) == (RefusalCode.NOT_ALLOWED, None)
+
+    identity = Identity("own", Hub(url=f"http://127.0.0.1:{hub.server_address[1]}/hub/api", token="service"), SCOPE)
+    kernels = Kernels(broker.send, identity, broker.clock_ms, look, broker._answer, "GPU", broker.faults)
+    kernels.shell = broker.shell
+    kernels.joins = Joins(broker.send, broker.tell_agent, broker.shell, broker.clock_ms)
+    asyncio.run(main())
