@@ -70,7 +70,10 @@ class Relay:
         self._count_lock = threading.Lock()
         self._queued_bytes = 0
         self._sent_bytes = 0
-        self._has_room = threading.Event()
+        #: Held until a message has left since it was last taken. No `Event`: a second interrupt in its Python code
+        #: would become a RuntimeError of a lock that is not held, where the cell is to see KeyboardInterrupt.
+        self._has_sent = threading.Lock()
+        self._has_sent.acquire()
         self._drained_s = 0.0
         self._at_line_start = True
         #: Passes on what has come through the descriptors by now: it was written earlier than what comes next.
@@ -147,20 +150,20 @@ class Relay:
 
     def wait_briefly(self) -> None:
         """Wait a little for room."""
-        self._has_room.clear()
+        self._has_sent.acquire(blocking=False)
         if not self.has_room:
             self._wake.put(None)
-            self._has_room.wait(0.05)
+            self._has_sent.acquire(timeout=0.05)
 
     def flush(self) -> None:
         """Wait until everything is on its way: C code that keeps the interpreter may come next."""
         deadline = time.monotonic() + _FLUSH_S
         while self._queued_bytes > self._sent_bytes and not self.is_child and time.monotonic() < deadline:
             self._hurries = True
-            self._has_room.clear()
+            self._has_sent.acquire(blocking=False)
             if self._queued_bytes > self._sent_bytes:
                 self._wake.put(None)
-                self._has_room.wait(_TOGETHER_S)
+                self._has_sent.acquire(timeout=_TOGETHER_S)
         self._hurries = False
 
     def become_child(self) -> None:
@@ -191,7 +194,8 @@ class Relay:
             except OSError:
                 return  # the agent is gone; the reader of the pipe ends the process
             self._sent_bytes += packet.size
-            self._has_room.set()
+            if self._has_sent.locked():
+                self._has_sent.release()
 
     def _next(self) -> _QueuedText | _Packet:
         while not self._items:

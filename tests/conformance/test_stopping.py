@@ -104,7 +104,8 @@ def test_a_storm_of_interrupts_breaks_nothing(session: Session) -> None:
         session.hear()
         for _ in range(5):
             session.interrupt()
-        assert session.finish(cell).outcome in ("interrupted", "returned")
+        result = session.finish(cell)
+        assert result.outcome in ("interrupted", "returned"), result.ended.error
     assert session.run("print('well')").stdout == "well\n"
 
 
