@@ -19,6 +19,7 @@ from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, wallt
 from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
+from gpu_worker.scheduler.deferral import LATEST_MS, can_wait, has_prospects
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -65,15 +66,21 @@ class Scheduler:
         self.state = State(self.settings)
         self._now_ms = 0
         self._turns = 0  #: how often guarantees had changed before this step
-        self._is_behind = False  #: something was only noted
+        self._decide_by_ms: int | None = None  #: something was only noted, which is to be decided upon by then
+        self._looked_at: set[RequestId] = set()  #: when it was decided upon last
+        self._due_cache: tuple[int | None] | None = None  #: when time alone may change something
 
     def step(self, event: Event, now_ms: int, *, decides: bool = True) -> list[Action]:
         """Note one fact, and say what to do. `now_ms` counts from 1970, UTC, by a clock that does not run backwards.
 
         Without `decides` who starts, and who makes room for whom, is decided in a later step, which is due at once:
-        deciding once for many facts costs no more than for one.
+        deciding once for many facts costs no more than for one. So it is, within half a second, after facts that can
+        wait (`deferral`).
         """
+        due_ms, told_ms = self.deadline(), self.state.wakeups.next_ms
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
+        is_due = any(at_ms is not None and at_ms <= self._now_ms for at_ms in (due_ms, self._decide_by_ms))
+        waits = not is_due and can_wait(self.state, event, self._looked_at)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.begin_step(self._now_ms)
@@ -86,24 +93,51 @@ class Scheduler:
         actions += departures.unwanted(self.state, is_turned=turns != self._turns)
         self._turns = turns
         self._promote()
-        self._is_behind = not decides
-        if decides:
+        waits = waits and self._can_wait(event, actions)
+        if decides and not waits:
+            self._decide_by_ms = None
             actions += self._advance()
+        elif not waits or not isinstance(event, Tick):
+            self._note_undecided(self._now_ms + (LATEST_MS if waits else 0))
+        if told_ms is not None and not (decides and not waits):
+            self.state.wakeups.note(told_ms)
         actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
         note_drains(self.state)
         self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
+        if not waits:
+            self._due_cache = None
         return actions
 
     def deadline(self) -> int | None:
         """When the next Tick is due, in the time of `step`; None is never. A tick early, late or twice is harmless."""
+        if self._due_cache is None:
+            self._due_cache = (self._next_change_ms(),)
+        times = (*self._due_cache, self.state.wakeups.next_ms, self.state.patience.next_ms)
+        due = [at_ms for at_ms in times if at_ms is not None and at_ms > self._now_ms]
+        if self._decide_by_ms is not None:
+            due.append(max(self._decide_by_ms, self._now_ms + 1))
+        return min(due, default=None)
+
+    def _next_change_ms(self) -> int | None:
+        """When time alone changes something next."""
         state = self.state
-        if self._is_behind:
-            return self._now_ms + 1
-        changes = [*state.accounts.next_changes_ms(), state.wakeups.next_ms, state.patience.next_ms]
-        changes += [state.boosts.next_ms, state.planned_drains.next_ms]
+        changes = [*state.accounts.next_changes_ms(), state.boosts.next_ms, state.planned_drains.next_ms]
         changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
+
+    def _can_wait(self, event: Event, actions: list[Action]) -> bool:
+        """Whether a fact that was noted, with these actions, changes nothing that is to be decided upon at once."""
+        if actions:
+            return isinstance(event, RequestSubmitted) and all(
+                isinstance(one, Refuse) and one.request == event.request for one in actions
+            )
+        if not isinstance(event, RequestSubmitted) or event.request not in self.state.pending:
+            return True
+        return not has_prospects(self.state, self.state.pending[event.request])
+
+    def _note_undecided(self, by_ms: int) -> None:
+        self._decide_by_ms = by_ms if self._decide_by_ms is None else min(by_ms, self._decide_by_ms)
 
     # What happened
 
@@ -302,6 +336,7 @@ class Scheduler:
         is_settled = False
         while not is_settled:
             ahead, is_settled = Ahead(self.state), True
+            self._looked_at.clear()
             for lane in LANES:
                 is_settled &= self._walk(lane, ahead, actions)
         return actions
@@ -310,6 +345,7 @@ class Scheduler:
         """Take up each request of a lane, in order; whether no one was granted past another, or lost a cell."""
         has_waiting, is_settled = False, True
         for request, decision in decisions(self.state, lane, ahead):
+            self._looked_at.add(request.id)
             match decision:
                 case Node():
                     actions.append(self._give(request, decision))

@@ -4,6 +4,7 @@ import msgspec
 
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.actions import Pause
+from gpu_worker.scheduler.deferral import LATEST_MS
 from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, reclaimed, slots
 from tests.scheduler.quota_bench import Quotas
@@ -114,10 +115,12 @@ def test_who_gave_way_to_its_own_project_stands_behind_nobody_for_that() -> None
 def test_a_tick_is_due_when_somebody_has_waited_for_their_patience_and_when_the_next_one_may_be_first() -> None:
     pool = full("guests.eve", "guests.tom", share_after_ms=10 * HOUR)
     assert pool.wants("lab.bob") == pool.wants("lab.cem") == []
+    pool.later(LATEST_MS)
     assert pool.scheduler.deadline() == HOUR
-    pool.later(HOUR)
+    pool.later(HOUR - LATEST_MS)
     assert granted(pool.free("guests.eve:1")) == ["lab.bob:1"]
     pool.start("lab.bob:1")
+    pool.later(LATEST_MS)
     assert pool.scheduler.deadline() == 2 * HOUR
     pool.replay()
 

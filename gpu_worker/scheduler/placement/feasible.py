@@ -75,6 +75,12 @@ class FeasibleShapes:
             return True
         return any(_has_beside_claims(self._state, nodes[agent], shape, self._claims) for agent in there)
 
+    def has_left_on(self, node: Node, shape: Shape) -> bool:
+        """Whether it may have room on a node now, beside those who are to have it there."""
+        if not may_hold(self._state, node, shape):
+            return False
+        return node.agent not in self._claims or _has_beside_claims(self._state, node, shape, self._claims)
+
     def _agents(self, shape: Shape) -> Mapping[AgentId, None]:
         state = self._state
         if self._is_timed:  # what a node holds depends on the time, too

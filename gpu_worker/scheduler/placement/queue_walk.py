@@ -66,9 +66,9 @@ class QueueWalk:
             one = shapes[0]
             if not waits.takes_in(one) or (self._is_timed and waits.walltime_ms > one.walltime_ms):
                 continue
-            is_feasible = feasible.has(one)
+            is_feasible = feasible.has_left(one)
             for shape in shapes:
-                if shape not in in_line or shape in closed or (is_feasible and _fits_in(shape, ahead)):
+                if shape not in in_line or shape in closed or (is_feasible and _fits_in(feasible, shape, ahead)):
                     continue
                 if self._has_takers(shape) or self._may_take(shape, waits, ahead):
                     self._closed.close_but_to_takers((shape,))
@@ -181,12 +181,13 @@ class QueueWalk:
         self._state.pools.use(pool, *user, cost, sign)
 
 
-def _fits_in(shape: Shape, ahead: Ahead) -> bool:
+def _fits_in(feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:
     """Whether such a request finds room, hot or free, on a node held for a head, and is over before that starts."""
     for node in (head.held[1] for head in ahead.heads if head.held is not None):
-        lanes = node.lanes[shape.lane]
-        is_likely = node.holds(shape) and lanes.free + lanes.hot + lanes.leaving >= shape.need
-        if is_likely and ahead.lets_fill(node, shape):
+        if not feasible.has_left_on(node, shape):
+            continue
+        is_free = node.free(shape).slots >= shape.need
+        if (is_free and ahead.lets_fill(node, shape)) or ahead.lets_make_room(node, shape):
             return True
     return False
 

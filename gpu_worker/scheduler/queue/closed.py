@@ -83,12 +83,6 @@ class Closed:
         """Whether that is so, or at least for covered requests of the shape."""
         return self.is_hopeless(shape) or shape in self._taken
 
-    def are_hopeless(self, shapes: Iterable[Shape]) -> bool:
-        """Whether all these shapes are closed, at least to those for whom nobody leaves."""
-        if self.are_all_hopeless:
-            return True
-        return bool(self._hopeless) and all(shape in self._hopeless or shape in self.shapes for shape in shapes)
-
     def close_in(self, project: ProjectId, shape: Shape) -> None:
         """Look at no more requests of a shape in a project."""
         self._close(self._in_projects, ((project, shape),))

@@ -254,17 +254,20 @@ class RequestQueue:
 
     def _next_user(self, account: Account, basis: Basis, closed: Closed) -> NextInTree | None:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
-        if closed.are_hopeless(account.heads) and not self._takers.may_take(account, basis, closed.prospects):
-            return None
+        may_take: bool | None = None  #: whether somebody may have to leave for anybody here, once that was asked
         refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
         for _, name, shape in account.firsts:
+            is_hopeless = closed.is_hopeless(shape)
+            if is_hopeless and may_take is None:
+                may_take = self._takers.may_take(account, basis, closed.prospects)
+            if is_hopeless and not may_take:
+                continue
             cost = self._accounts.quota_cost(account, shape)
             key = cost, self._pools.serving(shape)
             if closed.has(account.project.id, shape) or (first is not None and key in uncovered):
                 continue
-            is_hopeless = closed.is_hopeless(shape)
             entry = account.users[name].lines[shape][0][1]
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue

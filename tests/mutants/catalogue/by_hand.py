@@ -20,7 +20,7 @@ BY_HAND = (
     (
         "nobody-wakes-for-a-drain",
         "machine.py",
-        "Scheduler.deadline",
+        "Scheduler._next_change_ms",
         "state.planned_drains.next_ms",
         "None",
         "a node is drained when it is planned, whatever else happens",
@@ -36,7 +36,7 @@ BY_HAND = (
     (
         "boost-for-ever",
         "machine.py",
-        "Scheduler.deadline",
+        "Scheduler._next_change_ms",
         "state.boosts.next_ms",
         "None",
         "a boost is over when it is, whatever else happens",

@@ -36,7 +36,7 @@ HOURS = (
     (
         "nobody-wakes-for-class-hours",
         "machine.py",
-        "Scheduler.deadline",
+        "Scheduler._next_change_ms",
         "state.accounts.turns_ms",
         "None",
         "who waits in class takes GPUs back when class hours begin, whatever else happens",

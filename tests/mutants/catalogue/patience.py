@@ -13,7 +13,7 @@ PATIENCE = (
         "nobody-wakes-for-the-late",
         "machine.py",
         "Scheduler.deadline",
-        "state.patience.next_ms",
+        "self.state.patience.next_ms",
         "None",
         "who has waited for so long is first then, whatever else happens",
     ),

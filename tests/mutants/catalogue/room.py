@@ -165,8 +165,8 @@ ROOM = (
         "gap-of-hot-is-not-looked-at",
         "placement/queue_walk.py",
         "_fits_in",
-        "lanes.free + lanes.hot + lanes.leaving >= shape.need",
-        "lanes.free >= shape.need",
+        "ahead.lets_make_room(node, shape)",
+        "False",
         "who is over in time is looked at where hot GPUs could leave",
     ),
     (

@@ -1,0 +1,78 @@
+"""Facts after which nobody can start who could not before are decided upon soon, and those that matter at once."""
+
+import msgspec
+import pytest
+
+from gpu_worker.scheduler import events as ev
+from gpu_worker.scheduler.deferral import LATEST_MS
+from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, slots
+from tests.scheduler.quota_bench import Quotas, taken
+
+
+def crowd(**projects: int) -> Quotas:
+    """Guests run a cell each on two GPUs, ten minutes old, and one more waits, who was decided upon."""
+    qos = tuple(msgspec.structs.replace(one, share_after_ms=600 * MINUTE) for one in SETTINGS.qos)
+    pool = Quotas(*(project(name, guaranteed_milli=1000 * gpus) for name, gpus in projects.items()), qos=qos)
+    pool.join("a", slots(2))
+    pool.busy("guests.eve", "guests.tom")
+    assert pool.wants("guests.kim") == []
+    pool.later(10 * MINUTE)
+    return pool
+
+
+def is_put_off(pool: Quotas) -> bool:
+    """Whether the next tick is due when the decision is that was put off now."""
+    return pool.scheduler.deadline() == pool.now_ms + LATEST_MS
+
+
+def test_one_more_who_asks_for_what_is_taken_waits_half_a_second_for_a_decision() -> None:
+    pool = crowd()
+    assert pool.wants("guests.bob") == []
+    assert is_put_off(pool)
+    pool.later(LATEST_MS)
+    assert not is_put_off(pool)
+    pool.replay()
+
+
+def test_who_asks_for_what_is_free_has_it_at_once() -> None:
+    pool = crowd()
+    assert granted(pool.free("guests.eve:1")) == ["guests.kim:1"]
+    pool.start("guests.kim:1")
+    pool.join("b", slots(1))
+    assert pool.wants("guests.bob") == ["guests.bob:1"]
+    pool.replay()
+
+
+def test_for_whom_somebody_has_to_leave_they_are_asked_at_once() -> None:
+    pool = crowd(lab=1)
+    assert taken(pool.ask("lab.ann", project="lab")) != []
+    pool.replay()
+
+
+def test_a_free_gpu_is_granted_at_once_whatever_was_put_off_before() -> None:
+    pool = crowd()
+    assert pool.wants("guests.bob") == []
+    pool.withdraw("guests.kim/1")
+    assert granted(pool.free("guests.eve:1")) == ["guests.bob:1"]
+    pool.replay()
+
+
+def test_who_was_not_decided_upon_goes_without_a_decision_and_who_was_does_not() -> None:
+    pool = crowd()
+    assert pool.wants("guests.bob") == []
+    pool.withdraw("guests.bob/1")
+    assert is_put_off(pool)
+    pool.later(LATEST_MS)
+    pool.withdraw("guests.kim/1")
+    assert not is_put_off(pool)
+    pool.replay()
+
+
+@pytest.mark.parametrize("early_ms", [0, 1, LATEST_MS - 1])
+def test_a_tick_before_its_time_decides_nothing(early_ms: int) -> None:
+    pool = crowd()
+    assert pool.wants("guests.bob") == []
+    due_ms = pool.scheduler.deadline()
+    pool.now_ms += early_ms
+    assert pool.say(ev.Tick()) == []
+    assert pool.scheduler.deadline() == due_ms
