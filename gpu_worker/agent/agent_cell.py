@@ -68,6 +68,12 @@ class AgentCell:
         """Whether its executor may go: nothing that its kernel may still need is in it."""
         return self.lost is not None or (self.results is not None and self.results.is_safe)
 
+    @property
+    def memory_bytes(self) -> int:
+        """About how much of the agent's memory is what it has said and handed back."""
+        results = (one for one in (self.results, self.full_results) if one is not None)
+        return self.outputs.memory_bytes + sum(one.memory_bytes for one in results)
+
     def draw_round(self) -> int:
         """Draw the number of a new sending of results."""
         return next(self._rounds)

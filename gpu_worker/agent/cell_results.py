@@ -17,6 +17,9 @@ from bulletin.wire.blobs import WINDOW, Sender
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.spool import DiskShare, SpoolFile
 
+#: What the size of one part takes of memory: a number in a list.
+_SIZE_BYTES = 40
+
 #: Sends a message to the kernel, if one is there.
 Tell = Callable[[wire.Message, Sequence[Blob]], Awaitable[None]]
 #: Sends a request or an acknowledgement to the executor.
@@ -68,6 +71,14 @@ class CellResults:
     def is_safe(self) -> bool:
         """Whether they need the executor no more: the kernel has them, or the agent."""
         return self.ended.parcel.inline or self._stored is not None or (self.is_out and self._unacknowledged <= 0)
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much of the agent's memory is what tells of them, and what came with that."""
+        error = self.ended.error
+        said = 0 if error is None else len(error.name) + len(error.value) + sum(map(len, error.traceback))
+        inline = sum(memoryview(blob).nbytes for blob in self._blobs)
+        return said + inline + _SIZE_BYTES * len(self.ended.parcel.sizes)
 
     async def tell(self) -> None:
         """Tell the kernel that its cell has ended."""

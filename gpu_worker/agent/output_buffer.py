@@ -21,6 +21,8 @@ UNSEEN_LIMIT_BYTES = 32 * 2**20
 _IN_MEMORY_BYTES = 64 * 1024
 #: What each blob counts beside its bytes: there are not more of them than memory can list.
 _OVERHEAD_BYTES = 256
+#: What an output takes of the agent's memory, wherever its bytes are.
+_LISTED_BYTES = 512
 
 
 class _BufferedOutput(NamedTuple):
@@ -34,8 +36,8 @@ class _BufferedOutput(NamedTuple):
 
     @property
     def cost_bytes(self) -> int:
-        """What it takes of the buffer's limit."""
-        return sum(self.sizes) + _OVERHEAD_BYTES * len(self.sizes)
+        """What it takes of the buffer's limit. Its names count, which user code can make long."""
+        return sum(self.sizes) + _OVERHEAD_BYTES * len(self.sizes) + len(self.type) + len(self.cell)
 
 
 class _UnseenOutput(NamedTuple):
@@ -72,6 +74,12 @@ class OutputBuffer:
     def last(self) -> int:
         """The number of the last output; 0 before the first."""
         return self._first + len(self._outputs) - 1
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much of the agent's memory it takes."""
+        in_memory = self._bytes if self._file is None else 0
+        return in_memory + _LISTED_BYTES * len(self._outputs)
 
     def append(self, output: Output, blobs: Sequence[Blob]) -> Output:
         """Give an output its number and keep it, with all of its blobs: its content, and a comm's binary buffers.

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
+from bulletin.errors import MalformedMessage
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.agent_cell import AgentCell
@@ -48,9 +49,16 @@ class ResultTransfer:
             return has_safe_full
         return cell.is_safe and (has_safe_full or self._kernel.is_attended)
 
-    def check(self, ended: wire.Ended) -> None:
-        """Raise MalformedMessage if the results are larger than allowed: the user's code can reach the pipe."""
+    def check(self, ended: wire.Ended, blobs: Sequence[Blob]) -> None:
+        """Raise MalformedMessage if the results are larger than allowed, or come with what they do not tell of.
+
+        The user's code can reach the pipe.
+        """
         bulk.check(ended.parcel, self._settings.parcel_limit_bytes)
+        told_bytes = sum(ended.parcel.sizes) if ended.parcel.inline else 0
+        came_bytes = sum(memoryview(blob).nbytes for blob in blobs)
+        if came_bytes != told_bytes:
+            raise MalformedMessage(f"{came_bytes} bytes beside the end of a cell, which tells of {told_bytes}")
 
     async def begin(self, cell: AgentCell, ended: wire.Ended, blobs: Sequence[Blob]) -> None:
         """Pass the results of a cell on that has just ended."""
@@ -142,5 +150,5 @@ class ResultTransfer:
         self.release(cell)
 
     def _make_results(self, cell: AgentCell, ended: wire.Ended, blobs: Sequence[Blob]) -> CellResults:
-        self.check(ended)
+        self.check(ended, blobs)
         return CellResults(ended, blobs, self._share, self._kernel.tell, self._executor.write, cell.draw_round)

@@ -90,6 +90,11 @@ class Session:
         """Whether the executor may be ended for somebody who waits."""
         return self.cells.running is None and (self.cells.last is None or self._results.is_settled(self.cells.last))
 
+    @property
+    def memory_bytes(self) -> int:
+        """About how much of the agent's memory is what its cells have said and handed back."""
+        return self._outputs.late_memory_bytes + self.cells.memory_bytes
+
     # --- what the executor says
 
     async def run(self) -> str:
@@ -108,31 +113,28 @@ class Session:
         return await self._reap()
 
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
-        cell = self.cells.running
         if isinstance(message, wire.Ready):
-            await self.executor.wait_joined()
-            self.is_ready = True
-            await self._to_broker(wire.Prepared(lease=self.prepare.lease))
-        elif isinstance(message, wire.Chunk | wire.Ended) and (known := self.cells.find(message.cell)) is not None:
-            if known.results is not None:
-                await self._results.receive(known, message, blobs)
-            elif isinstance(message, wire.Ended):
-                await self._end_cell(known, message, blobs)
-        elif cell is None or message.cell != cell.id:
-            if isinstance(message, wire.Output):  # of a cell that is over
-                await self._delivery.pass_on(None, message, blobs)
-        elif isinstance(message, wire.Output):
+            if not self.is_ready:  # user code can say it again and again, and the broker would hear each
+                await self.executor.wait_joined()
+                self.is_ready = True
+                await self._to_broker(wire.Prepared(lease=self.prepare.lease))
+            return
+        cell, known = self.cells.find_running(message.cell), self.cells.find(message.cell)
+        if isinstance(message, wire.Output):  # where no such cell runs, of one that is over
             await self._delivery.pass_on(cell, message, blobs)
-        elif isinstance(message, wire.Noticed):
+        elif isinstance(message, wire.Chunk | wire.Ended):
+            if known is not None and known.results is not None:
+                await self._results.receive(known, message, blobs)
+            elif known is not None and isinstance(message, wire.Ended):
+                await self._end_cell(known, message, blobs)
+        elif cell is not None and isinstance(message, wire.Noticed):
             cell.has_noticed, cell.question = True, None
-        elif isinstance(message, wire.Asked):
+        elif cell is not None and isinstance(message, wire.Asked):
             await self.kernel.tell(cell.ask(message))
-        else:
-            await self.kernel.tell(message, blobs)
 
     async def _end_cell(self, cell: AgentCell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
         """Sum up what a cell used whose code is over, stop its timers, and begin to pass its results on."""
-        self._results.check(message)  # before any of it is believed: a cell can forge it
+        self._results.check(message, blobs)  # before any of it is believed: a cell can forge it
         await self._inventory.sample(self.prepare.slots, cell.load)  # a short cell may have had no sample yet
         outcome = CellOutcome.WALLTIME if cell.is_overdue else CellOutcome(message.outcome)
         usage = session_reports.cell_usage(self.prepare, cell, outcome, message, now_ms())

@@ -19,6 +19,11 @@ class SessionCells:
         return self.running or self.last
 
     @property
+    def memory_bytes(self) -> int:
+        """About how much of the agent's memory is what they have said and handed back."""
+        return sum(cell.memory_bytes for cell in (self.running, self.last) if cell is not None)
+
+    @property
     def is_unused(self) -> bool:
         """Whether no cell has come yet."""
         return not self._known

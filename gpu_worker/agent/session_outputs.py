@@ -25,6 +25,11 @@ class SessionOutputs:
         self.late_seen = 0
         self.late_feed = OutputFeed(self._late)
 
+    @property
+    def late_memory_bytes(self) -> int:
+        """About how much of the agent's memory is what ended cells have said."""
+        return self._late.memory_bytes
+
     def keep(self, cell: AgentCell | None, output: wire.Output, blobs: Sequence[Blob]) -> wire.Output:
         """Give an output its number, and keep it; where the disk is full, log that it cannot be kept.
 

@@ -9,6 +9,8 @@ from gpu_worker.agent.session import Session
 
 #: How many sessions of one user at most are remembered that have ended, so that nobody pushes out those of others.
 _FINISHED_LIMIT = 32
+#: How much of the agent's memory they take together, about; the newest is kept whatever it takes.
+_FINISHED_BYTES = 64 * 2**20
 
 
 class _FinishedSession(NamedTuple):
@@ -75,9 +77,13 @@ class SessionRegistry:
             self._forget(lease)
             return
         user = session.prepare.user
-        its = [name for name, one in self._finished.items() if one.session.prepare.user == user]
-        if len(its) > _FINISHED_LIMIT:
-            self._forget(its[0])
+        its = {name: one.session for name, one in self._finished.items() if one.session.prepare.user == user}
+        while len(its) > _FINISHED_LIMIT or sum(one.memory_bytes for one in its.values()) > _FINISHED_BYTES:
+            oldest = next(iter(its))
+            if oldest == lease:
+                return
+            self._forget(oldest)
+            del its[oldest]
 
     def forget_finished(self, keep_ms: int) -> None:
         """Forget sessions that have ended if their kernel has all of them, or has not come for so long."""

@@ -48,6 +48,34 @@ def test_a_cell_that_forges_its_own_end_harms_only_itself(
     assert [pool.part(part).pid for part in ("broker", "agent")] == pids
 
 
+#: Long names, which an agent would keep with each output.
+FORGED_OFTEN = """%%gpu
+import gc
+from bulletin.wire.messages import Output
+relay = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Relay")
+cell = relay.owners.cell
+for _ in range(150):
+    relay.send({message}, [b'{{}}'])
+    relay.flush()
+print('said')
+"""
+
+
+@pytest.mark.parametrize(
+    "message", ["Output(cell=cell, type='x' * 3_000_000)", "Output(cell='x' * 3_000_000, type='stream')"]
+)
+def test_what_an_executor_says_beside_its_outputs_takes_no_memory_of_the_agent(
+    pool: PoolProcess, open_notebook: Callable[..., Notebook], message: str
+) -> None:
+    honest, forger = open_notebook(pool), open_notebook(pool)
+    honest.run("%%gpu\nx = 1")
+    agent = pool.part("agent")
+    before_bytes = agent.memory_info().rss
+    forger.run(FORGED_OFTEN.format(message=message))
+    assert agent.memory_info().rss - before_bytes < 200_000_000
+    assert honest.run("%%gpu\nx += 1\nprint('unharmed')").stream() == "unharmed\n"
+
+
 FORGED_WITHOUT_RESULTS = (
     FORGED.format(sizes=(3_000_000_000,), inline=False, ran_ms=1).replace(
         "%%gpu\n", "%%gpu --project guests\nprint('runs')\n"

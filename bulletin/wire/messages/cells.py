@@ -24,6 +24,9 @@ from bulletin.wire.messages.every_link import (
 )
 from bulletin.wire.messages.kernel_broker import Refusal
 
+#: How a cell is called, by its kernel and, where user code forges its executor's words, by anybody.
+CellName = Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
+
 
 class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     """Show the ticket of a lease: from now on this connection is its session."""
@@ -32,7 +35,7 @@ class Attach(Message, frozen=True, kw_only=True, tag="attach"):
     lease: Annotated[LeaseId, msgspec.Meta(max_length=TEXT_LIMIT)]
     ticket: Secret
     #: After a lost connection: the last output of this cell that arrived. The agent sends what came after.
-    cell: CellId | None = None
+    cell: CellName | None = None
     seen: Number = 0
     #: The kernel has the rings of the session: results that come again may come through them.
     has_rings: bool = False
@@ -44,7 +47,7 @@ class Attached(Message, frozen=True, kw_only=True, tag="attached"):
     """The answer to Attach: the session is open. `cell` is the one that runs, if one does."""
 
     lease: LeaseId
-    cell: CellId | None = None
+    cell: CellName | None = None
     #: How many bytes of the cell's state have not come; None where nobody says.
     lacks: int | None = None
     #: The stop button was heard.
@@ -61,7 +64,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 class Run(Message, frozen=True, kw_only=True, tag="run"):
     """Run this cell with this state."""
 
-    cell: Annotated[CellId, msgspec.Meta(max_length=TEXT_LIMIT)]
+    cell: CellName
     source: str
     #: The notebook's execution count, so that tracebacks say "Cell In[5]".
     number: int
@@ -82,7 +85,7 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
     """The next `size` bytes of a cell's parcel: as blobs, or (on one host) in place `at` of the ring."""
 
-    cell: CellId
+    cell: CellName
     size: Size
     at: Size | None = None
     #: Of results: which sending of them it belongs to, as their Ended says.
@@ -92,7 +95,7 @@ class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
 class Took(Message, frozen=True, kw_only=True, tag="took"):
     """One chunk has been taken in: another may be sent."""
 
-    cell: CellId
+    cell: CellName
     #: That of the chunk.
     round: Number = 0
 
@@ -100,8 +103,8 @@ class Took(Message, frozen=True, kw_only=True, tag="took"):
 class Output(Message, frozen=True, kw_only=True, tag="output"):
     """A Jupyter message of the cell: its type here, its content as JSON in the first blob."""
 
-    cell: CellId
-    type: str
+    cell: CellName
+    type: Name
     #: Given by the agent, from 1 up in each cell.
     seq: Number = 0
     #: Of a cell that has ended: a thread or a task that it started goes on. Numbered from 1 up in each session.
@@ -111,7 +114,7 @@ class Output(Message, frozen=True, kw_only=True, tag="output"):
 class Asked(Message, frozen=True, kw_only=True, tag="asked"):
     """The cell called input() or getpass()."""
 
-    cell: CellId
+    cell: CellName
     prompt: str
     password: bool = False
     #: Given by the agent, from 1 up in each cell: one that is asked again has the number that it had.
@@ -121,21 +124,21 @@ class Asked(Message, frozen=True, kw_only=True, tag="asked"):
 class Answer(Message, frozen=True, kw_only=True, tag="answer"):
     """The answer to Asked: what the user typed."""
 
-    cell: CellId
+    cell: CellName
     text: str
 
 
 class Stop(Message, frozen=True, kw_only=True, tag="stop"):
     """Stop the cell, as the stop button does: by an interrupt each time; a hard one ends the executor."""
 
-    cell: CellId
+    cell: CellName
     hard: bool = False
 
 
 class Seen(Message, frozen=True, kw_only=True, tag="seen"):
     """Outputs up to this one have arrived. `is_done`: so have the results, and nobody needs the cell any more."""
 
-    cell: CellId
+    cell: CellName
     seq: Number
     #: Those of cells that have ended, of whichever.
     late: bool = False
@@ -145,7 +148,7 @@ class Seen(Message, frozen=True, kw_only=True, tag="seen"):
 class Return(Message, frozen=True, kw_only=True, tag="return"):
     """Send the results of the cell that ended last, from their start: an Ended with this round, then its chunks."""
 
-    cell: CellId
+    cell: CellName
     round: Number
     has_rings: bool = False
     #: For another notebook than the one that sent the cell: complete, and of no use to the first.
@@ -162,7 +165,7 @@ class Leave(Message, frozen=True, kw_only=True, tag="leave"):
 class Noticed(Message, frozen=True, kw_only=True, tag="noticed"):
     """The interrupt reached Python code in the cell."""
 
-    cell: CellId
+    cell: CellName
 
 
 class Ready(Message, frozen=True, kw_only=True, tag="ready"):
@@ -183,7 +186,7 @@ class ErrorText(msgspec.Struct, frozen=True, kw_only=True):
 class Ended(Message, frozen=True, kw_only=True, tag="ended"):
     """The cell is over; what it changed is in the parcel. `usage` is added by the agent."""
 
-    cell: CellId
+    cell: CellName
     outcome: Literal["returned", "raised", "interrupted"]
     parcel: Parcel
     ran_ms: int
@@ -196,7 +199,7 @@ class Ended(Message, frozen=True, kw_only=True, tag="ended"):
 class Lost(Message, frozen=True, kw_only=True, tag="lost"):
     """The executor is gone. If it ran a cell, that cell changed nothing in the notebook."""
 
-    cell: CellId | None
+    cell: CellName | None
     code: CellOutcome
     sentence: str
 
@@ -204,7 +207,7 @@ class Lost(Message, frozen=True, kw_only=True, tag="lost"):
 class Notice(Message, frozen=True, kw_only=True, tag="notice"):
     """Something that the user should know about the cell that runs."""
 
-    cell: CellId
+    cell: CellName
     sentence: str
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from bulletin.ids import KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
+from bulletin.ids import CellId, KernelId, LeaseId, ProjectId, SessionId, SlotId, UserName
 from bulletin.wire import messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.inventory import Inventory
@@ -22,11 +22,13 @@ async def _no_broker(_message: wire.Message) -> None:
     pass
 
 
-def test_nobody_pushes_out_what_is_kept_for_others(tmp_path: Path) -> None:
+def finished(folder: Path, users: Sequence[str], outputs: int = 0) -> SessionRegistry:
+    """Sessions of these users, l0 and so on, that have ended, eve's each with so many outputs."""
+
     async def play() -> SessionRegistry:
-        settings, inventory = Pool(folder=str(tmp_path), slots=1).settings(), Inventory(1, use_gpus=False)
+        settings, inventory = Pool(folder=str(folder), slots=1).settings(), Inventory(1, use_gpus=False)
         registry = SessionRegistry()
-        for number, user in enumerate(["bob", *["eve"] * 300]):
+        for number, user in enumerate(users):
             prepare = wire.Prepare(
                 lease=LeaseId(f"l{number}"),
                 session=SessionId(f"s{number}"),
@@ -39,12 +41,30 @@ def test_nobody_pushes_out_what_is_kept_for_others(tmp_path: Path) -> None:
                 ticket="t",
             )
             session = Session(prepare, settings, inventory, _nobody, _no_broker, DiskShare(settings.folder))
+            if user == "eve":
+                for _ in range(outputs):
+                    session._outputs.keep(None, wire.Output(cell=CellId("c"), type="stream"), [b"{}"])
             registry.finish(session, is_wanted=True)
             session.executor.close()
         return registry
 
-    registry = asyncio.run(play())
-    assert [one.prepare.lease for one in registry.of_user(UserName("bob"))] == ["l0"]
-    kept = [one.prepare.lease for one in registry.of_user(UserName("eve"))]
-    assert 1 < len(kept) < 300
-    assert kept[-1] == "l300", "a user's own oldest goes"
+    return asyncio.run(play())
+
+
+def kept(registry: SessionRegistry, user: str) -> list[str]:
+    return [one.prepare.lease for one in registry.of_user(UserName(user))]
+
+
+def test_nobody_pushes_out_what_is_kept_for_others(tmp_path: Path) -> None:
+    registry = finished(tmp_path, ["bob", *["eve"] * 300])
+    assert kept(registry, "bob") == ["l0"]
+    assert 1 < len(kept(registry, "eve")) < 300
+    assert kept(registry, "eve")[-1] == "l300", "a user's own oldest goes"
+
+
+def test_what_is_kept_of_a_user_takes_a_bounded_part_of_the_agents_memory(tmp_path: Path) -> None:
+    registry = finished(tmp_path, ["bob", *["eve"] * 8], outputs=30_000)
+    assert kept(registry, "bob") == ["l0"]
+    assert sum(one.memory_bytes for one in registry.of_user(UserName("eve"))) < 80_000_000
+    assert kept(registry, "eve")[-1] == "l8"
+    assert len(kept(registry, "eve")) < 8

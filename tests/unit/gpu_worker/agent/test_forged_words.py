@@ -1,0 +1,65 @@
+"""What user code says in its executor's name, on the executor's own pipe: it changes its session, and no more."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from bulletin.codes import LeaseEnd
+from bulletin.ids import CellId
+from bulletin.wire import blobs as bulk, messages as wire, pipe
+from bulletin.wire.frames import pack
+from gpu_worker.agent.agent_cell import AgentCell
+from gpu_worker.agent.session import Session
+from tests.unit.gpu_worker.agent.agent_parts import AgentParts, agent_parts
+
+CELL = CellId("c")
+
+
+def said_to_broker(agent: AgentParts, session: Session) -> list[wire.Message]:
+    """What the broker is told from now on."""
+    told: list[wire.Message] = []
+
+    async def tell(message: wire.Message) -> None:
+        told.append(message)
+
+    session._to_broker = tell
+    return told
+
+
+def start_cell(agent: AgentParts, session: Session) -> None:
+    run = wire.Run(cell=CELL, source="", number=1, parcel=bulk.describe(()))
+    session.cells.start(AgentCell(run, "", session._share, agent.settings.output_buffer_bytes))
+
+
+def test_an_executor_is_ready_once_however_often_it_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session = agent.session("l1")
+            told = said_to_broker(agent, session)
+            await session.executor.join_cgroup()
+            with session.executor.child_socket as executor:
+                for _ in range(100):
+                    pipe.send(executor, pack(wire.Ready(pid=1)))
+            await session.run()
+            assert [message for message in told if isinstance(message, wire.Prepared)] == told[:1]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("parcel", [wire.Parcel(), wire.Parcel(sizes=(10**7,), inline=False)])
+def test_the_end_of_a_cell_brings_no_bytes_that_it_does_not_tell_of(tmp_path: Path, parcel: wire.Parcel) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session = agent.session("l1")
+            said_to_broker(agent, session)
+            start_cell(agent, session)
+            running = asyncio.create_task(session.run())
+            with session.executor.child_socket as executor:
+                ended = wire.Ended(cell=CELL, outcome="returned", parcel=parcel, ran_ms=1)
+                await asyncio.to_thread(pipe.send, executor, pack(ended, [bytes(10**7)]))
+            await running
+            assert session.shutdown.lease_end is LeaseEnd.EXECUTOR_DIED
+            assert session.memory_bytes < 10**6
+
+    asyncio.run(main())
