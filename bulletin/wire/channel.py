@@ -1,15 +1,13 @@
-"""ZeroMQ sockets as Bulletin uses them: CURVE always, frames of limited size, dead peers noticed, handshakes counted.
+"""ZeroMQ sockets as Bulletin uses them: CURVE always, frames of limited size, dead peers noticed.
 
 A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of a plain context (for threads) and of an
 asyncio one. A server's queues hold so many messages of each connection, a client's all that it says.
 """
 
-import secrets
 from typing import TypeVar
 
 import zmq
 import zmq.asyncio
-from zmq.utils.monitor import parse_monitor_message
 
 from bulletin.wire.frames import BLOB_LIMIT, MESSAGE_LIMIT
 from bulletin.wire.keys import Keys, make_keys
@@ -20,7 +18,6 @@ AnySocket = TypeVar("AnySocket", zmq.Socket[bytes], zmq.asyncio.Socket)
 CONTROL_LIMIT = MESSAGE_LIMIT
 DATA_LIMIT = BLOB_LIMIT + 4096
 
-_FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _HEARTBEAT_MS, _HEARTBEAT_TIMEOUT_MS = 2_000, 6_000
 #: So long a connection may be silent whose client sends no heartbeats before TCP asks whether it is there.
 _KEEPALIVE_S = 60
@@ -71,26 +68,3 @@ def connect(socket: AnySocket, address: str, server_public_key: str, size_limit:
     socket.reconnect_ivl_max = 1_000
     socket.connect(address)
     return socket
-
-
-class HandshakeCounter:
-    """Counts the peers that a server's socket turned away itself: a wrong key, no key, bytes that are not ZeroMQ."""
-
-    def __init__(self, context: zmq.asyncio.Context, server: zmq.asyncio.Socket) -> None:
-        self.failed = 0
-        address = f"inproc://monitor-{secrets.token_hex(8)}"
-        server.monitor(address, _FAILED)
-        self._socket: zmq.asyncio.Socket = context.socket(zmq.PAIR)
-        self._socket.linger = 0
-        self._socket.connect(address)
-
-    async def run(self) -> None:
-        """Count until cancelled."""
-        while True:
-            event = parse_monitor_message(await self._socket.recv_multipart())
-            if event["event"] & _FAILED:
-                self.failed += 1
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._socket.close()

@@ -11,7 +11,9 @@ import zmq.asyncio
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import MalformedMessage, VersionMismatch
+from bulletin.ids import LeaseId
 from bulletin.wire import channel, frames, keys, messages as wire
+from bulletin.wire.connections import Connections
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.unsent import UnsentBytes
@@ -23,9 +25,12 @@ from gpu_worker.rate_limiter import RateLimiter
 _QUEUE = 4_000
 #: After so many messages all else in the agent has its turn: a socket in which messages wait makes no reader wait.
 _TURN = 32
-#: What a connection may say in a second, and at once, that has shown no ticket; and how often one may be shown.
+#: What a connection may say in a second, and at once, that has shown no ticket; and how often that of a lease may be
+#: shown, by whichever: what waits to be sent on each stays for a moment.
 _STRANGER_PER_S, _STRANGER_MOST = 50, 200
 _ATTACH_PER_S, _ATTACH_MOST = 5, 20
+#: So long a connection may be there that shows no ticket.
+_PATIENCE_S = 30.0
 _TOO_FAST = (
     "The notebook shows its ticket more often than the node listens to. Wait some seconds, then run the cell again."
 )
@@ -43,7 +48,7 @@ class KernelServer:
         #: Messages of kernels that were none, and that were dropped since they were too many.
         self.malformed = self.dropped = 0
         self._strangers: RateLimiter[bytes] = RateLimiter(_STRANGER_PER_S, _STRANGER_MOST, time.monotonic)
-        self._attaches: RateLimiter[bytes] = RateLimiter(_ATTACH_PER_S, _ATTACH_MOST, time.monotonic)
+        self._attaches: RateLimiter[LeaseId] = RateLimiter(_ATTACH_PER_S, _ATTACH_MOST, time.monotonic)
         self._unsent = UnsentBytes()
         self._state_file = settings.folder / "agent.json"
         try:
@@ -51,7 +56,9 @@ class KernelServer:
         except FileNotFoundError:
             self._state = keys.AgentFile(keys=keys.make_keys(), address="")
         self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT, _QUEUE)
-        self._handshakes = channel.HandshakeCounter(context, self._socket)
+        self._connections = Connections(
+            context, self._socket, lambda route: self._sessions.by_route(route) is not None, _PATIENCE_S
+        )
 
     @property
     def public_key(self) -> str:
@@ -61,7 +68,12 @@ class KernelServer:
     @property
     def failed_handshakes(self) -> int:
         """How many connections were none of kernels that know the key."""
-        return self._handshakes.failed
+        return self._connections.failed
+
+    @property
+    def ended_strangers(self) -> int:
+        """How many connections were ended here."""
+        return self._connections.ended
 
     def bind(self) -> str:
         """Bind, and return the address: that of last time if it is free, so that waiting kernels find it."""
@@ -78,7 +90,7 @@ class KernelServer:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._receive())
-            tasks.create_task(self._handshakes.run())
+            tasks.create_task(self._connections.run())
 
     async def _receive(self) -> None:
         unpacker: frames.Unpacker[wire.KernelToAgent] = frames.Unpacker(wire.KernelToAgent)
@@ -88,6 +100,7 @@ class KernelServer:
             heard += 1
             if heard % _TURN == 0:
                 await asyncio.sleep(0)
+            self._connections.note(received)
             route = received[0].bytes
             if self._sessions.by_route(route) is None:
                 if not self._strangers.has_credit(route):
@@ -111,13 +124,7 @@ class KernelServer:
 
     async def _pass_on(self, route: bytes, message: wire.KernelToAgent, blobs: Sequence[Blob]) -> None:
         if isinstance(message, wire.Attach):
-            if self._attaches.has_credit(route):
-                self._attaches.charge(route, 1)
-                await self._attach(route, message)
-            else:
-                self.dropped += 1
-                if self._attaches.take_telling(route):
-                    await self.send(route, wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_FAST))
+            await self._attach(route, message)
             return
         session = self._sessions.by_route(route)
         if session is not None:
@@ -135,7 +142,16 @@ class KernelServer:
             sentence = "The process of your cell is gone: its session was ended, or the node's agent was restarted."
             await self.send(route, wire.Gone(code=RefusalCode.UNKNOWN_SESSION, sentence=sentence))
             return
+        if not self._attaches.has_credit(message.lease):
+            self.dropped += 1
+            if self._attaches.take_telling(message.lease):
+                await self.send(route, wire.Refusal(code=RefusalCode.TOO_FAST, sentence=_TOO_FAST))
+            return
+        self._attaches.charge(message.lease, 1)
+        earlier = session.kernel.route
         self._sessions.connect(route, session)
+        if earlier is not None and earlier != route:
+            self._connections.end(earlier)  # with what still waits to be sent there
         await session.attach(route, message)
 
     async def send(self, route: bytes, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:
@@ -143,6 +159,7 @@ class KernelServer:
         self._unsent.drop_sent(route)
         if self._unsent.is_full(route):
             self._sessions.drop_route(route)
+            self._connections.end(route)
             return
         parts = self._unsent.track(route, frames.pack(message, blobs))
         try:
@@ -157,7 +174,8 @@ class KernelServer:
         self._strangers.tidy()
         self._attaches.tidy()
         self._unsent.tidy()
+        self._connections.tidy()
 
     def close(self) -> None:
-        """Stop counting handshakes; the socket is closed with its context."""
-        self._handshakes.close()
+        """Stop watching connections; the socket is closed with its context."""
+        self._connections.close()

@@ -165,6 +165,7 @@ class Agent:
             counters = {
                 "malformed": malformed,
                 "failed handshakes": self._kernels.failed_handshakes,
+                "ended strangers": self._kernels.ended_strangers,
                 "faults": self._faults.count,
                 "too fast": self._kernels.dropped,
             }

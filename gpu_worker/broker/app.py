@@ -20,6 +20,7 @@ import zmq.asyncio
 from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire.connections import Connections
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agents import Agents, slot_word_of
@@ -48,6 +49,9 @@ _KERNEL_LIMIT = 64 * 1024
 #: So many messages wait on one connection, in each direction: beyond, kernels and agents keep what they have to say,
 #: and what there is to say to them is dropped.
 _KERNEL_QUEUE, _AGENT_QUEUE = 500, 10_000
+#: So long a connection may be there that nobody is known by: a notebook's, which says who it is with its next cell, and
+#: an agent's, which does so at once.
+_KERNEL_PATIENCE_S, _AGENT_PATIENCE_S = 300.0, 30.0
 #: So long kernels are kept away from a broker that has no agent yet.
 _ALONE_MS = 10_000
 #: For how long a session may come back of which the broker has heard nothing: no walltime is longer.
@@ -70,16 +74,29 @@ class Broker:
         self._agent_socket = channel.serve(
             self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT, _AGENT_QUEUE
         )
-        self._monitors = [channel.HandshakeCounter(self._context, s) for s in (self._kernel_socket, self._agent_socket)]
+        self._connections = (
+            Connections(
+                self._context,
+                self._kernel_socket,
+                lambda route: self.kernels.person_of(route) is not None,
+                _KERNEL_PATIENCE_S,
+            ),
+            Connections(
+                self._context,
+                self._agent_socket,
+                lambda route: self.agents.is_known(route),  # noqa: PLW0108  agents are made later
+                _AGENT_PATIENCE_S,
+            ),
+        )
         self._gates: tuple[Gate, Gate] = (
             KernelGate(lambda route: self.kernels.person_of(route)),  # noqa: PLW0108  kernels are made later
             AgentGate(lambda route: self.agents.is_known(route)),  # noqa: PLW0108  so are agents
         )
         self._to_kernels: Listener[console.FromClient] = Listener(
-            self._kernel_socket, frames.Unpacker(console.FromClient), self._gates[0], self.faults
+            self._kernel_socket, frames.Unpacker(console.FromClient), self._gates[0], self.faults, self._connections[0]
         )
         self._to_agents: Listener[wire.FromAgent] = Listener(
-            self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults
+            self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults, self._connections[1]
         )
         self.writer = Writer(ledger, self.now_ms)
         self._identity = Identity(files.token, hub, settings.hub_scope)
@@ -137,7 +154,8 @@ class Broker:
             "too fast": sum(listener.dropped for listener in listeners),
             "refused hellos": self.kernels.refused_hellos,
             "refused agents": self.agents.refused,
-            "failed handshakes": sum(monitor.failed for monitor in self._monitors),
+            "failed handshakes": sum(one.failed for one in self._connections),
+            "ended strangers": sum(one.ended for one in self._connections),
             **{
                 f"{name} at {agent.message.node}": count
                 for agent in self.agents.known.values()
@@ -164,7 +182,7 @@ class Broker:
             asyncio.create_task(self._access_review.run()),
             asyncio.create_task(self._tick()),
             asyncio.create_task(self._follow_policy()),
-            *(asyncio.create_task(monitor.run()) for monitor in self._monitors),
+            *(asyncio.create_task(one.run()) for one in self._connections),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -174,8 +192,8 @@ class Broker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, self.kernels.aside.close(), return_exceptions=True)
-            for monitor in self._monitors:
-                monitor.close()
+            for one in self._connections:
+                one.close()
             self._context.destroy(linger=200)
             self.writer.keep(self._credit_book.take_entries())
             self.shell.note_running(is_last=True)
@@ -274,8 +292,8 @@ class Broker:
                 self._announce()
             await self.agents.tidy()
             await self.kernels.tidy()
-            for gate in self._gates:
-                gate.tidy()
+            for each in (*self._gates, *self._connections):
+                each.tidy()
             with self.faults.contain(lambda: None, during="answering who looks for cells"):
                 await self.joins.tidy()
             with self.faults.contain(lambda: None, during="telling who waits"):

@@ -10,6 +10,7 @@ import zmq.asyncio
 
 from bulletin.errors import MalformedMessage
 from bulletin.wire import frames, messages as wire
+from bulletin.wire.connections import Connections
 from gpu_worker.broker.gates import Gate
 from gpu_worker.faults import Faults
 
@@ -24,8 +25,16 @@ _REST_S = 0.002
 class Listener(Generic[Said]):
     """Serves a socket, and counts what it turns away."""
 
-    def __init__(self, socket: zmq.asyncio.Socket, unpacker: frames.Unpacker[Said], gate: Gate, faults: Faults) -> None:
+    def __init__(
+        self,
+        socket: zmq.asyncio.Socket,
+        unpacker: frames.Unpacker[Said],
+        gate: Gate,
+        faults: Faults,
+        connections: Connections,
+    ) -> None:
         self._socket, self._unpacker, self._gate, self._faults = socket, unpacker, gate, faults
+        self._connections = connections
         self._at_once: zmq.Socket[bytes] = zmq.Socket.shadow(socket)
         #: Messages that were none, that were dropped as their senders say too much, and that nobody was there to get.
         self.malformed = self.dropped = self.undeliverable = 0
@@ -33,30 +42,31 @@ class Listener(Generic[Said]):
     async def run(self, take: Callable[[bytes, Said], Awaitable[None]], end: Callable[[bytes, Said], object]) -> None:
         """Let `take` have each message until cancelled; where one leads to a fault, `end` what it is about."""
         while True:
-            received: list[bytes] | None = await self._socket.recv_multipart()
+            received: list[zmq.Frame] | None = await self._socket.recv_multipart(copy=False)
             dropped = self.dropped
             for _ in range(_TURN):
                 if received is None:
                     break
-                await self._hear(received[0], received[1:], take, end)
+                await self._hear(received, take, end)
                 received = self._next()
             if received is not None:
-                await self._hear(received[0], received[1:], take, end)
+                await self._hear(received, take, end)
             await asyncio.sleep(_REST_S if self.dropped - dropped > _TURN // 2 else 0)
 
-    def _next(self) -> list[bytes] | None:
+    def _next(self) -> list[zmq.Frame] | None:
         try:
-            return self._at_once.recv_multipart(zmq.DONTWAIT)
+            return self._at_once.recv_multipart(zmq.DONTWAIT, copy=False)
         except zmq.Again:
             return None
 
     async def _hear(
         self,
-        route: bytes,
-        parts: list[bytes],
+        received: list[zmq.Frame],
         take: Callable[[bytes, Said], Awaitable[None]],
         end: Callable[[bytes, Said], object],
     ) -> None:
+        self._connections.note(received)
+        route, *parts = (frame.bytes for frame in received)
         gate = self._gate
         if not gate.admits(route, parts):
             self.dropped += 1

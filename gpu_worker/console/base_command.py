@@ -15,6 +15,7 @@ from traitlets.config import Application, catch_config_error
 from bulletin import __version__
 from bulletin.errors import BadConfig
 from gpu_worker.config import Pool, PoolSettings
+from gpu_worker.descriptor_limit import raise_descriptor_limit
 
 
 class Command(Application):
@@ -65,6 +66,7 @@ class Command(Application):
 
     def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run a coroutine until it ends, a signal comes, or standard input ends; return the exit status."""
+        raise_descriptor_limit()
 
         async def main() -> int:
             task = asyncio.create_task(make())

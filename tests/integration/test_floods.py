@@ -1,7 +1,11 @@
 """Who says more than the broker listens to is told so, and holds up nobody else."""
 
+import resource
+import socket
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import zmq
 
@@ -39,16 +43,43 @@ def test_outsiders_who_flood_and_go_in_the_middle_of_it_do_not_end_the_broker(
         context = zmq.Context()
         crowd = []
         for _ in range(5):
-            socket = channel.connect(
+            peer = channel.connect(
                 context.socket(zmq.DEALER), pool.connection.address, pool.connection.public_key, channel.CONTROL_LIMIT
             )
-            crowd.append(socket)
-        for socket in crowd:
+            crowd.append(peer)
+        for peer in crowd:
             for _ in range(3_000):
-                socket.send_multipart(message)
+                peer.send_multipart(message)
         assert notebook.run("%%gpu\nprint('goes on')").stream() == "goes on\n"
         context.destroy(linger=0)
     assert pool.part("broker").pid == broker
+
+
+def test_connections_that_say_nothing_keep_nobody_out(tmp_path: Path) -> None:
+    few = (
+        f"import os, resource, sys; resource.setrlimit({resource.RLIMIT_NOFILE}, (400, 400)); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    pool = PoolProcess(tmp_path / "few", "--slots", "1", under=[sys.executable, "-c", few])
+    crowd: list[socket.socket] = []
+    try:
+        broker, agent = pool.part("broker"), pool.part("agent")
+        for part in (broker, agent):
+            ports = [one.laddr.port for one in part.net_connections("tcp") if one.status == "LISTEN"]
+            for port in ports:
+                crowd += [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+        client = Client(pool.connection)
+        assert isinstance(client.hello(pool.connection.token), wire.Welcome)
+        client.send(wire.Submit(request="r"))  # type: ignore[arg-type]
+        while not isinstance(client.receive(), wire.Granted):
+            pass
+        client.close()
+        assert max(part.num_fds() for part in (broker, agent)) < 350
+        assert [pool.part(name).pid for name in ("broker", "agent")] == [broker.pid, agent.pid]
+    finally:
+        for one in crowd:
+            one.close()
+        pool.stop()
 
 
 def test_pings_that_waited_for_the_broker_cost_a_notebook_nothing(start_pool: Callable[..., PoolProcess]) -> None:

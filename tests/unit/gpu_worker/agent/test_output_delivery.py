@@ -94,6 +94,32 @@ def test_a_kernel_that_attaches_anew_replaces_what_was_on_its_way_to_an_earlier_
     asyncio.run(main())
 
 
+def test_a_ticket_that_is_shown_by_many_connections_has_what_waits_for_one_of_them(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session, kernels = talkative(agent, tmp_path), [agent.kernel() for _ in range(8)]
+            for kernel in kernels:
+                assert isinstance(await kernel.attach(session, cell=CELL), wire.Attached)
+            assert agent.server.ended_strangers == len(kernels) - 1, "each replaces the one before it"
+            assert isinstance(await kernels[-1].hear(), wire.Output)
+
+    asyncio.run(main())
+
+
+def test_a_ticket_is_heard_so_often_by_whichever_connections_it_is_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session, kernels = agent.session("l1"), [agent.kernel() for _ in range(2)]
+            attach = wire.Attach(protocol=wire.PROTOCOL, lease=session.prepare.lease, ticket=session.prepare.ticket)
+            for number in range(300):
+                await kernels[number % 2].say(attach)
+            for _ in range(50):
+                await agent.kernel().ask(wire.Ping())
+            assert agent.server.dropped > 100
+
+    asyncio.run(main())
+
+
 def test_a_kernel_that_attaches_again_and_again_and_reads_nothing_is_forgotten(tmp_path: Path) -> None:
     async def main() -> int:
         async with agent_parts(tmp_path) as agent:

@@ -1,0 +1,178 @@
+"""The connections of a server's socket: who is known stays, of strangers there are so many at most, and for so long.
+
+ZeroMQ lets anybody connect who has the server's public key, and never ends a connection by itself. Each takes a
+descriptor and memory, and what waits to be sent on it stays until it is gone. So here they are counted as they come, by
+what the socket's monitor tells; a connection is ended by shutting its TCP socket down, which ZeroMQ takes for its end.
+"""
+
+import contextlib
+import os
+import resource
+import secrets
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+import zmq
+import zmq.asyncio
+from zmq.utils.monitor import parse_monitor_message
+
+#: So many strangers at most, whatever the process may open: each takes some 20 kB.
+_MOST_STRANGERS = 16_384
+_FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+
+#: Whether somebody has shown who they are by the connection of this route.
+IsKnown = Callable[[bytes], bool]
+
+
+class _Connection:
+    """One that is there, and not known (any more) since then."""
+
+    def __init__(self, peer: tuple[str, int], since_s: float) -> None:
+        self.peer, self.since_s = peer, since_s
+        self.route: bytes | None = None
+
+
+class Connections:
+    """Ends those of strangers that are too many, or there for too long, and counts those that ZeroMQ turned away."""
+
+    def __init__(
+        self,
+        context: zmq.asyncio.Context,
+        server: zmq.asyncio.Socket,
+        is_known: IsKnown,
+        patience_s: float,
+        most: int | None = None,
+    ) -> None:
+        """Watch a socket that is not bound yet.
+
+        Strangers are left there for `patience_s`, and so many of them (`most`): by default as many as a quarter of the
+        descriptors that this process may have. Of more, the oldest goes of the host that has most of them: who is
+        honest shows who they are at once.
+        """
+        self._server, self._is_known, self._patience_s = server, is_known, patience_s
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = min(_MOST_STRANGERS, soft // 4) if most is None else most
+        #: Turned away by ZeroMQ: a wrong key, no key, bytes that are not ZeroMQ. And ended here.
+        self.failed = self.ended = 0
+        #: By the number of their descriptor in ZeroMQ's hands. Strangers by host, the oldest first.
+        self._known: dict[int, _Connection] = {}
+        self._strangers: dict[str, dict[int, _Connection]] = {}
+        self._descriptors: dict[bytes, int] = {}
+        address = f"inproc://monitor-{secrets.token_hex(8)}"
+        server.monitor(address, _FAILED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
+        self._news: zmq.asyncio.Socket = context.socket(zmq.PAIR)
+        self._news.linger = 0
+        self._news.connect(address)
+
+    async def run(self) -> None:
+        """Follow what happens until cancelled."""
+        while True:
+            news = parse_monitor_message(await self._news.recv_multipart())
+            if news["event"] & _FAILED:
+                self.failed += 1
+            elif news["event"] == zmq.EVENT_ACCEPTED:
+                self._add(news["value"])
+            else:
+                self._remove(news["value"])
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._news.close()
+
+    def note(self, received: Sequence[zmq.Frame]) -> None:
+        """Take note of whose connection something has come by: a message as ZeroMQ gave it, the route first."""
+        route = received[0].bytes
+        if route not in self._descriptors:
+            descriptor = int(received[-1].get(zmq.SRCFD))
+            self._add(descriptor)  # the monitor may tell of it later
+            connection = self._find(descriptor)
+            if connection is not None and connection.route is None:
+                connection.route = route
+                self._descriptors[route] = descriptor
+
+    def tidy(self) -> None:
+        """Find out who is known by now, and end strangers who were there for too long. To be called each second."""
+        now_s = time.monotonic()
+        for descriptor, connection in list(self._known.items()):
+            if not self._has_shown(connection):
+                connection.since_s = now_s
+                del self._known[descriptor]
+                self._strangers.setdefault(connection.peer[0], {})[descriptor] = connection
+        for host in list(self._strangers):
+            for descriptor, connection in list(self._strangers[host].items()):
+                if self._has_shown(connection):
+                    self._move_to_known(descriptor, connection)
+                elif now_s - connection.since_s > self._patience_s:
+                    self._end(descriptor, connection)
+
+    def end(self, route: bytes) -> None:
+        """End the connection of a route at once, with what still waits to be sent on it."""
+        descriptor = self._descriptors.get(route)
+        connection = None if descriptor is None else self._find(descriptor)
+        if descriptor is not None and connection is not None:
+            self._end(descriptor, connection)
+
+    def _add(self, descriptor: int) -> None:
+        peer, connection = _peer_of(descriptor, self._port), self._find(descriptor)
+        if connection is not None and connection.peer == peer:
+            return
+        self._remove(descriptor)
+        if peer is None:
+            return  # it is gone already
+        self._strangers.setdefault(peer[0], {})[descriptor] = _Connection(peer, time.monotonic())
+        while sum(map(len, self._strangers.values())) > self._most:
+            host = max(self._strangers.values(), key=len)
+            oldest = next(iter(host))
+            if self._has_shown(host[oldest]):
+                self._move_to_known(oldest, host[oldest])
+            else:
+                self._end(oldest, host[oldest])
+
+    def _move_to_known(self, descriptor: int, connection: _Connection) -> None:
+        self._remove_stranger(descriptor, connection)
+        self._known[descriptor] = connection
+
+    def _has_shown(self, connection: _Connection) -> bool:
+        return connection.route is not None and self._is_known(connection.route)
+
+    def _find(self, descriptor: int) -> _Connection | None:
+        if descriptor in self._known:
+            return self._known[descriptor]
+        return next((host[descriptor] for host in self._strangers.values() if descriptor in host), None)
+
+    def _end(self, descriptor: int, connection: _Connection) -> None:
+        """Shut a connection down, and forget it. Its number may be another's by now: then nothing happens to that."""
+        self._remove(descriptor)
+        self.ended += 1
+        if _peer_of(descriptor, self._port) == connection.peer:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as tcp:
+                tcp.shutdown(socket.SHUT_RDWR)
+
+    def _remove(self, descriptor: int) -> None:
+        connection = self._find(descriptor)
+        if connection is not None:
+            self._known.pop(descriptor, None)
+            self._remove_stranger(descriptor, connection)
+            if connection.route is not None:
+                self._descriptors.pop(connection.route, None)
+
+    def _remove_stranger(self, descriptor: int, connection: _Connection) -> None:
+        host = self._strangers.get(connection.peer[0], {})
+        host.pop(descriptor, None)
+        if not host:
+            self._strangers.pop(connection.peer[0], None)
+
+    @property
+    def _port(self) -> int:
+        return int(self._server.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
+
+
+def _peer_of(descriptor: int, port: int) -> tuple[str, int] | None:
+    """Return host and port at the other end, if this is the number of a connection with one of ours at this port."""
+    try:
+        with socket.socket(fileno=os.dup(descriptor)) as tcp:
+            host, peer_port = tcp.getpeername()[:2]
+            return (host, peer_port) if tcp.getsockname()[1] == port else None
+    except (OSError, ValueError):  # no descriptor, no socket, or one of another family
+        return None

@@ -1,0 +1,147 @@
+"""Connections of strangers are so many at most, and there for so long; whoever is known keeps theirs."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import zmq
+import zmq.asyncio
+
+from bulletin.wire import channel
+from bulletin.wire.connections import Connections
+from bulletin.wire.keys import make_keys
+
+_PATIENCE_S = 30
+
+
+class Server:
+    """A socket whose peers are known by a word."""
+
+    def __init__(self, patience_s: float, most: int) -> None:
+        self.context, self.keys = zmq.asyncio.Context(), make_keys()
+        self.known: set[bytes] = set()
+        self.socket = channel.serve(self.context.socket(zmq.ROUTER), self.keys, 100_000, 0)
+        self.connections = Connections(self.context, self.socket, self.known.__contains__, patience_s, most)
+        self.address = channel.bind(self.socket, "tcp://127.0.0.1:0")
+        self.strangers: list[socket.socket] = []
+        self.peers: list[zmq.asyncio.Socket] = []
+
+    def connect(self) -> zmq.asyncio.Socket:
+        """A peer that knows the key."""
+        self.peers.append(self.context.socket(zmq.DEALER))
+        return channel.connect(self.peers[-1], self.address, self.keys.public, 100_000)
+
+    def connect_stranger(self) -> socket.socket:
+        """One that connects and says nothing."""
+        host, _, port = self.address.removeprefix("tcp://").rpartition(":")
+        self.strangers.append(socket.create_connection((host, int(port))))
+        self.strangers[-1].setblocking(False)
+        return self.strangers[-1]
+
+    async def hear(self) -> bytes:
+        """Hear one message, and know who says "friend"; the route."""
+        received = await self.socket.recv_multipart(copy=False)
+        self.connections.note(received)
+        route = received[0].bytes
+        if received[1].bytes == b"friend":
+            self.known.add(route)
+        return bytes(route)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(_PATIENCE_S):
+            while not condition():
+                self.connections.tidy()
+                self.socket.getsockopt(zmq.EVENTS)  # ZeroMQ lets go of things when it is asked something
+                await asyncio.sleep(0.01)
+
+
+async def is_ended(stranger: socket.socket) -> bool:
+    """Wait until nothing more comes: whether the other side has ended it."""
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            while await asyncio.get_running_loop().sock_recv(stranger, 4096):
+                pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def play(story: Callable[[Server], Coroutine[Any, Any, None]], patience_s: float = 1000.0, most: int = 1000) -> None:
+    async def main() -> None:
+        server = Server(patience_s, most)
+        following = asyncio.create_task(server.connections.run())
+        try:
+            await story(server)
+        finally:
+            following.cancel()
+            for stranger in server.strangers:
+                stranger.close()
+            for peer in server.peers:
+                peer.close()
+            server.connections.close()
+            server.context.destroy(linger=0)
+
+    asyncio.run(main())
+
+
+def test_of_too_many_strangers_the_oldest_go_and_who_shows_who_they_are_gets_through() -> None:
+    async def story(server: Server) -> None:
+        crowd = [server.connect_stranger() for _ in range(30)]
+        await server.until(lambda: server.connections.ended == 20)
+        assert await is_ended(crowd[0])
+        for _ in range(3):
+            friend = server.connect()
+            await friend.send(b"friend")
+            route = await server.hear()
+            for _ in range(30):
+                server.connect_stranger()
+            await server.socket.send_multipart([route, b"known"])
+            assert await friend.recv() == b"known"
+
+    play(story, most=10)
+
+
+def test_a_stranger_who_says_nothing_is_left_there_for_so_long_and_a_friend_stays() -> None:
+    async def story(server: Server) -> None:
+        friend, stranger = server.connect(), server.connect_stranger()
+        await friend.send(b"friend")
+        route = await server.hear()
+        await server.until(lambda: server.connections.ended >= 1)
+        assert await is_ended(stranger)
+        server.connections.tidy()
+        await friend.send(b"again")
+        assert await server.hear() == route, "by the same connection"
+
+    play(story, patience_s=0.5)
+
+
+def test_who_is_known_no_longer_is_a_stranger_again() -> None:
+    async def story(server: Server) -> None:
+        friend = server.connect()
+        await friend.send(b"friend")
+        route = await server.hear()
+        server.connections.tidy()
+        server.known.discard(route)
+        await server.until(lambda: server.connections.ended == 1)
+        await friend.send(b"back")
+        assert await server.hear() != route, "it has connected anew"
+
+    play(story, patience_s=0.5)
+
+
+def test_what_waits_for_a_connection_goes_with_it() -> None:
+    async def story(server: Server) -> None:
+        friend = server.connect()
+        await friend.send(b"friend")
+        route = await server.hear()
+        trackers = []
+        for _ in range(3_000):  # more than the network's own buffers hold
+            frame = zmq.Frame(bytes(10_000), track=True, copy=False)
+            trackers.append(frame.tracker)
+            await server.socket.send_multipart([route, frame], copy=False)
+            del frame
+        server.connections.end(route)
+        await server.until(lambda: all(tracker.done for tracker in trackers))
+
+    play(story)
