@@ -67,7 +67,11 @@ def play_agents(folder: str, slots: int) -> None:
     unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
     for node in range(-(-slots // SLOTS_A_NODE)):
         socket = channel.connect(
-            context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT
+            context.socket(zmq.DEALER),
+            files.agent_address,
+            files.keys.public,
+            channel.CONTROL_LIMIT,
+            keys.agent_keys(files.agent_secret),
         )
         sockets.append(socket)
         poller.register(socket, zmq.POLLIN)

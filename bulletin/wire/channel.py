@@ -4,10 +4,12 @@ A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of 
 asyncio one. A server's queues hold so many messages of each connection, a client's all that it says.
 """
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import zmq
 import zmq.asyncio
+from zmq.auth.asyncio import AsyncioAuthenticator
 
 from bulletin.wire.frames import BLOB_LIMIT, MESSAGE_LIMIT
 from bulletin.wire.keys import Keys, make_keys
@@ -55,12 +57,17 @@ def bind(socket: AnySocket, address: str) -> str:
     return socket.getsockopt_string(zmq.LAST_ENDPOINT)
 
 
-def connect(socket: AnySocket, address: str, server_public_key: str, size_limit: int) -> AnySocket:
-    """Connect a DEALER to a server whose public key is known. Reconnects by itself, once a second at most."""
+def connect(
+    socket: AnySocket, address: str, server_public_key: str, size_limit: int, own: Keys | None = None
+) -> AnySocket:
+    """Connect a DEALER to a server whose public key is known. Reconnects by itself, once a second at most.
+
+    With fresh keys, unless its own matter to the server (`own`).
+    """
     _prepare(socket, size_limit, 0)
     socket.heartbeat_ivl = _HEARTBEAT_MS
     socket.heartbeat_timeout = socket.heartbeat_ttl = _HEARTBEAT_TIMEOUT_MS
-    own = make_keys()
+    own = make_keys() if own is None else own
     socket.curve_serverkey = server_public_key.encode()
     socket.curve_publickey = own.public.encode()
     socket.curve_secretkey = own.secret.encode()
@@ -68,3 +75,25 @@ def connect(socket: AnySocket, address: str, server_public_key: str, size_limit:
     socket.reconnect_ivl_max = 1_000
     socket.connect(address)
     return socket
+
+
+class AdmittedKeys:
+    """Turns away, in the handshake, at the servers of a context, who has other keys than these."""
+
+    def __init__(self, context: zmq.asyncio.Context, public_keys: Collection[str]) -> None:
+        """Take a context whose servers are all for the holders of these keys."""
+        self._keys = frozenset(public_keys)
+        self._authenticator = AsyncioAuthenticator(context)
+
+    def start(self) -> None:
+        """Begin, in the event loop that is to answer ZeroMQ; before the servers are bound."""
+        self._authenticator.start()
+        self._authenticator.configure_curve_callback(credentials_provider=self)
+
+    def callback(self, _domain: str, key: bytes) -> bool:
+        """Tell whether a peer with this public key is let in."""
+        return key.decode() in self._keys
+
+    def stop(self) -> None:
+        """Let nobody in any more."""
+        self._authenticator.stop()

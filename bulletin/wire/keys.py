@@ -6,6 +6,7 @@ agent's own. None of them ever travels in argv or in a log. `public.json` (mode 
 public key: a hub that is another Unix user reads it and tells its servers.
 """
 
+import hashlib
 import os
 import secrets
 import stat
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 import zmq
+from zmq.utils import z85
 
 from bulletin.errors import BadConfig
 
@@ -67,6 +69,13 @@ def make_keys() -> Keys:
     """Make a fresh CURVE key pair."""
     public, secret = zmq.curve_keypair()
     return Keys(public=public.decode(), secret=secret.decode())
+
+
+def agent_keys(agent_secret: str) -> Keys:
+    """Derive the keys by which agents of a pool are known at its broker: from the secret that they share with it."""
+    digest = hashlib.sha256(b"bulletin agent keys\0" + agent_secret.encode()).digest()
+    secret = z85.encode(digest)
+    return Keys(public=zmq.curve_public(secret).decode(), secret=secret.decode())
 
 
 def make_secret() -> str:

@@ -37,7 +37,11 @@ class BrokerLink:
         self._unsaid: list[wire.Message] = []
         self._heard_ms = now_ms()
         self._socket: zmq.asyncio.Socket = channel.connect(
-            context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT
+            context.socket(zmq.DEALER),
+            files.agent_address,
+            files.keys.public,
+            channel.CONTROL_LIMIT,
+            keys.agent_keys(files.agent_secret),
         )
 
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:

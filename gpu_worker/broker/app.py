@@ -69,10 +69,11 @@ class Broker:
         self.faults = Faults("broker")
         self._is_announced = False
         self._log = structlog.get_logger("broker")
-        self._context = zmq.asyncio.Context()
+        self._context, self._agent_context = zmq.asyncio.Context(), zmq.asyncio.Context()
+        self._admitted = channel.AdmittedKeys(self._agent_context, [keys.agent_keys(files.agent_secret).public])
         self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT, _KERNEL_QUEUE)
         self._agent_socket = channel.serve(
-            self._context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT, _AGENT_QUEUE
+            self._agent_context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT, _AGENT_QUEUE
         )
         self._connections = (
             Connections(
@@ -82,7 +83,7 @@ class Broker:
                 _KERNEL_PATIENCE_S,
             ),
             Connections(
-                self._context,
+                self._agent_context,
                 self._agent_socket,
                 lambda route: self.agents.is_known(route),  # noqa: PLW0108  agents are made later
                 _AGENT_PATIENCE_S,
@@ -167,6 +168,7 @@ class Broker:
         """Bind and serve; the connection file follows when the first agent has come."""
         self.faults.watch(asyncio.get_running_loop())
         await self._console.recall()
+        self._admitted.start()
         self._bind()
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
         tasks = [
@@ -194,7 +196,9 @@ class Broker:
             await asyncio.gather(*tasks, self.kernels.aside.close(), return_exceptions=True)
             for one in self._connections:
                 one.close()
-            self._context.destroy(linger=200)
+            self._admitted.stop()
+            for context in (self._context, self._agent_context):
+                context.destroy(linger=200)
             self.writer.keep(self._credit_book.take_entries())
             self.shell.note_running(is_last=True)
             self.writer.close()

@@ -49,9 +49,9 @@ class Attack:
         return keys.read_private(self._folder / "connection.json", keys.Connection)
 
     @contextmanager
-    def _dealer(self, address: str, key: str) -> Iterator[zmq.Socket[bytes]]:
+    def _dealer(self, address: str, key: str, own: keys.Keys | None = None) -> Iterator[zmq.Socket[bytes]]:
         dealer = self._context.socket(zmq.DEALER)
-        channel.connect(dealer, address, key, channel.DATA_LIMIT)
+        channel.connect(dealer, address, key, channel.DATA_LIMIT, own)
         dealer.sndtimeo = _PATIENCE_MS
         try:
             yield dealer
@@ -70,7 +70,8 @@ class BrokerAttack(Attack):
         is_at_agents = self._dice.random() < 0.15
         if is_at_agents:
             files = keys.read_private(self._folder / "pool.json", keys.PoolFile)
-            with self._dealer(files.agent_address, files.keys.public) as dealer:
+            own = keys.agent_keys(files.agent_secret)  # else they are turned away before a word is read
+            with self._dealer(files.agent_address, files.keys.public, own) as dealer:
                 self._send_all(dealer, self._draw(wire.FromAgent, secret=["guess"]), count)
             return count
         with self._dealer(connection.address, connection.public_key) as dealer:

@@ -9,7 +9,7 @@ import zmq
 
 from bulletin.codes import RefusalCode
 from bulletin.wire import channel, frames, keys, messages as wire
-from tests.integration.conftest import Client, Notebook, PoolProcess, until
+from tests.integration.conftest import PATIENCE_S, Client, Notebook, PoolProcess, until
 
 FRAMES = 4_000
 ANSWERS: frames.Unpacker[wire.Unknown | wire.Malformed | wire.Pong | wire.Refusal | wire.Gone] = frames.Unpacker(
@@ -73,12 +73,12 @@ def test_ten_thousand_frames_of_junk_harm_nobody(pool: PoolProcess, notebook: No
     context = zmq.Context()
     thrown = 0
     targets = [
-        (files.kernel_address, files.keys.public, channel.CONTROL_LIMIT),
-        (files.agent_address, files.keys.public, channel.CONTROL_LIMIT),
-        (agent.address, agent.keys.public, channel.DATA_LIMIT),
+        (files.kernel_address, files.keys.public, channel.CONTROL_LIMIT, None),
+        (files.agent_address, files.keys.public, channel.CONTROL_LIMIT, keys.agent_keys(files.agent_secret)),
+        (agent.address, agent.keys.public, channel.DATA_LIMIT, None),
     ]
-    for address, key, limit in targets:
-        dealer = channel.connect(context.socket(zmq.DEALER), address, key, limit)
+    for address, key, limit, own in targets:
+        dealer = channel.connect(context.socket(zmq.DEALER), address, key, limit, own)
         for _ in range(FRAMES):
             parts = junk(dice, SAMPLES)
             dealer.send_multipart(parts or [b""])
@@ -154,3 +154,20 @@ def test_the_door_gives_nothing_without_a_ticket(pool: PoolProcess) -> None:
             except ConnectionResetError:  # it hung up with words unread
                 continue
             assert (data, descriptors) == (b"", [])
+
+
+def test_where_agents_come_nobody_is_heard_who_does_not_know_the_pools_secret(pool: PoolProcess) -> None:
+    files = keys.read_private(pool.folder / "pool.json", keys.PoolFile)
+    context = zmq.Context()
+    before = pool.picture().counters["failed handshakes"]
+    stranger, agent = (
+        channel.connect(context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT, own)
+        for own in (None, keys.agent_keys(files.agent_secret))
+    )
+    for dealer in (stranger, agent):
+        dealer.send_multipart(frames.pack(wire.Ping()))
+    assert agent.poll(PATIENCE_S * 1000)
+    assert isinstance(ANSWERS.unpack(agent.recv_multipart())[0], wire.Unknown)
+    until(lambda: pool.picture().counters["failed handshakes"] > before, "the stranger to be turned away")
+    assert not stranger.poll(0)
+    context.destroy(linger=0)
