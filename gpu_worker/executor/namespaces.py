@@ -7,6 +7,7 @@ at all. So these few calls go to the C library.
 import contextlib
 import ctypes
 import errno
+import mmap
 import os
 import re
 import shutil
@@ -34,6 +35,11 @@ _DEVICE_LINKS = {
 }
 #: So many files may be in a /tmp: each takes memory, also an empty one.
 _MOST_FILES = 2**20
+#: So many terminals at once: the system has some thousand for all.
+_MOST_TERMINALS = 64
+_TERMINALS = f"newinstance,ptmxmode=0666,mode=0620,max={_MOST_TERMINALS}"
+#: So many message queues of System V: each holds 16 kB that no process seems to have.
+_MOST_QUEUES = 1024
 #: From this version of Linux on, pid_max is of the namespace of who writes it.
 _LIMITS_NAMESPACES = (6, 14)
 #: None of the first numbers is given a second time.
@@ -111,6 +117,7 @@ def enter(private: Namespaces, kept: Iterable[str]) -> None:
             _replace_temporary_folders(private, kept)
         _replace_devices(private)
         _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+        _limit_system_v(private)
         os.chdir(folder if folder.is_dir() else "/")  # the folder that it was in may be below what is now hidden
     finally:
         os.umask(umask)
@@ -125,6 +132,15 @@ def limit_processes(processes: int) -> None:
     version = tuple(int(word) for word in re.findall(r"\d+", os.uname().release)[:2])
     if version >= _LIMITS_NAMESPACES:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + processes))
+
+
+def _limit_system_v(private: Namespaces) -> None:
+    """Limit what the IPC namespace that this process is in may hold: some is there that no process has mapped."""
+    kernel = Path("/proc/sys/kernel")
+    with contextlib.suppress(FileNotFoundError):  # a kernel without it
+        (kernel / "msgmni").write_text(str(_MOST_QUEUES))
+        if private.scratch_bytes:
+            (kernel / "shmall").write_text(str(private.scratch_bytes // mmap.PAGESIZE))
 
 
 def _replace_temporary_folders(private: Namespaces, kept: Iterable[str]) -> None:
@@ -156,7 +172,7 @@ def _replace_devices(private: Namespaces) -> None:
         (_DEVICES / name).symlink_to(target)
     for name in ("pts", "shm", "mqueue"):
         (_DEVICES / name).mkdir(0o755)
-    _mount("devpts", _DEVICES / "pts", "devpts", _MS_NOSUID | _MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    _mount("devpts", _DEVICES / "pts", "devpts", _MS_NOSUID | _MS_NOEXEC, _TERMINALS)
     _mount_scratch(_DEVICES / "shm", private.scratch_bytes)
     with contextlib.suppress(OSError):  # a kernel without message queues
         _mount("mqueue", _DEVICES / "mqueue", "mqueue", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)

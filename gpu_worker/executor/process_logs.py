@@ -66,13 +66,15 @@ class ProcessLogs:
         if not data:
             self._close(reader)
             return False
-        *lines, copied.line = (copied.line + data[: max(0, copied.left_bytes)]).split(b"\n")
-        was_left = copied.left_bytes > 0
+        *lines, copied.line = (copied.line + data[: copied.left_bytes]).split(b"\n")
         copied.left_bytes -= len(data)
         for line in lines:
             self._say(f"{copied.name}: {_printable(line)}")
-        if was_left and copied.left_bytes <= 0:
+        if copied.left_bytes <= 0:  # nobody reads it from here on: whoever writes more is told so by an error
             self._say(f"{copied.name}: writes more, which is not copied")
+            copied.line = b""
+            self._close(reader)
+            return False
         return True
 
     def _close(self, reader: int) -> None:

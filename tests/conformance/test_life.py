@@ -106,6 +106,23 @@ def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_p
     assert all("zygote" in line and "lease" in line and "\x1b" not in line for line in lines)
 
 
+def test_who_writes_more_to_the_log_is_read_no_more(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    agent = Agent(log=log)
+    session = agent.fork()
+    result = session.run(
+        "import os\nfor n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
+        "        if n > 2 and os.readlink(f'/proc/self/fd/{n}').startswith('pipe'):\n"
+        "            for _ in range(300):\n                os.write(n, b'much\\n' * 1000)\n"
+        "    except BrokenPipeError:\n        print('told')\n    except OSError:\n        pass\n"
+    )
+    assert "told" in result.stdout
+    session.close()
+    agent.close()
+    assert "writes more, which is not copied" in log.read_text()
+    assert log.stat().st_size < 2_000_000
+
+
 def test_an_executor_keeps_no_keyring_and_no_core_of_the_pool(session: Session) -> None:
     result = session.run(
         "import resource\nprint(resource.getrlimit(resource.RLIMIT_CORE))\n"

@@ -92,6 +92,23 @@ def test_shared_memory_of_system_v_is_each_ones_own(tenants: tuple[Session, Sess
     assert int(said(second, get + "print(libc.shmget(4711, 4096, 0o666))")) == -1
 
 
+def test_shared_memory_that_no_process_has_mapped_is_limited(agent: Agent) -> None:
+    take = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\nprint(sum(libc.shmget(key, 16 * 2**20, 0o1600) >= 0 "
+        "for key in range(4711, 4721)))"
+    )
+    session = agent.fork(namespaces=Namespaces(scratch_bytes=64 * MIB))
+    assert said(session, take) == "4\n", "of 16 MiB each"
+    session.close()
+
+
+def test_nobody_takes_all_terminals_of_the_system(tenants: tuple[Session, Session]) -> None:
+    first, second = tenants
+    take = "import os\nopened = []\ntry:\n    while len(opened) < 4_000:\n        opened.append(os.openpty())\n"
+    assert said(first, take + "except OSError:\n    print(len(opened))") == "64\n"
+    assert said(second, "import os\nprint(len(os.openpty()))") == "2\n"
+
+
 def test_a_device_that_is_not_the_leases_is_not_there(agent: Agent) -> None:
     outside = {f"/dev/{name}" for name in ("null", "kmsg", "nvidiactl", "nvidia0", "kvm", "fuse")}
     session = agent.fork(namespaces=Namespaces(devices=("/dev/kmsg", "/dev/is-not-here")))
