@@ -3,7 +3,8 @@
 import contextlib
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -78,6 +79,9 @@ class UseGauge:
         pids = set(roots).union(*map(find_descendants, roots))
         rows = [_read_fields(pid, "status") for pid in pids]
         in_files = sum(map(_used_bytes, folders))
+        own_bytes = sum(row.get(name, 0) for row in rows for name in _OWN_AT_MOST)
+        if 0 < self._limit_bytes < own_bytes + _read_shared_memory():  # else there is not so much of it on the host
+            in_files += find_shared_memory(pids)
         memory_bytes = _sum_memory(rows, _OWN_AT_MOST, _SHARED_AT_MOST, in_files)
         if 0 < self._limit_bytes < memory_bytes:
             began_s = time.monotonic()
@@ -89,6 +93,56 @@ class UseGauge:
                 self._exact_after_s = now_s + min(_LONGEST_REST_S, _REST * (now_s - began_s))
             memory_bytes -= self._counted_twice_bytes
         return ProcessUse(memory_bytes=memory_bytes, processes=sum(row.get(_THREADS, 0) // 1024 for row in rows))
+
+
+def find_shared_memory(pids: Iterable[int]) -> int:
+    """Sum up the shared memory without a name that these processes have open or mapped, whether they use it or not.
+
+    A memfd that is not mapped, or memory of a shared mapping that was given back with MADV_DONTNEED, is in memory, and
+    nothing says so of a process. Each counts once. What is not this process's to see is left out.
+    """
+    device = _find_device()
+    found: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for path in [*Path(f"/proc/{pid}/fd").iterdir(), *_find_mappings(pid, device)]:
+                with contextlib.suppress(OSError):
+                    facts = path.stat()
+                    if facts.st_dev == device:
+                        found[facts.st_ino] = facts.st_blocks * 512
+    return sum(found.values())
+
+
+def _find_mappings(pid: int, device: int) -> Iterator[Path]:
+    """Yield the links of a process's mappings of files on this device."""
+    number = f"{os.major(device):02x}:{os.minor(device):02x}"
+    for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+        addresses, _, _, on, *_ = line.split(maxsplit=5)
+        if on == number:
+            yield Path(f"/proc/{pid}/map_files/{_as_linked(addresses)}")
+
+
+def _as_linked(addresses: str) -> str:
+    """Write two addresses of /proc/PID/maps as in /proc/PID/map_files: without zeros in front."""
+    return "-".join(f"{int(word, 16):x}" for word in addresses.split("-"))
+
+
+@cache
+def _find_device() -> int:
+    """Find the file system of shared memory without a name, which is mounted nowhere."""
+    probe = os.memfd_create("bulletin-probe", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(probe).st_dev
+    finally:
+        os.close(probe)
+
+
+def _read_shared_memory() -> int:
+    """Read how much shared memory there is on the host in all, files of tmpfs among it."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("Shmem:"):
+            return 1024 * int(line.split()[1])
+    return 0
 
 
 def _sum_memory(rows: Iterable[dict[str, int]], own: Iterable[str], shared: str, in_files: int) -> int:

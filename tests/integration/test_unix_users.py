@@ -113,6 +113,7 @@ def test_who_takes_too_much_memory_ends_alone(pool: HubPool, alice: Notebook, bo
     for takes in (
         "large = b'x' * 600_000_000",
         "open('/dev/shm/large', 'wb').write(bytes(290_000_000))\nb = b'x' * 90_000_000",
+        "import os\nkept = os.memfd_create('x')\nfor _ in range(60):\n    os.write(kept, bytes(10_000_000))",
     ):
         lost = bob.run(f"%%gpu\n{takes}\nimport time\nwhile True:\n    time.sleep(1)")
         assert lost.error is not None

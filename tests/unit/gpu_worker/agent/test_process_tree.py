@@ -95,6 +95,28 @@ def test_files_in_memory_count_and_only_once_where_they_are_mapped() -> None:
     assert with_files - before <= (used.f_blocks - used.f_bfree) * used.f_frsize
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root sees mappings of others")
+@pytest.mark.parametrize(
+    "takes",
+    [
+        "import os\nkept = os.memfd_create('x')\nfor _ in range(20):\n    os.write(kept, bytes(10_000_000))",
+        "import mmap\nkept = mmap.mmap(-1, 200_000_000)\nfor at in range(0, 200_000_000, 10_000_000):\n"
+        "    kept[at : at + 10_000_000] = b'x' * 10_000_000\nkept.madvise(mmap.MADV_DONTNEED)",
+    ],
+    ids=["a memfd that is not mapped", "a mapping whose pages were given back"],
+)
+def test_shared_memory_without_a_name_counts_also_where_no_process_uses_it(takes: str) -> None:
+    program = f"{takes}\nimport os, sys\nif os.fork():\n    print('ready', flush=True)\nsys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    use = UseGauge(150 * MB).read([process.pid], [])
+    process.communicate()
+    assert 200 * MB < use.memory_bytes < 300 * MB, "once, though two processes have it"
+
+
 def test_who_is_gone_uses_nothing() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
