@@ -108,7 +108,7 @@ class LeaseCommands:
     async def _prepare(self, message: wire.Prepare) -> None:
         session = self._sessions.running.get(message.lease)
         if session is not None:  # asked again: the answer was lost
-            if session.is_ready:
+            if session.ready_ms:
                 await self._broker.tell(wire.Prepared(lease=message.lease))
             return
         try:

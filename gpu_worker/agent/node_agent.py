@@ -30,6 +30,8 @@ from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.faults import Faults
 
 _PING_S = 1.0
+#: So long a session whose executor is up may be without a first cell: its kernel sends that at once, or is not there.
+_UNUSED_MS = 20_000
 #: So much of the node's memory is for sessions.
 _SHARED_PART = 0.95
 
@@ -175,6 +177,8 @@ class Agent:
                 with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:
                         session.shutdown.begin(LeaseEnd.KERNEL_GONE)
+                    elif session.ready_ms and session.cells.is_unused and now_ms() - session.ready_ms > _UNUSED_MS:
+                        session.shutdown.begin(LeaseEnd.EVICTED)
                     session.check_time()
             self._kernels.tidy()
             with self._faults.contain(lambda: None, during="tidying up after sessions"):

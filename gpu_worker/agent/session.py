@@ -71,7 +71,8 @@ class Session:
         )
         self._delivery = OutputDelivery(self.kernel, self._outputs, self._results)
         self._return_deadline = ReturnDeadline(self._results, self.shutdown.begin)
-        self.is_ready = False
+        #: When the executor was up; 0 before that.
+        self.ready_ms = 0
         #: Somebody waits for its slots: it goes after this cell.
         self.is_wanted = False
         #: The executor has ended.
@@ -114,9 +115,9 @@ class Session:
 
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
         if isinstance(message, wire.Ready):
-            if not self.is_ready:  # user code can say it again and again, and the broker would hear each
+            if not self.ready_ms:  # user code can say it again and again, and the broker would hear each
                 await self.executor.wait_joined()
-                self.is_ready = True
+                self.ready_ms = now_ms()
                 await self._to_broker(wire.Prepared(lease=self.prepare.lease))
             return
         cell, known = self.cells.find_running(message.cell), self.cells.find(message.cell)
