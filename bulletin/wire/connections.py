@@ -87,7 +87,9 @@ class Connections:
             descriptor = int(received[-1].get(zmq.SRCFD))
             self._add(descriptor)  # the monitor may tell of it later
             connection = self._find(descriptor)
-            if connection is not None and connection.route is None:
+            if connection is not None:
+                # What an earlier one with this number has said may be read last: who speaks again has the last word.
+                self._descriptors.pop(connection.route or b"", None)
                 connection.route = route
                 self._descriptors[route] = descriptor
 
