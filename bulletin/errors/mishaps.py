@@ -1,5 +1,7 @@
 """What happens to a cell without anybody having to act: the notebook is as before it, and it can be run again."""
 
+from bulletin.codes import CellOutcome
+
 from .base_error import BulletinError
 
 
@@ -9,9 +11,10 @@ class CellLost(BulletinError):
     code = "cell-lost"
     retryable = True
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, outcome: CellOutcome | None = None) -> None:
+        """Take how the pool says that the cell ended, where it says so."""
         super().__init__(cause)
-        self.cause = cause
+        self.cause, self.outcome = cause, outcome
 
     def __str__(self) -> str:
         return f"{self.cause} Your variables are as before the cell; you can run it again."

@@ -86,7 +86,7 @@ def _listed(status: PoolStatus) -> Iterator[str]:
 
 
 def _cell(receipt: Receipt) -> str:
-    ended = "" if receipt.outcome == "returned" else f" · {receipt.outcome}"
+    ended = "" if receipt.outcome == "returned" else f" · {receipt.ended}"
     return f"[{receipt.number}] {describe_receipt(receipt)}{ended}"
 
 

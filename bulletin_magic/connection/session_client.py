@@ -176,7 +176,7 @@ class SessionClient:
                 elif run is not None and run.phase is CellPhase.RETURNING and self._agent.holds(lease):
                     run.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
                 elif self._agent.holds(lease):
-                    self._lease_over(sentence)
+                    self._lease_over(sentence, news.code.outcome)
             case say.Refusal(request=request, sentence=sentence):
                 if run is not None and run.is_own_request(request):
                     self._broker.withdraw()
@@ -209,7 +209,7 @@ class SessionClient:
                 elif message.code is CellOutcome.RECLAIMED and run.submitted.joins is None:
                     self._restart(run, sentence)
                 else:
-                    self._lease_over(sentence, is_cell_lost=True)
+                    self._lease_over(sentence, message.code, is_cell_lost=True)
             case say.Notice(cell=cell, sentence=sentence):
                 if run is not None and run.is_under_way and run.cell == cell:
                     run.note(sentence)
@@ -289,8 +289,11 @@ class SessionClient:
 
     # --- ends
 
-    def _lease_over(self, sentence: str, *, is_cell_lost: bool = False) -> None:
-        """Drop a lease that was taken from us. A cell that did not start finds another; one that ran is lost."""
+    def _lease_over(self, sentence: str, outcome: CellOutcome | None = None, *, is_cell_lost: bool = False) -> None:
+        """Drop a lease that was taken from us. A cell that did not start finds another; one that ran is lost.
+
+        `outcome` is that of the cell, where the pool says it.
+        """
         if not self._agent.has_lease:
             return
         self._agent.drop()
@@ -300,7 +303,7 @@ class SessionClient:
         if run.phase is CellPhase.ATTACHING or not (run.is_taken or is_cell_lost):
             self._requeue(run, sentence)
         else:
-            self._fail(CellLost(sentence))
+            self._fail(CellLost(sentence, outcome))
 
     def _requeue(self, run: CellRun, sentence: str) -> None:
         if run.tries - run.reclaims == TRIES:  # leases come to nothing again and again

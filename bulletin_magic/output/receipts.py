@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from bulletin.codes import CellOutcome
+from bulletin.pool_words import describe_outcome
 from bulletin.units import show_duration, show_size
 from bulletin_magic.connection.deliveries import CellFinished
 from bulletin_magic.connection.resource_spec import LeaseInfo
@@ -34,6 +36,10 @@ def describe_slots(lease: LeaseInfo) -> str:
     return f"{slots} of {lease.node}"
 
 
+#: How a cell ended of which the pool could not say more.
+LOST = "lost"
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What a cell cost. Durations in milliseconds, sizes in bytes; None is not known."""
 
@@ -48,6 +54,11 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     mean_utilization: float | None = None  #: between 0 and 1
     parts: int = 1  #: how often the cell went to the pool
     part_word: str = "block"  #: what each of the parts is: a `with gpu:` block, or an element of --each
+
+    @property
+    def ended(self) -> str:
+        """How it ended, in the words of the hub's page; "lost" where the pool could not say."""
+        return self.outcome if self.outcome == LOST else describe_outcome(CellOutcome(self.outcome))
 
     @property
     def is_long(self) -> bool:
@@ -171,7 +182,7 @@ def _row(receipt: Receipt) -> tuple[str, ...]:
     busy, peak = receipt.mean_utilization, receipt.peak_memory_bytes
     return (
         f"[{receipt.number}]" + (f" {count(receipt.parts, receipt.part_word)}" if receipt.parts > 1 else ""),
-        receipt.outcome,
+        receipt.ended,
         show_duration(receipt.ran_ms),
         show_duration(receipt.waited_ms),
         show_size(receipt.sent_bytes),

@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from msgspec import structs
 
 from bulletin import state
+from bulletin.codes import CellOutcome
 from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import CellId, RequestId
 from bulletin.state.names import HEARD, users
@@ -25,7 +26,7 @@ from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.notes import show_note
 from bulletin_magic.output.output_history import OutputHistory
 from bulletin_magic.output.output_writer import cell_number
-from bulletin_magic.output.receipts import Receipt, receipt_of
+from bulletin_magic.output.receipts import LOST, Receipt, receipt_of
 from bulletin_magic.running.kernel_shutdown import KernelShutdown
 from bulletin_magic.running.outcome import apply_finished
 from bulletin_magic.running.pool_client import UNDER_WAY, PoolClient
@@ -60,13 +61,13 @@ class _RunRecord:
         """Add what it has shown to the history."""
         self._history.add(self._outputs, kind, message, size)
 
-    def receipt(self, number: int) -> Receipt | None:
-        """Return what it has cost, if it is lost now; None where it has not been sent."""
+    def receipt(self, number: int, outcome: CellOutcome | None) -> Receipt | None:
+        """Return what it has cost, if it is lost now, for this reason; None where it has not been sent."""
         if self._lease is None:
             return None
         return Receipt(
             number=number,
-            outcome="lost",
+            outcome=LOST if outcome is None else outcome.value,
             lease=self._lease,
             ran_ms=self._history.now_ms() - self._sent_ms,
             waited_ms=self._sent_ms - self._submitted_ms,
@@ -228,7 +229,7 @@ class ForegroundRunner:
                 self._history.add_error(outputs, answer.ended.error)
         except CellLost as error:
             self._history.add_note(outputs, str(error))
-            receipt = record.receipt(cell_number(self._shell))
+            receipt = record.receipt(cell_number(self._shell), error.outcome)
             if receipt is not None:
                 self._add_receipt(receipt)
             raise

@@ -49,6 +49,8 @@ def test_a_cell_over_its_memory_ends_alone_with_one_sentence(
     assert neighbour.run("%%gpu\nsecond = os.getpid()").error is None
     assert neighbour.value("first == second") == "True"
     until(lambda: "memory-limit" in [cell.outcome for cell in pool.picture().recent], "the cell in the ledger")
+    (panel,) = greedy.run("%gpu").of("display_data")
+    assert panel["data"]["text/plain"].endswith(" · used too much memory"), "as the hub's page says it"
     assert greedy.run("%%gpu\nprint(kept)").stream() == "[1, 2]\n"
 
 

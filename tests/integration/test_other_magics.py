@@ -38,7 +38,7 @@ def test_what_cells_cost_and_how_the_pool_is_can_be_looked_at(notebook: Notebook
     assert " kept ready" in shown["data"]["text/plain"]
     notebook.run("%%gpu\n1 / 0")
     (shown,) = notebook.run("%gpu").of("display_data")
-    assert shown["data"]["text/plain"].endswith(" · raised")
+    assert shown["data"]["text/plain"].endswith(" · raised an error")
 
 
 def test_help_fits_the_page_and_stands_where_it_is_looked_for(notebook: Notebook) -> None:
