@@ -21,6 +21,8 @@ _PATIENCE_MS = 30_000
 _BROKER_MOST = 80
 #: A session is thrown so many; then it is given back, if it is still there.
 _SESSION_MOST = 3_000
+#: So often is a session given back that is not heard.
+_LEAVES = 30
 #: So many of the messages of an attack on an executor's pipe come out of one cell.
 _CELL_MOST = 2_000
 
@@ -112,10 +114,18 @@ class _Leased(Attack):
                 agent.send_multipart(frames.pack(_attach(granted)))
                 yield agent, granted
             with self._dealer(granted.agent.address, granted.agent.public_key) as agent:
-                agent.send_multipart(frames.pack(_attach(granted)))
-                agent.send_multipart(frames.pack(wire.Leave()))
-                if agent.poll(_PATIENCE_MS):
-                    agent.recv_multipart()
+                self._leave(agent, granted)
+
+    def _leave(self, agent: zmq.Socket[bytes], granted: wire.Granted) -> None:
+        """Give the session back; where its ticket was shown too often, when that is heard again."""
+        for _ in range(_LEAVES):
+            agent.send_multipart(frames.pack(_attach(granted)))
+            agent.send_multipart(frames.pack(wire.Leave()))
+            if not agent.poll(1_000):
+                continue  # it was dropped, and nobody is told so twice in a second
+            answer, _ = self._agent_unpacker.unpack(agent.recv_multipart())
+            if isinstance(answer, wire.Attached | wire.Gone):
+                return
 
     def _ask(self, broker: zmq.Socket[bytes], connection: keys.Connection) -> wire.Granted:
         request = RequestId(f"r{self._dice.randrange(2**40)}")

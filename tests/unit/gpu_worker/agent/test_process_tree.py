@@ -100,8 +100,10 @@ def test_files_in_memory_count_and_only_once_where_they_are_mapped() -> None:
     "takes",
     [
         "import os\nkept = os.memfd_create('x')\nfor _ in range(20):\n    os.write(kept, bytes(10_000_000))",
-        "import mmap\nkept = mmap.mmap(-1, 200_000_000)\nfor at in range(0, 200_000_000, 10_000_000):\n"
-        "    kept[at : at + 10_000_000] = b'x' * 10_000_000\nkept.madvise(mmap.MADV_DONTNEED)",
+        (
+            "import mmap\nkept = mmap.mmap(-1, 200_000_000)\nfor at in range(0, 200_000_000, 10_000_000):\n"
+            "    kept[at : at + 10_000_000] = b'x' * 10_000_000\nkept.madvise(mmap.MADV_DONTNEED)"
+        ),
     ],
     ids=["a memfd that is not mapped", "a mapping whose pages were given back"],
 )
