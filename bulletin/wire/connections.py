@@ -6,12 +6,11 @@ what the socket's monitor tells; a connection is ended by shutting its TCP socke
 """
 
 import contextlib
-import os
 import resource
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import zmq
 import zmq.asyncio
@@ -148,7 +147,7 @@ class Connections:
         self._remove(descriptor)
         self.ended += 1
         if _peer_of(descriptor, self._port) == connection.peer:
-            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as tcp:
+            with contextlib.suppress(OSError), _as_socket(descriptor) as tcp:
                 tcp.shutdown(socket.SHUT_RDWR)
 
     def _remove(self, descriptor: int) -> None:
@@ -170,10 +169,24 @@ class Connections:
         return int(self._server.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
 
+@contextlib.contextmanager
+def _as_socket(descriptor: int) -> Iterator[socket.socket]:
+    """Use a descriptor of ZeroMQ's as a socket. Raises OSError if it is none.
+
+    No copy is made, and nothing is closed: the number may be a file's by now, and SQLite loses its locks on a file when
+    any descriptor of that is closed.
+    """
+    tcp = socket.socket(fileno=descriptor)
+    try:
+        yield tcp
+    finally:
+        tcp.detach()
+
+
 def _peer_of(descriptor: int, port: int) -> tuple[str, int] | None:
     """Return host and port at the other end, if this is the number of a connection with one of ours at this port."""
     try:
-        with socket.socket(fileno=os.dup(descriptor)) as tcp:
+        with _as_socket(descriptor) as tcp:
             host, peer_port = tcp.getpeername()[:2]
             return (host, peer_port) if tcp.getsockname()[1] == port else None
     except (OSError, ValueError):  # no descriptor, no socket, or one of another family

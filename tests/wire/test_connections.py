@@ -1,8 +1,11 @@
 """Connections of strangers are so many at most, and there for so long; whoever is known keeps theirs."""
 
 import asyncio
+import contextlib
+import os
 import socket
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import zmq
@@ -54,6 +57,15 @@ class Server:
                 self.connections.tidy()
                 self.socket.getsockopt(zmq.EVENTS)  # ZeroMQ lets go of things when it is asked something
                 await asyncio.sleep(0.01)
+
+
+def open_descriptors() -> dict[int, str]:
+    """The descriptors of this process, and what each one is."""
+    found = {}
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # the one by which they are listed
+            found[int(path.name)] = str(path.readlink())
+    return found
 
 
 async def is_ended(stranger: socket.socket) -> bool:
@@ -143,5 +155,26 @@ def test_what_waits_for_a_connection_goes_with_it() -> None:
             del frame
         server.connections.end(route)
         await server.until(lambda: all(tracker.done for tracker in trackers))
+
+    play(story)
+
+
+def test_a_number_that_is_a_files_by_now_is_left_alone(tmp_path: Path) -> None:
+    async def story(server: Server) -> None:
+        friend = server.connect()
+        await friend.send(b"friend")
+        received = await server.socket.recv_multipart(copy=False)
+        descriptor = int(received[-1].get(zmq.SRCFD))
+        friend.close()
+        await server.until(lambda: descriptor not in open_descriptors())
+        with (tmp_path / "file").open("wb") as file:
+            os.dup2(file.fileno(), descriptor)
+        before = open_descriptors()
+        for _ in range(10):
+            server.connections.note(received)
+            server.connections.end(received[0].bytes)
+        assert before[descriptor] == str(tmp_path / "file")
+        assert open_descriptors() == before
+        os.close(descriptor)
 
     play(story)
