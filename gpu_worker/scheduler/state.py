@@ -152,15 +152,15 @@ class State:
         self._note_capacity()
 
     def reshape(self, request: Request) -> None:
-        """Work out a waiting request's shape anew: the pool may serve it in another way now, or at another cost."""
-        old = request.entry.shape
-        shape = self.slot_catalog.shape_of(
-            request.gpus, request.gpu_type, old.wants, self.qos[request.qos], request.walltime_ms
-        )
-        if shape == old:
+        """Work out a waiting request's shape and key anew: the pool or its class may serve it in another way now."""
+        old, qos = request.entry, self.qos[request.qos]
+        shape = self.slot_catalog.shape_of(request.gpus, request.gpu_type, old.shape.wants, qos, request.walltime_ms)
+        key = old.key._replace(priority=-qos.priority, walltime_ms=request.walltime_ms)
+        entry = msgspec.structs.replace(old, key=key, shape=shape)
+        if entry == old:
             return
         request.lane = shape.lane
-        self._set_entry(request, msgspec.structs.replace(request.entry, shape=shape))
+        self._set_entry(request, entry)
         if not request.entry.key.is_early:
             self.patience.note_late(self.accounts, request)
 

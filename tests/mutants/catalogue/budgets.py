@@ -2,6 +2,14 @@
 
 BUDGETS = (
     (
+        "key-of-old-settings",
+        "state.py",
+        "State.reshape",
+        "old.key._replace(priority=-qos.priority, walltime_ms=request.walltime_ms)",
+        "old.key",
+        "who waits asks for as much of a budget as new settings let a cell run",
+    ),
+    (
         "budget-of-what-was-spent",
         "accounts/account.py",
         "Commitment.left",

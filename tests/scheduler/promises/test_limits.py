@@ -1,9 +1,10 @@
 """Budgets, limits and lending limits hold."""
 
+import msgspec
 import pytest
 
 from bulletin.units import HOUR_MS
-from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
+from gpu_worker.scheduler.policy.projects import Budget, Project, QoS, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
@@ -61,6 +62,24 @@ def test_a_new_budget_is_noticed_by_the_timer_alone() -> None:
         begin_ms=_MIDNIGHT_MS - 2 * HOUR_S * 1000,
     )
     assert seen.granted("third") <= 2 * HOUR_S + 2
+
+
+def test_who_waits_asks_for_as_much_of_a_budget_as_new_settings_let_a_cell_run() -> None:
+    longer, shorter = (
+        msgspec.structs.replace(
+            _with_budget(2, "day"), qos=(QoS(name="batch", priority=100, walltime_ms=ms, queued_per_user=4),)
+        )
+        for ms in (2 * HOUR_MS, HOUR_MS)
+    )
+    seen = see(
+        longer,
+        nodes(1, 2),
+        at(1, notebook("first", "lab", 600, qos="batch")),
+        at(2, notebook("second", "lab", 600, qos="batch")),
+        at(60, hi.Changes(shorter)),
+        last=HOUR_S,
+    )
+    assert seen.granted("second") <= 601 + 2
 
 
 @pytest.mark.parametrize("limit", [1, 2])
