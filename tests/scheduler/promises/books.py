@@ -24,7 +24,7 @@ class Tenancy:
     memory_bytes: int
     walltime_ms: int
     granted_ms: int
-    order: int  #: of beginning: of the grant, then of each cell
+    order: tuple[int, int]  #: of beginning: when it was granted, then when each next cell began
     request: RequestId | None = None
     cell: CellId | None = None
     began_ms: int = 0  #: the cell, if one runs
@@ -177,8 +177,7 @@ class Books:
         if known.cell == event.cell:
             return
         if known.has_begun:  # its first one began, for the order, when it was granted
-            self._order += 1
-            known.order = self._order
+            known.order = self._next(self.now_ms - event.running_ms)
         known.cell, known.began_ms = event.cell, self.now_ms - event.running_ms
         known.has_begun, known.is_requeued, known.more_ms = True, False, 0
 
@@ -192,13 +191,18 @@ class Books:
         self.machines[event.agent] = Machine(event.agent, slots, event.cpus, event.memory_bytes)
         self.has_gpus |= any(slot.kind != "cpu" for slot in event.slots)
         for held in event.held:
-            self._order += 1
+            order = self._next(self.now_ms - (held.running_ms if held.cell else held.held_ms))
             self.leases[held.lease] = Tenancy(
                 held.lease, held.session, held.user, held.project, held.qos, event.agent, held.slots,
                 self.cost(slots[name] for name in held.slots), held.cpus, held.memory_bytes, held.walltime_ms,
-                self.now_ms - held.held_ms, before[held.lease].order if held.lease in before else self._order,
+                self.now_ms - held.held_ms, before[held.lease].order if held.lease in before else order,
                 cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=True,
             )  # fmt: skip
+
+    def _next(self, at_ms: int) -> tuple[int, int]:
+        """Make the place of what began then among all that began, after what was written down at that time before."""
+        self._order += 1
+        return at_ms, self._order
 
     def is_put_first(self, request: Waiting) -> bool:
         """Whether an admin wants it before others of its project."""
@@ -214,12 +218,11 @@ class Books:
         at = self.submitted[action.request]
         self.waiting.pop(action.request, None)
         self.ended[action.request] = "granted"
-        self._order += 1
         slots = self.machines[action.agent].slots
         self.leases[action.lease] = lease = Tenancy(
             action.lease, at.session, at.user, at.project, at.qos, action.agent, action.slots,
             self.cost(slots[name] for name in action.slots), at.cpus, at.memory_bytes, action.walltime_ms,
-            self.now_ms, self._order, request=action.request,
+            self.now_ms, self._next(self.now_ms), request=action.request,
         )  # fmt: skip
         return lease
 
