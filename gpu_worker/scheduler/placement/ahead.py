@@ -7,6 +7,7 @@ from bulletin.ids import AgentId
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.backfill import Head
+from gpu_worker.scheduler.placement.node_timeline import FOREVER_MS
 from gpu_worker.scheduler.placement.room import is_spare
 from gpu_worker.scheduler.state import State
 
@@ -169,6 +170,13 @@ class Ahead:
         if self.is_closed(node):
             return False
         return bool(self._heads_of(node.kind, shape)) or not self.blocked.to(node, shape)
+
+    def waits_until_ms(self, node: Node, shape: Shape) -> int:
+        """Find until when those wait there who are ahead of such a request: whatever ends later is in nobody's way."""
+        if self.blocked.to(node, shape):
+            return FOREVER_MS
+        held = [head.held[0] for head in self._heads_of(node.kind, shape) if head.held is not None and head.holds(node)]
+        return max(held, default=0)
 
     def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Shape]:
         """List the heads that are to have their places there before running cells are given back for such a request.

@@ -107,7 +107,7 @@ def _with_node(
     covered = state.is_covered(request)
     if full:
         plan = VictimSelection(state, state.accounts, request)
-        if choose_for_full(plan, full, plan.victims(request.lane)) is None:
+        if choose_for_full(plan, full, plan.victims(plan.candidates(request.lane))) is None:
             return Placement(None, leaving, is_stuck=True)
     found: Placement | None = None
     if full or covered:

@@ -124,7 +124,7 @@ def decisions(
                 if covered:  # others that are covered may take back what it may not
                     line.close_in_project(request)
                 elif open_to_it is None:
-                    line.narrow(shape, waiting, feasible)
+                    line.narrow(request, waiting, feasible)
                 line.skip_hopeless(shape, alone or (kinds if open_to_it is None else ()), feasible)
             yield request, found
     finally:

@@ -57,10 +57,16 @@ class QueueWalk:
             if shape.is_easier(other):
                 self._closed.close_in(request.project, other)
 
-    def narrow(self, waits: Shape, ahead: Ahead, feasible: FeasibleShapes) -> None:
-        """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them."""
+    def narrow(self, request: Request, ahead: Ahead, feasible: FeasibleShapes) -> None:
+        """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them.
+
+        Where that one has not waited for its share yet, others may have.
+        """
         if self._open is None:
             self._open = list(self._alike())
+        waits, prospects = request.entry.shape, self._closed.prospects
+        share_ms = request.since_ms + self._state.qos[request.qos].share_after_ms
+        may_share = prospects is not None and prospects.are_for_shares and share_ms > self._state.accounts.now_ms
         in_line, closed = self._state.queue.shapes, self._closed.shapes
         for shapes in self._open:
             one = shapes[0]
@@ -70,7 +76,7 @@ class QueueWalk:
             for shape in shapes:
                 if shape not in in_line or shape in closed or (is_feasible and _fits_in(feasible, shape, ahead)):
                     continue
-                if self._has_takers(shape) or self._may_take(shape, waits, ahead):
+                if may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead):
                     self._closed.close_but_to_takers((shape,))
                 else:
                     self._closed.close(shape)

@@ -15,7 +15,7 @@ One share is compared with another, so nobody need know who wants how much. What
 for one, whatever happens next. So no two requests ever preempt each other.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from bulletin.ids import AgentId, LeaseId, ProjectId
@@ -37,6 +37,7 @@ class Victim(NamedTuple):
     """A running cell that a request may take. The smaller one is taken first."""
 
     is_spared: bool  #: of the request's own project; of another where its own would be borrowed from then on
+    is_covered: bool  #: by some guarantee: somebody must move for it, who would ask for another one
     overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
@@ -80,7 +81,7 @@ class VictimSelection:
         is_full = any(at.limit is not None and at.used + self._cost > at.limit for at in self._account.path)
         self._shares_inside = self._shares or (is_full and has_waited(state, request))
         is_covered_beside = is_covered(self._account, self._cost)
-        self._displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
+        self.displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered
         self._taken: dict[tuple[str, bool], int] = {}
         self._taken_of_users: dict[str, int] = {}
@@ -95,20 +96,42 @@ class VictimSelection:
         """
         if self._candidates is None:
             state, account = self._state, self._account
-            sides = [*_borrowed_beside(state, account), *_borrowed_in_pools(state, account, self._pools)]
-            names = [name for borrowed in sides for name in borrowed]
+            names = self._borrowed()
             if self._shares_inside or account.used_below(state.qos, self._priority):
                 names += state.coverage.uses_of(account)
-            self._candidates = {}
-            for name in reclaimable(state, lane).intersection(names):
-                lease = state.leases[name]
-                self._candidates.setdefault(lease.agent, []).append(lease)
+            self._candidates = self._by_node(reclaimable(state, lane).intersection(names))
         return self._candidates
 
-    def victims(self, lane: Lane) -> list[Victim]:
-        """List what it would be to take each running cell that it may take, wherever it is; the best one first."""
+    def borrowed_by(self, lane: Lane, by_ms: int) -> dict[AgentId, list[Lease]]:
+        """List running cells that no guarantee covers and that it might take, by node: now, or by this time."""
+        state = self._state
+        leases = [state.leases[name] for name in self._borrowed()]
+        busy = [one for one in leases if one.phase is Phase.BUSY and one.lane == lane and one.qos in state.qos]
+        names = [
+            one.id
+            for one in busy
+            if state.qos[one.qos].preemption is not Preemption.NEVER
+            and one.since_ms + state.qos[one.qos].min_runtime_ms <= by_ms
+            and not state.coverage.is_in_quota(self._accounts, one)
+        ]
+        return self._by_node(names)
+
+    def _borrowed(self) -> list[LeaseId]:
+        """List what is borrowed, seen from its project."""
+        state, account = self._state, self._account
+        sides = [*_borrowed_beside(state, account), *_borrowed_in_pools(state, account, self._pools)]
+        return [name for borrowed in sides for name in borrowed]
+
+    def _by_node(self, names: Iterable[LeaseId]) -> dict[AgentId, list[Lease]]:
+        found: dict[AgentId, list[Lease]] = {}
+        for lease in map(self._state.leases.__getitem__, names):
+            found.setdefault(lease.agent, []).append(lease)
+        return found
+
+    def victims(self, candidates: Mapping[AgentId, list[Lease]]) -> list[Victim]:
+        """List what it would be to take each of these cells that it may take, wherever it is; the best one first."""
         now_ms = self._state.accounts.now_ms
-        leases = (lease for some in self.candidates(lane).values() for lease in some)
+        leases = (lease for some in candidates.values() for lease in some)
         return sorted(one for lease in leases if (one := self.victim(lease, now_ms)) is not None)
 
     def begin(self) -> None:
@@ -169,8 +192,9 @@ class VictimSelection:
         account = self._accounts.of(lease.project)
         overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
-        is_spared = (account is self._account) is not self._displaces
-        return Victim(is_spared, overshoot, priority, lost_ms, lease.id, lease, right)
+        is_spared = (account is self._account) is not self.displaces
+        is_covered = self._state.coverage.is_in_quota(self._accounts, lease)
+        return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
 
     def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:
         """Whether it comes before the victim among those who borrow, and has no more of the surplus than that one then.

@@ -1,9 +1,9 @@
 """Where a request fits once running cells are given back, on a node and in what is full beside it: questions only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bulletin.ids import LeaseId
+from bulletin.ids import AgentId, LeaseId
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Amount
@@ -38,14 +38,49 @@ def reclaim_place(
     """Where running cells can be given back for a request, after all that is hot there: on the node that loses least.
 
     With `full` also where none need be, and whoever is chosen there or elsewhere makes room in what is full too, from
-    the inside out. `leaving` are hot leases that leave in any case.
+    the inside out. `leaving` are hot leases that leave in any case. Who is covered has no cell go that a guarantee
+    covers, or that is of its own project, where others may before its grace would be over: it waits for those.
     """
-    shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
-    best: tuple[tuple[int, ...], Placement] | None = None
     if not may_reclaim(state, request):
         return None
     plan = VictimSelection(state, state.accounts, request)
-    candidates, everywhere = plan.candidates(shape.lane), plan.victims(shape.lane) if full else []
+    found = _find_place(state, request, ahead, claims, plan, plan.candidates(request.lane), full, leaving)
+    if found is None or not found.moves_covered or plan.displaces or not state.is_covered(request):
+        return None if found is None else found.place
+    grace_ms = max(state.grace_ms(lease) for lease, _ in found.place.reclaimed)
+    soon = plan.borrowed_by(request.lane, state.accounts.now_ms + grace_ms)
+    now = plan.borrowed_by(request.lane, state.accounts.now_ms)
+    if now == soon or (now and _find_place(state, request, ahead, claims, plan, now, full, leaving)):
+        return found.place
+    return None if _find_place(state, request, ahead, claims, plan, soon, full, leaving) else found.place
+
+
+class _Found(NamedTuple):
+    """The best of the places that were looked at."""
+
+    loss: tuple[int, ...]
+    place: Placement
+
+    @property
+    def moves_covered(self) -> bool:
+        """Whether a cell of its own project goes, or one that a guarantee covers: somebody moves who need not."""
+        return bool(self.loss[0] or self.loss[1])
+
+
+def _find_place(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    claims: Claims,
+    plan: VictimSelection,
+    candidates: Mapping[AgentId, list[Lease]],
+    full: Sequence[Full] | None,
+    leaving: Sequence[Lease],
+) -> _Found | None:
+    """Find where some of these running cells can be given back so that the least is lost."""
+    shape, now_ms, account = request.entry.shape, state.accounts.now_ms, state.accounts.of(request.project)
+    best: _Found | None = None
+    everywhere = plan.victims(candidates) if full else []
     for agent in candidates if full is None else state.nodes:
         node, leases = state.nodes[agent], candidates.get(agent, [])
         slots = sum(len(lease.slots) for lease in leases)
@@ -69,7 +104,9 @@ def reclaim_place(
                 chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
         if chosen is None:  # who takes the very place of a cell that would be there for longer is in nobody's way
             hot, lacks = [], needed(shape)
-            chosen = _choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)
+            chosen = _choose_victims(
+                plan, node, shape, lacks, hot, _those_that_stay(state, request, ahead, node, able), full
+            )
         if chosen is None:
             continue
         for victim in chosen:
@@ -80,7 +117,7 @@ def reclaim_place(
         gone = [*chosen, *more]
         loss = (
             sum(victim.is_spared for victim in gone),
-            sum(not _is_borrowed(state, victim.lease) for victim in gone),
+            sum(victim.is_covered for victim in gone),
             distance(state, request, node),
             0 if full is None else idles(node, shape, lacks),
             sum(victim.overshoot for victim in gone),
@@ -88,10 +125,10 @@ def reclaim_place(
             sum(victim.lost_ms for victim in gone),
             node.seq,
         )
-        if best is None or loss < best[0]:
+        if best is None or loss < best.loss:
             first = victims_of(node, shape, lacks, hot) or ()
-            best = loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in gone))
-    return best[1] if best is not None else None
+            best = _Found(loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in gone)))
+    return best
 
 
 def choose_for_full(
@@ -152,14 +189,16 @@ def _choose_victims(
     return chosen
 
 
-def _those_that_stay(state: State, request: Request, able: list[Victim]) -> list[Victim]:
-    """Select the cells of a lower class of its own project that would be there for longer than the request."""
+def _those_that_stay(state: State, request: Request, ahead: Ahead, node: Node, able: list[Victim]) -> list[Victim]:
+    """Select the cells of its own project that would be there for longer than the request, or than anybody waits."""
     most_ms = state.accounts.now_ms + state.settings.start_ms + request.entry.shape.walltime_ms
-    return [
-        one
-        for one in able
-        if one.right is Right.CLASS and most_ms + state.grace_ms(one.lease) <= state.end_ms(one.lease)
-    ]
+    waits_ms = ahead.waits_until_ms(node, request.entry.shape)
+    found: list[Victim] = []
+    for one in able:
+        is_own, end_ms = one.right is Right.CLASS or one.lease.project == request.project, state.end_ms(one.lease)
+        if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
+            found.append(one)
+    return found
 
 
 def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
@@ -168,8 +207,3 @@ def _is_in_time(state: State, node: Node, shape: Shape) -> bool:
         return True
     grace_ms = max(qos.grace_ms for qos in state.qos.values()) + state.settings.ask_again_ms
     return shape.walltime_ms + grace_ms <= node.kind.longest_ms
-
-
-def _is_borrowed(state: State, lease: Lease) -> bool:
-    """Whether no guarantee covers a cell, or one of its own project would go in any case: nobody must move for it."""
-    return not state.coverage.is_in_quota(state.accounts, lease)

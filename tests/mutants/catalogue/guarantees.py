@@ -61,15 +61,15 @@ GUARANTEES = (
         "heads-of-others-hide-own-batch",
         "placement/queue_walk.py",
         "QueueWalk.narrow",
-        "self._has_takers(shape) or self._may_take(shape, waits, ahead)",
-        "self._may_take(shape, waits, ahead)",
+        "may_share or self._has_takers(shape) or self._may_take(shape, waits, ahead)",
+        "may_share or self._may_take(shape, waits, ahead)",
         "a higher class takes from a lower one of its project whoever else is in line",
     ),
     (
         "own-batch-is-held-for-others",
         "placement/reclaim_places.py",
-        "reclaim_place",
-        "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, able), full)",
+        "_find_place",
+        "_choose_victims(plan, node, shape, lacks, hot, _those_that_stay(state, request, ahead, node, able), full)",
         "None",
         "who takes the place of a cell that would stay longer is in nobody's way",
     ),
@@ -129,9 +129,9 @@ GUARANTEES = (
 if covered:
     line.close_in_project(request)
 elif open_to_it is None:
-    line.narrow(shape, waiting, feasible)
+    line.narrow(request, waiting, feasible)
 """,
-        "line.narrow(shape, waiting, feasible)",
+        "line.narrow(request, waiting, feasible)",
         "one that cannot take back what it is guaranteed keeps nobody else from theirs",
     ),
     (
@@ -337,7 +337,7 @@ elif open_to_it is None:
     (
         "no-room-for-head-and-taker",
         "placement/reclaim_places.py",
-        "reclaim_place",
+        "_find_place",
         "ahead.first_there(node, shape, grace_ms) if chosen is not None else []",
         "[]",
         "who takes cells back on a node that is held does so where the head has its place too",

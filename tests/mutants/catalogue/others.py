@@ -172,7 +172,7 @@ OTHERS = (
     (
         "limit-alone",
         "placement/reclaim_places.py",
-        "reclaim_place",
+        "_find_place",
         "more is None",
         "more is None or (more and chosen)",
         "who needs room in a limit and on a node has both made at once",
@@ -212,9 +212,9 @@ OTHERS = (
     (
         "dearest-node",
         "placement/reclaim_places.py",
-        "reclaim_place",
-        "loss < best[0]",
-        "loss > best[0]",
+        "_find_place",
+        "loss < best.loss",
+        "loss > best.loss",
         "running cells are reclaimed on the node that loses least",
     ),
     (

@@ -1,9 +1,12 @@
 """What is guaranteed comes within the grace, whatever else stands in line. Each of these once took minutes or hours."""
 
+import pytest
+
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas
 
 
 def test_a_cell_that_straddles_its_guarantee_is_taken_back() -> None:
@@ -155,4 +158,39 @@ def test_the_lowest_class_is_taken_back_first() -> None:
     )
     assert seen.asked_to_leave("batch") == [480]
     assert seen.asked_to_leave("typed") == []
+    keeps_all(seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "whose"),
+    [
+        ("[projects.lab]\nguaranteed = 2\n", "lab"),
+        ('[projects.dep]\nguaranteed = 2\n[projects.lab]\nparent = "dep"\n', "dep"),
+        ('[projects.dep]\n[projects.lab]\nparent = "dep"\n[projects.other]\nparent = "dep"\nguaranteed = 2\n', "other"),
+    ],
+)
+def test_who_is_covered_has_none_of_its_own_go_where_a_borrowed_cell_is_old_enough_soon(text: str, whose: str) -> None:
+    """Else whoever had to go for it would ask for the borrowed one afterwards, and wait for a second grace."""
+    seen = look(
+        quotas(text), nodes(1, 2),
+        ask(1, 1, "lab", BATCH_S, name="train", **LONG),
+        ask(250, 1, "guests", BATCH_S, name="guest", **LONG),
+        ask(290, 1, whose, 600, name="types"),
+        last=1500,
+    )  # fmt: skip
+    assert seen.wait("types0") <= 20 + SOON_S  # of age at 310 s
+    assert (left(seen, "train"), left(seen, "guest")) == (0, 1)
+    keeps_all(seen)
+
+
+def test_who_is_covered_waits_for_no_cell_that_is_too_young_for_longer_than_a_grace() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\n"), nodes(1, 2),
+        ask(1, 1, "lab", BATCH_S, name="train", **LONG),
+        ask(250, 1, "guests", BATCH_S, name="guest", **LONG),
+        ask(270, 1, "lab", 600, name="types"),
+        last=1500,
+    )  # fmt: skip
+    assert seen.wait("types0") <= SOON_S
+    assert (left(seen, "train"), left(seen, "guest")) == (1, 1)
     keeps_all(seen)

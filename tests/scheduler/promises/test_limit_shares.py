@@ -2,9 +2,10 @@
 
 import pytest
 
+from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import BATCH_S, look, quotas
 
 
 @pytest.mark.parametrize(
@@ -38,4 +39,21 @@ def test_nobody_takes_of_a_full_limit_what_would_leave_another_user_with_less() 
         last=HOUR_S,
     )
     assert seen.wait("other") >= 1000
+    keeps_all(seen)
+
+
+@pytest.mark.parametrize("walltime_s", [300, 2 * HOUR_S])
+def test_who_has_waited_takes_their_part_though_somebody_stands_before_them_who_has_not(walltime_s: int) -> None:
+    """Who stands before them waits for a cell that is over sooner than those that are taken, and starts no later."""
+    seen = look(
+        SchedulerSettings(),
+        nodes(1, 6),
+        [at(1 + n, notebook(f"one{n}", "hub", BATCH_S, user="one", qos="batch")) for n in range(4)],
+        at(100, notebook("soon", "hub", 1500, qos="batch", walltime_ms=1800_000)),
+        at(101, notebook("runs", "hub", BATCH_S, user="two", qos="batch")),
+        at(300, notebook("waits", "hub", 200, user="two", qos="batch", walltime_ms=walltime_s * 1000)),
+        at(300 + MINUTE_S, notebook("before", "hub", 60, qos="batch", walltime_ms=200_000)),
+        last=2 * HOUR_S,
+    )
+    assert 2 * MINUTE_S <= seen.wait("waits") <= 2 * MINUTE_S + SOON_S
     keeps_all(seen)

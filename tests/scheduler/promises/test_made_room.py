@@ -46,7 +46,7 @@ def test_a_cell_that_goes_for_one_of_a_department_counts_against_no_other_of_it(
         ask(1, 3, "group", BATCH_S, **LONG),
         ask(100, 1, "guests", BATCH_S, **LONG),
         ask(110, 1, "dep", 900),
-        ask(150, 1, "lab", 900),
+        ask(120, 1, "lab", 900),
         last=HOUR_S,
     )
     assert waits(seen, "dep") <= [50 + SOON_S]
