@@ -2,11 +2,12 @@
 
 import pytest
 
+from bulletin.ids import AgentId
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook, see
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, left, look, quotas, waits
 
 
 def test_a_cell_that_straddles_its_guarantee_is_taken_back() -> None:
@@ -193,4 +194,19 @@ def test_who_is_covered_waits_for_no_cell_that_is_too_young_for_longer_than_a_gr
     )  # fmt: skip
     assert seen.wait("types0") <= SOON_S
     assert (left(seen, "train"), left(seen, "guest")) == (1, 1)
+    keeps_all(seen)
+
+
+def test_cells_of_a_node_that_comes_back_began_before_those_that_began_later_elsewhere() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n[projects.owner]\nguaranteed = 1\n"), nodes(2, 1),
+        ask(1, 1, "lab", BATCH_S, name="first", **LONG),
+        ask(20, 1, "lab", BATCH_S, name="second", **LONG),
+        at(100, hi.GoesSilent(AgentId("n0"))),
+        at(105, hi.Returns(AgentId("n0"))),
+        ask(200, 1, "owner", 600),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert waits(seen, "owner")[-1] <= SOON_S
+    assert (left(seen, "first"), left(seen, "second")) == (0, 1)
     keeps_all(seen)
