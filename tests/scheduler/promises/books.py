@@ -32,6 +32,7 @@ class Tenancy:
     hot_ms: int = 0  #: since when no cell has run on it, where one has
     is_asked: bool = False  #: to leave, by whatever action
     asked_ms: int = 0
+    grace_ms: int = 0  #: that it was told when it was taken back
     is_reclaimed: bool = False
     is_requeued: bool = False  #: an admin wants its cell to run again
     more_ms: int = 0  #: an admin gave its cell
@@ -231,13 +232,13 @@ class Books:
         self.waiting.pop(request, None)
         self.ended[request] = "refused"
 
-    def ask(self, lease: LeaseId, *, is_reclaim: bool) -> None:
+    def ask(self, lease: LeaseId, *, is_reclaim: bool, grace_ms: int = 0) -> None:
         """Write down that a tenant was asked to leave."""
         known = self.leases.get(lease)
         if known is None:
             return
         if not known.is_asked or (is_reclaim and not known.is_reclaimed):
-            known.asked_ms = self.now_ms
+            known.asked_ms, known.grace_ms = self.now_ms, grace_ms
         known.is_asked = True
         known.is_reclaimed |= is_reclaim
 

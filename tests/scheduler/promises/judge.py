@@ -143,7 +143,7 @@ class Judge:
             case act.Evict():
                 self.books.ask(action.lease, is_reclaim=False)
             case act.Reclaim() | act.Pause():
-                self.books.ask(action.lease, is_reclaim=True)
+                self.books.ask(action.lease, is_reclaim=True, grace_ms=action.grace_ms)
             case act.EndLease():
                 self.books.end(action)
         return True

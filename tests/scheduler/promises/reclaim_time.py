@@ -40,7 +40,7 @@ class ReclaimTime:
             return view.now_ms, 0
         unanswered = 10_000 if qos.preemption.value == "pause" else 0
         if lease.is_reclaimed:
-            return lease.asked_ms, qos.grace_ms + unanswered + self.delays.tick_ms
+            return lease.asked_ms, lease.grace_ms + unanswered + self.delays.tick_ms
         began = lease.began_ms
         if lease.cell is None:
             stall = view.tree.settings.start_ms if self.delays.stalled_percent else self.delays.start_ms
