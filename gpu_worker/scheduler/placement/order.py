@@ -184,7 +184,9 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
             continue
         if not has_node(state, wanted):
             continue
-        if _fills_limit(account, shape.cost, wanted.cost):
+        if _fills_limit(account, shape.cost, wanted.cost) and (
+            not is_early or _may_start(state, wanted, account, ahead, claims)
+        ):
             return state.pending[entry.id]
         if not node.holds(wanted) or not ahead.lets_make_room(node, wanted):
             continue
@@ -204,6 +206,17 @@ def _fills_limit(account: Account, cost: int, wanted: int) -> bool:
     """Whether a limit lets one of these costs through and not both, beside the cells that stay."""
     stays = ((at.limit, at.used - at.going) for at in account.path)
     return any(limit is not None and used + wanted <= limit < used + wanted + cost for limit, used in stays)
+
+
+def _may_start(state: State, shape: Shape, account: Account, ahead: Ahead, claims: Claims) -> bool:
+    """Whether there is room for such a request on any node once what leaves has left, and what is hot."""
+    return any(
+        node.holds(shape)
+        and not node.is_drained
+        and ahead.lets_make_room(node, shape)
+        and _may_come_free(state, node, shape, account, claims)
+        for node in state.nodes.values()
+    )
 
 
 def _is_in_way_of_limit(

@@ -183,6 +183,9 @@ class QueueWalk:
 
     def _use(self, request: Request, lends: bool, pool: str, sign: Literal[1, -1]) -> None:  # noqa: FBT001
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
+        if not request.entry.key.is_early:  # it uses meanwhile what a limit keeps for it
+            for at in self._state.accounts.of(request.project).path:
+                at.late[request.id] = 0 if sign > 0 or at.limit is None else cost
         self._state.queue.use(*user, cost, sign, is_awaited=True, lends=lends)
         self._state.pools.use(pool, *user, cost, sign)
 

@@ -236,7 +236,7 @@ class ReclaimProspects:
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
         shape, qos = entry.shape, self._state.qos[entry.shape.qos]
-        shares = self.are_for_shares and not is_covered and self._ask_for_shares(entry)
+        shares = self.are_for_shares and not is_covered and self.has_waited(entry)
         if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
             return True
         if not shares and not account.used_below(self._state.qos, qos.priority):
@@ -245,7 +245,7 @@ class ReclaimProspects:
 
     def part(self, account: Account, entry: QueueEntry) -> int:
         """Compute what a request may take of one user of its project for its own user's part; thousandths of a GPU."""
-        if not self.are_for_shares or not self._ask_for_shares(entry):
+        if not self.are_for_shares or not self.has_waited(entry):
             return 0
         used = account.users[entry.user].used + entry.shape.cost
         return max(0, *(_has(one) - used for one in account.users.values()))
@@ -271,7 +271,8 @@ class ReclaimProspects:
             )
         return self._borrowed_cache
 
-    def _ask_for_shares(self, entry: QueueEntry) -> bool:
+    def has_waited(self, entry: QueueEntry) -> bool:
+        """Whether a request has waited for as long as its class asks; else the state notes when it will have."""
         state = self._state
         from_ms = state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms
         if from_ms > state.accounts.now_ms:

@@ -1,6 +1,8 @@
 """Who is next: requests in line, by project, user and shape. From the top of the tree down, one of each is chosen."""
 
+import itertools
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from typing import Literal
 
 from bulletin.ids import ProjectId, UserName
@@ -15,7 +17,7 @@ from gpu_worker.scheduler.policy.credits import Trader
 from gpu_worker.scheduler.policy.projects import GPU_MILLI
 from gpu_worker.scheduler.queue.basis import Bases, Basis
 from gpu_worker.scheduler.queue.closed import Closed, NextInTree, RankedNext
-from gpu_worker.scheduler.queue.takers import TakerBook
+from gpu_worker.scheduler.queue.takers import Prospects, TakerBook
 
 #: A GPU-hour used, decayed, puts a user's requests back by a minute, and all use by no more than ten.
 _USE_A_DELAY, _LATEST_MS = 60, 600_000
@@ -258,7 +260,7 @@ class RequestQueue:
         refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
-        for _, name, shape in account.firsts:
+        for shape, entry in self._firsts(account, closed.prospects):
             is_hopeless = closed.is_hopeless(shape)
             if is_hopeless and may_take is None:
                 may_take = self._takers.may_take(account, basis, closed.prospects)
@@ -268,7 +270,6 @@ class RequestQueue:
             key = cost, self._pools.serving(shape)
             if closed.has(account.project.id, shape) or (first is not None and key in uncovered):
                 continue
-            entry = account.users[name].lines[shape][0][1]
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue
             asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
@@ -292,6 +293,15 @@ class RequestQueue:
                 if not account.children and not self._has_room(account):
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
+
+    def _firsts(self, account: Account, prospects: Prospects | None) -> Iterator[tuple[Shape, QueueEntry]]:
+        """List the first request of each shape; where shares are looked at, the first that has waited for one, too."""
+        for _, name, shape in account.firsts:
+            first = account.users[name].lines[shape][0][1]
+            yield shape, first
+            if prospects is not None and prospects.are_for_shares and not prospects.has_waited(first):
+                others = (account.users[other].lines[shape][0][1] for _, other in account.heads[shape][1:])
+                yield from ((shape, one) for one in itertools.islice(filter(prospects.has_waited, others), 1))
 
     def _has_room(self, account: Account) -> bool:
         return has_room(account) or self._pools.have_room(account)

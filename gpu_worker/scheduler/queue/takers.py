@@ -24,6 +24,9 @@ class Prospects(Protocol):
     def are_for_shares(self) -> bool:
         """Whether those who borrow might, too, in this step."""
 
+    def has_waited(self, entry: QueueEntry) -> bool:
+        """Whether a request has waited for as long as its class asks before it takes for a share."""
+
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
 

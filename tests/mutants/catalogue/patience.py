@@ -2,6 +2,14 @@
 
 PATIENCE = (
     (
+        "limit-is-kept-twice",
+        "placement/queue_walk.py",
+        "QueueWalk._use",
+        "0 if sign > 0 or at.limit is None else cost",
+        "0 if at.limit is None else cost",
+        "what a limit keeps for who is late is not kept twice while room is made for them",
+    ),
+    (
         "nobody-is-late",
         "machine.py",
         "Scheduler.step",

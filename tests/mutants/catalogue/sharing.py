@@ -122,6 +122,22 @@ SHARING = (
         "a user's part is taken back though somebody stands before them who has not waited for as long",
     ),
     (
+        "who-has-not-waited-hides-the-like",
+        "queue/request_queue.py",
+        "RequestQueue._firsts",
+        "not prospects.has_waited(first)",
+        "False",
+        "the same, where both ask for the same",
+    ),
+    (
+        "place-for-who-cannot-start-idles",
+        "placement/order.py",
+        "_who_took",
+        "not is_early or _may_start(state, wanted, account, ahead, claims)",
+        "True",
+        "what was taken back for a higher class that cannot start after all does not idle",
+    ),
+    (
         "place-that-nobody-waits-for-is-kept",
         "placement/reclaim_places.py",
         "_those_that_stay",

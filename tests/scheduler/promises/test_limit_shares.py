@@ -5,7 +5,7 @@ import pytest
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,11 @@ def test_nobody_takes_of_a_full_limit_what_would_leave_another_user_with_less() 
     keeps_all(seen)
 
 
-@pytest.mark.parametrize("walltime_s", [300, 2 * HOUR_S])
-def test_who_has_waited_takes_their_part_though_somebody_stands_before_them_who_has_not(walltime_s: int) -> None:
+@pytest.mark.parametrize("large", [0, 1])
+@pytest.mark.parametrize("walltime_s", [200, 300, 2 * HOUR_S])
+def test_who_has_waited_takes_their_part_though_somebody_stands_before_them_who_has_not(
+    walltime_s: int, large: int
+) -> None:
     """Who stands before them waits for a cell that is over sooner than those that are taken, and starts no later."""
     seen = look(
         SchedulerSettings(),
@@ -51,6 +54,7 @@ def test_who_has_waited_takes_their_part_though_somebody_stands_before_them_who_
         [at(1 + n, notebook(f"one{n}", "hub", BATCH_S, user="one", qos="batch")) for n in range(4)],
         at(100, notebook("soon", "hub", 1500, qos="batch", walltime_ms=1800_000)),
         at(101, notebook("runs", "hub", BATCH_S, user="two", qos="batch")),
+        ask(250, large, "hub", 60, name="large", gpus=6, **LONG),
         at(300, notebook("waits", "hub", 200, user="two", qos="batch", walltime_ms=walltime_s * 1000)),
         at(300 + MINUTE_S, notebook("before", "hub", 60, qos="batch", walltime_ms=200_000)),
         last=2 * HOUR_S,

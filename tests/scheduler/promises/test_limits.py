@@ -3,11 +3,13 @@
 import msgspec
 import pytest
 
+from bulletin.ids import AgentId
 from bulletin.units import HOUR_MS
 from gpu_worker.scheduler.policy.projects import Budget, Project, QoS, SchedulerSettings
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.crowds import crowd, keeps_all
+from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas
 
 #: Tuesday, 7 October 2025, 0:00 UTC.
 _MIDNIGHT_MS = 1_759_795_200_000
@@ -108,4 +110,20 @@ def test_what_a_lending_limit_keeps_is_there_at_once() -> None:
         last=HOUR_S,
     )
     assert seen.wait("mine") <= 2
+    keeps_all(seen)
+
+
+def test_what_a_limit_keeps_for_who_has_waited_for_their_patience_is_not_kept_twice_while_room_is_made() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\nlimit = 4\n"),
+        [at(0, hi.Joins(AgentId(name), hi.gpus(gpus))) for name, gpus in (("n0", 2), ("n1", 1))],
+        ask(1, 1, "guests", 9 * HOUR_S, name="other", **LONG),
+        ask(2, 1, "lab", BATCH_S, name="own", **LONG),
+        ask(3, 1, "guests", 9 * HOUR_S, name="guest", **LONG),
+        ask(100, 1, "lab", 600, name="large", gpus=2, **LONG),
+        ask(BATCH_S + 3, 1, "lab", 600, name="small", **LONG),
+        last=6 * HOUR_S,
+    )  # fmt: skip
+    assert seen.granted("large0") <= BATCH_S + 2 + SOON_S
+    assert seen.wait("small0") <= SOON_S
     keeps_all(seen)

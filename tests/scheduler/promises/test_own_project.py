@@ -183,3 +183,17 @@ def test_own_project_who_has_a_cell_taken_back_has_what_was_freed_for_it_elsewhe
     assert seen.granted("two0") <= 301 + 30 + SOON_S
     assert left(seen, "train") == 1
     assert seen.idle_share(2, 10, 2900) <= 0.02
+
+
+def test_what_was_taken_back_for_who_cannot_start_after_all_does_not_idle() -> None:
+    """The session that was to leave for it, too, asks anew at once, and is covered: it has its GPU before."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\nborrow = false\n[projects.other]\nguaranteed = 2\n"), nodes(1, 2),
+        ask(1, 1, "other", *[1000] * 3, name="other"),
+        ask(2, 1, "lab", BATCH_S, name="train", **LONG),
+        at(100, notebook("large", "lab", 60, gpus=2)),
+        last=1900,
+    )  # fmt: skip
+    assert left(seen, "train") == 1
+    assert seen.idle_share(2, 1040, 1900) == 0
+    keeps_all(seen)
