@@ -2,7 +2,7 @@
 
 import itertools
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from bulletin.ids import ProjectId, UserName
@@ -260,7 +260,10 @@ class RequestQueue:
         refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
-        for shape, entry in self._firsts(account, closed.prospects):
+        firsts: Iterable[tuple[Rank, UserName, Shape]] = account.firsts
+        if closed.prospects is not None and closed.prospects.are_for_shares:
+            firsts = self._with_sharers(account, closed.prospects)
+        for _, name, shape in firsts:
             is_hopeless = closed.is_hopeless(shape)
             if is_hopeless and may_take is None:
                 may_take = self._takers.may_take(account, basis, closed.prospects)
@@ -270,6 +273,7 @@ class RequestQueue:
             key = cost, self._pools.serving(shape)
             if closed.has(account.project.id, shape) or (first is not None and key in uncovered):
                 continue
+            entry = account.users[name].lines[shape][0][1]
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue
             asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
@@ -294,14 +298,17 @@ class RequestQueue:
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
 
-    def _firsts(self, account: Account, prospects: Prospects | None) -> Iterator[tuple[Shape, QueueEntry]]:
-        """List the first request of each shape; where shares are looked at, the first that has waited for one, too."""
-        for _, name, shape in account.firsts:
-            first = account.users[name].lines[shape][0][1]
-            yield shape, first
-            if prospects is not None and prospects.are_for_shares and not prospects.has_waited(first):
-                others = (account.users[other].lines[shape][0][1] for _, other in account.heads[shape][1:])
-                yield from ((shape, one) for one in itertools.islice(filter(prospects.has_waited, others), 1))
+    def _with_sharers(self, account: Account, prospects: Prospects) -> Iterator[tuple[Rank, UserName, Shape]]:
+        """List the firsts of a project; where one has not waited for a share, the first alike that has, too."""
+
+        def has_waited(name: UserName, shape: Shape) -> bool:
+            return prospects.has_waited(account.users[name].lines[shape][0][1])
+
+        for rank, name, shape in account.firsts:
+            yield rank, name, shape
+            if not has_waited(name, shape):
+                others = ((*one, shape) for one in account.heads[shape][1:] if has_waited(one[1], shape))
+                yield from itertools.islice(others, 1)
 
     def _has_room(self, account: Account) -> bool:
         return has_room(account) or self._pools.have_room(account)

@@ -124,8 +124,8 @@ SHARING = (
     (
         "who-has-not-waited-hides-the-like",
         "queue/request_queue.py",
-        "RequestQueue._firsts",
-        "not prospects.has_waited(first)",
+        "RequestQueue._with_sharers",
+        "not has_waited(name, shape)",
         "False",
         "the same, where both ask for the same",
     ),
