@@ -11,7 +11,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
-from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
+from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim, reclaimable
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing, needed
 from gpu_worker.scheduler.state import State
 
@@ -49,8 +49,11 @@ def reclaim_place(
         return None if found is None else found.place
     grace_ms = max(state.grace_ms(lease) for lease, _ in found.place.reclaimed)
     soon = plan.borrowed_by(request.lane, state.accounts.now_ms + grace_ms)
-    now = plan.borrowed_by(request.lane, state.accounts.now_ms)
-    if now == soon or (now and _find_place(state, request, ahead, claims, plan, now, full, leaving)):
+    old = reclaimable(state, request.lane)
+    if all(lease.id in old for leases in soon.values() for lease in leases):
+        return found.place
+    now = {agent: [lease for lease in leases if lease.id in old] for agent, leases in soon.items()}
+    if any(now.values()) and _find_place(state, request, ahead, claims, plan, now, full, leaving):
         return found.place
     return None if _find_place(state, request, ahead, claims, plan, soon, full, leaving) else found.place
 
