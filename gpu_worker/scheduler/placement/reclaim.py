@@ -37,7 +37,7 @@ class Victim(NamedTuple):
     """A running cell that a request may take. The smaller one is taken first."""
 
     is_spared: bool  #: of the request's own project; of another where its own would be borrowed from then on
-    is_covered: bool  #: by some guarantee: somebody must move for it, who would ask for another one
+    is_covered: bool  #: and of the request's own department: whoever moves would ask it for another one
     overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
@@ -193,7 +193,7 @@ class VictimSelection:
         overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
         is_spared = (account is self._account) is not self.displaces
-        is_covered = self._state.coverage.is_in_quota(self._accounts, lease)
+        is_covered = account.top is self._account.top and self._state.coverage.is_in_quota(self._accounts, lease)
         return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
 
     def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:

@@ -38,14 +38,14 @@ def reclaim_place(
     """Where running cells can be given back for a request, after all that is hot there: on the node that loses least.
 
     With `full` also where none need be, and whoever is chosen there or elsewhere makes room in what is full too, from
-    the inside out. `leaving` are hot leases that leave in any case. Who is covered has no cell go that a guarantee
-    covers, or that is of its own project, where others may before its grace would be over: it waits for those.
+    the inside out. `leaving` are hot leases that leave in any case. Who is covered has no cell go that is of its own
+    project, or of its department and covered, where others may before its grace would be over: it waits for those.
     """
     if not may_reclaim(state, request):
         return None
     plan = VictimSelection(state, state.accounts, request)
     found = _find_place(state, request, ahead, claims, plan, plan.candidates(request.lane), full, leaving)
-    if found is None or not found.moves_covered or plan.displaces or not state.is_covered(request):
+    if found is None or plan.displaces or not _moves_own(state, request, found.place) or not state.is_covered(request):
         return None if found is None else found.place
     grace_ms = max(state.grace_ms(lease) for lease, _ in found.place.reclaimed)
     soon = plan.borrowed_by(request.lane, state.accounts.now_ms + grace_ms)
@@ -64,10 +64,15 @@ class _Found(NamedTuple):
     loss: tuple[int, ...]
     place: Placement
 
-    @property
-    def moves_covered(self) -> bool:
-        """Whether a cell of its own project goes, or one that a guarantee covers: somebody moves who need not."""
-        return bool(self.loss[0] or self.loss[1])
+
+def _moves_own(state: State, request: Request, place: Placement) -> bool:
+    """Whether a cell of the request's project goes, or one of its department that is covered: it gains nothing then."""
+    top = state.accounts.of(request.project).top
+    return any(
+        lease.project == request.project
+        or (state.accounts.of(lease.project).top is top and state.coverage.is_in_quota(state.accounts, lease))
+        for lease, _ in place.reclaimed
+    )
 
 
 def _find_place(
@@ -120,7 +125,7 @@ def _find_place(
         gone = [*chosen, *more]
         loss = (
             sum(victim.is_spared for victim in gone),
-            sum(victim.is_covered for victim in gone),
+            sum(state.coverage.is_in_quota(state.accounts, victim.lease) for victim in gone),
             distance(state, request, node),
             0 if full is None else idles(node, shape, lacks),
             sum(victim.overshoot for victim in gone),
