@@ -4,8 +4,9 @@ A guarantee covers leases in the order in which they started, those that fit; le
 their node pool come first, then those that may not be reclaimed, or never borrow. The innermost project comes first,
 and the users of a project that has others inside are a side of their own there, with what is left of its guarantee.
 What neither covers, the project itself may, with what it guarantees beyond what is covered inside already, and then the
-one that it is in. What no guarantee covers is borrowed. So who stays within a guarantee is in quota whatever others do,
-and no project has more in quota than it is guaranteed itself or by what it is in.
+one that it is in. A cell that may not be reclaimed, or never borrows, and is larger than the users' side comes before
+others of that side there, too. What no guarantee covers is borrowed. So who stays within a guarantee is in quota
+whatever others do, and no project has more in quota than it is guaranteed itself or by what it is in.
 
 What is borrowed may be reclaimed, also in a department of those inside it, where its own guarantee covers it alone.
 """
@@ -25,11 +26,14 @@ from gpu_worker.scheduler.leases.leases import USING, Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.policy.projects import Preemption
 
+#: The precedence of what comes after what may not be reclaimed, or never borrows.
+_OTHERS = 2
+
 
 class _Use(NamedTuple):
     """A lease in use, as a guarantee takes them: the smaller one first."""
 
-    precedence: int  #: 0: covered in its node pool; 1: never taken back; 2: any other
+    precedence: int  #: 0: covered in its node pool; 1: never taken back, or never borrows; 2: any other
     since_ms: int
     seq: int  #: above those of all that came into use before
     lease: LeaseId
@@ -202,7 +206,7 @@ class Coverage:
         if self._pools and self.owns(lease):
             return 0
         qos = accounts.qos.get(lease.qos)
-        return 1 if qos is not None and (qos.must_be_in_quota or qos.preemption is Preemption.NEVER) else 2
+        return 1 if qos is not None and (qos.must_be_in_quota or qos.preemption is Preemption.NEVER) else _OTHERS
 
     def _cover(self, accounts: list[Account]) -> list[Account]:
         """Cover anew in these projects, then in those that they are in. The topmost ones."""
@@ -220,12 +224,17 @@ class Coverage:
         project = self._project(account.project.id)
         inside = [self._projects[child] for child in account.children if child in self._projects]
         users_part = account.guaranteed - sum(child.guaranteed for child in account.children.values())
-        by_users, rest = _cover_in_order(project.own, users_part)
-        project.borrowed_by_users = frozenset(use.lease for use in rest)
-        covered_inside = sum(one.covered for one in inside) + by_users
+        covered_inside, wanted = sum(one.covered for one in inside), [use for one in inside for use in one.rest]
+        larger = (
+            _larger(project.own, users_part, wanted, account.guaranteed - covered_inside) if account.children else []
+        )
+        by_all = sum(use.cost for use in larger)
+        own = [use for use in project.own if use not in larger] if larger else project.own
+        by_users, rest = _cover_in_order(own, users_part - by_all)
+        project.borrowed_by_users = frozenset(use.lease for use in (*rest, *larger))
+        covered_inside += by_users + by_all
         if account.children:
-            wanted = sorted([*rest, *(use for one in inside for use in one.rest)])
-            more, rest = _cover_in_order(wanted, account.guaranteed - covered_inside)
+            more, rest = _cover_in_order(sorted([*rest, *wanted]), account.guaranteed - covered_inside)
             covered_inside += more
         project.covered, project.rest = covered_inside, rest
         project.borrowed = frozenset(use.lease for use in rest)
@@ -234,6 +243,19 @@ class Coverage:
 def never_borrows(accounts: Accounts, qos: str) -> bool:
     """Whether a class of service is one whose cells must be in quota."""
     return qos in accounts.qos and accounts.qos[qos].must_be_in_quota
+
+
+def _larger(own: list[_Use], users_part: int, wanted: list[_Use], room: int) -> list[_Use]:
+    """Select those that come before others, and that not the users' part of a guarantee covers, but all of it does.
+
+    `wanted` are those inside that may come before them, and `room` what is left of the whole guarantee for both.
+    """
+    covered, rest = _cover_in_order([use for use in own if use.precedence < _OTHERS], users_part)
+    if not rest:
+        return []
+    firm = sorted([*rest, *(use for use in wanted if use.precedence < _OTHERS)])
+    _, borrowed = _cover_in_order(firm, room - covered)
+    return [use for use in rest if use not in borrowed]
 
 
 def _cover_in_order(uses: Iterable[_Use], room: int) -> tuple[int, list[_Use]]:

@@ -17,7 +17,8 @@ def is_firm(tree: Tree, qos: str) -> bool:
 def covering(books: Books, guaranteed: dict[Side, int]) -> dict[LeaseId, Side]:
     """Find whose guarantee covers each cell that runs or is about to; what is not there is borrowed.
 
-    The innermost side comes first, and covers cells in the order in which they began, those that fit.
+    The innermost side comes first, and covers cells in the order in which they began, those that fit. What never
+    borrows or is never taken back comes before others of a project's own users also where only all of it covers that.
     """
     inside: dict[Side, list[Tenancy]] = {}
     for lease in books.leases.values():
@@ -25,12 +26,28 @@ def covering(books: Books, guaranteed: dict[Side, int]) -> dict[LeaseId, Side]:
             for side in books.tree.chain(lease.project):
                 inside.setdefault(side, []).append(lease)
     found: dict[LeaseId, Side] = {}
-    for side in sorted(inside, key=books.tree.depth, reverse=True):
-        room = guaranteed.get(side, 0) - sum(lease.cost for lease in inside[side] if lease.lease in found)
-        for lease in _in_turn(books.tree, inside[side]):
+
+    def cover(leases: Iterable[Tenancy], side: Side, room: int) -> None:
+        for lease in leases:
             if lease.lease not in found and lease.cost <= room:
                 found[lease.lease] = side
                 room -= lease.cost
+
+    def room(side: Side) -> int:
+        return guaranteed.get(side, 0) - sum(lease.cost for lease in inside[side] if lease.lease in found)
+
+    for side in sorted(inside, key=lambda side: (-books.tree.depth(side), side.own_users)):
+        turn = _in_turn(books.tree, inside[side])
+        firm = [lease for lease in turn if is_firm(books.tree, lease.qos)]
+        cover(firm, side, room(side))
+        if side.own_users and any(lease.lease not in found for lease in firm):  # before others of the side, too
+            whole = Side(side.project)
+            every = _in_turn(books.tree, [one for one in inside[whole] if is_firm(books.tree, one.qos)])
+            before = set(found)
+            cover(every, whole, room(whole))
+            own = {lease.lease for lease in firm} | before
+            found = {name: by for name, by in found.items() if name in own}
+        cover(turn, side, room(side))
     return found
 
 

@@ -139,3 +139,17 @@ def test_one_node_where_batch_of_its_own_is_all_there_is() -> None:
     )  # fmt: skip
     assert waits(seen, "lab")[-1] <= SOON_S
     assert (left(seen, "own"), left(seen, "other")) == (4, 0)
+
+
+def test_a_cell_larger_than_what_own_users_are_guaranteed_does_not_borrow_when_one_of_them_does() -> None:
+    """Three GPUs of the four of the department, of which the lab may have two; then somebody else of its own asks."""
+    seen = look(
+        quotas('[projects.department]\nguaranteed = 4\n[projects.lab]\nparent = "department"\nguaranteed = 2\n'),
+        nodes(1, 6),
+        ask(1, 1, "lab", 3000),
+        ask(2, 1, "department", 120, 1500, name="large", qos="reserved", gpus=3),
+        ask(60, 1, "department", 3000, name="long", qos="long"),
+        last=HOUR_S / 2,
+    )  # fmt: skip
+    assert waits(seen, "l")[-1] <= 1
+    assert not seen.violations
