@@ -24,7 +24,7 @@ class Tenancy:
     memory_bytes: int
     walltime_ms: int
     granted_ms: int
-    order: tuple[int, int]  #: of beginning: when it was granted, then when each next cell began
+    order: tuple[int, int]  #: of beginning: of the grant, then of each cell
     request: RequestId | None = None
     cell: CellId | None = None
     began_ms: int = 0  #: the cell, if one runs
@@ -178,7 +178,7 @@ class Books:
         if known.cell == event.cell:
             return
         if known.has_begun:  # its first one began, for the order, when it was granted
-            known.order = self._next(self.now_ms - event.running_ms)
+            known.order = self._next_order(self.now_ms - event.running_ms)
         known.cell, known.began_ms = event.cell, self.now_ms - event.running_ms
         known.has_begun, known.is_requeued, known.more_ms = True, False, 0
 
@@ -192,18 +192,21 @@ class Books:
         self.machines[event.agent] = Machine(event.agent, slots, event.cpus, event.memory_bytes)
         self.has_gpus |= any(slot.kind != "cpu" for slot in event.slots)
         for held in event.held:
-            order = self._next(self.now_ms - (held.running_ms if held.cell else held.held_ms))
+            was = before.get(held.lease)
+            order = self._next_order(self.now_ms - (held.held_ms if held.cell is None else held.running_ms))
+            is_new = was is not None and not was.has_begun and held.cell is None  # its first cell is yet to begin
             self.leases[held.lease] = Tenancy(
                 held.lease, held.session, held.user, held.project, held.qos, event.agent, held.slots,
                 self.cost(slots[name] for name in held.slots), held.cpus, held.memory_bytes, held.walltime_ms,
-                self.now_ms - held.held_ms, before[held.lease].order if held.lease in before else order,
-                cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=True,
+                self.now_ms - held.held_ms, was.order if was is not None else order,
+                request=was.request if was is not None else None,
+                cell=held.cell, began_ms=self.now_ms - held.running_ms, has_begun=not is_new,
             )  # fmt: skip
 
-    def _next(self, at_ms: int) -> tuple[int, int]:
-        """Make the place of what began then among all that began, after what was written down at that time before."""
+    def _next_order(self, began_ms: int) -> tuple[int, int]:
+        """Give what begins its place among all that began: by its time, then by when that was known."""
         self._order += 1
-        return at_ms, self._order
+        return began_ms, self._order
 
     def is_put_first(self, request: Waiting) -> bool:
         """Whether an admin wants it before others of its project."""
@@ -223,7 +226,7 @@ class Books:
         self.leases[action.lease] = lease = Tenancy(
             action.lease, at.session, at.user, at.project, at.qos, action.agent, action.slots,
             self.cost(slots[name] for name in action.slots), at.cpus, at.memory_bytes, action.walltime_ms,
-            self.now_ms, self._next(self.now_ms), request=action.request,
+            self.now_ms, self._next_order(self.now_ms), request=action.request,
         )  # fmt: skip
         return lease
 

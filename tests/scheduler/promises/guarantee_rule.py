@@ -7,10 +7,17 @@ comes pays the oldest. Requests that want more than that, or that take from thei
 import dataclasses
 from collections.abc import Sequence
 
+from bulletin.ids import RequestId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
-from tests.scheduler.promises.larger_requests import is_behind_late, is_limit_kept, is_wanted_by_larger, stays_longer
+from tests.scheduler.promises.larger_requests import (
+    is_behind_late,
+    is_limit_kept,
+    is_wanted_by_larger,
+    is_wanted_by_late,
+    stays_longer,
+)
 from tests.scheduler.promises.lending import kept_from, room_for
 from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.tree import Side
@@ -46,6 +53,7 @@ class GuaranteeRule(Rule):
         self.debts: dict[Side, list[Clock]] = {}
         self.clocks: dict[tuple[str, int], Clock] = {}
         self._asked: set[str] = set()
+        self._moved: dict[str, tuple[Side, ...]] = {}  #: cells that somebody else of these sides takes back
 
     def restart(self) -> None:
         """Begin all clocks anew."""
@@ -81,12 +89,16 @@ class GuaranteeRule(Rule):
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Take in what is owed now."""
         self._asked = {lease.lease for lease in view.books.leases.values() if lease.is_asked}
+        for name in [name for name in self._moved if name not in view.books.leases]:
+            for side in self._moved.pop(name):  # who had that GPU asks for another one from now on
+                del self.debts.get(side, [])[:1]
         may_run = [request for request in view.may_run_together if not is_limit_kept(view, request)]
         self._count_debts(view, may_run)
         granted = [action for action in actions if isinstance(action, act.Grant)]
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
         given_back = [view.books.leases[name] for name in names if name in view.books.leases]
-        self._note_borrowed_later(view, given_back)
+        self._note_taken_later(view, given_back)
+        self._note_moved(view, given_back)
         running: dict[tuple[str, int], Clock] = {}
         for request in may_run:
             for promise, place, covers in self._places(view, request):
@@ -128,7 +140,8 @@ class GuaranteeRule(Rule):
             there = [
                 place
                 for machine, place in found_places
-                if promise == 1 or (place.leaving and not is_wanted_by_larger(view, request, machine, place.leaving))
+                if (promise == 1 and not is_wanted_by_late(view, request, machine))
+                or (promise != 1 and place.leaving and not is_wanted_by_larger(view, request, machine, place.leaving))
             ]
             if promise != 1:
                 there = [place for place in there if not _is_lenders(view, request, promise, place, covers)]
@@ -140,11 +153,34 @@ class GuaranteeRule(Rule):
                 found.append((promise, there[0]._replace(leaving=tuple(every)), covers))
         return found
 
-    def _note_borrowed_later(self, view: View, given_back: Sequence[Tenancy]) -> None:
-        """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on."""
-        for debt in (debt for debts in self.debts.values() for debt in debts):
-            ran = [lease for lease in given_back if lease.lease not in debt.known and lease.began_ms <= debt.since_ms]
-            debt.until_ms = max(debt.until_ms, self.times.until(view, ran)) if ran else debt.until_ms
+    def _note_taken_later(self, view: View, given_back: Sequence[Tenancy]) -> None:
+        """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on.
+
+        And where one is that a higher class of its own project waits for: that comes before others there (12).
+        """
+        lower = [lease for lease in given_back if _is_for_higher(view, lease)]
+        for side, debts in self.debts.items():
+            own = [lease for lease in lower if side in view.tree.chain(lease.project)]
+            for debt in debts:
+                ran = [one for one in given_back if one.lease not in debt.known and one.began_ms <= debt.since_ms]
+                debt.until_ms = (
+                    max(debt.until_ms, self.times.until(view, [*ran, *own])) if ran or own else debt.until_ms
+                )
+        for (name, _), clock in self.clocks.items():
+            request = view.books.waiting.get(RequestId(name))
+            own = [lease for lease in lower if request is not None and lease.project == request.event.project]
+            clock.until_ms = max(clock.until_ms, self.times.until(view, own)) if own else clock.until_ms
+
+    def _note_moved(self, view: View, given_back: Sequence[Tenancy]) -> None:
+        """Note which cells are taken back that only a side covers, for one inside it; or for a higher class of it."""
+        nearer = [side for one in view.books.waiting.values() if (side := view.covered(one)) is not None]
+        inside = {above for side in nearer for above in view.tree.chain(side.project) if above != side}
+        for lease in given_back:
+            by = view.covers.get(lease.lease)
+            if _is_for_higher(view, lease):
+                self._moved[lease.lease] = view.tree.chain(lease.project)
+            elif by is not None and by in inside:
+                self._moved[lease.lease] = (by,)
 
     def _count_debts(self, view: View, may_run: Sequence[Waiting]) -> None:
         simple = [request for request in may_run if is_simple(view, request) and view.covered(request) is not None]
@@ -174,6 +210,13 @@ class GuaranteeRule(Rule):
                 facts = f"{uses}; {claimant} waited; could go: {going}"
                 known = frozenset(lease.lease for lease in leaving)
                 debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts, known))
+
+
+def _is_for_higher(view: View, lease: Tenancy) -> bool:
+    """Whether a request of a higher class of a cell's own project waits."""
+    own, waiting = view.tree.qos.get(lease.qos), (request.event for request in view.books.waiting.values())
+    classes = (view.tree.qos.get(at.qos) for at in waiting if at.project == lease.project)
+    return own is not None and any(one is not None and one.priority > own.priority for one in classes)
 
 
 def _is_lenders(view: View, request: Waiting, promise: int, place: Place, covers: Side | None) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.kept_with_limit import is_kept_with_limit
 from tests.scheduler.promises.larger_requests import is_limit_wanted, is_wanted_by_larger
 from tests.scheduler.promises.lending import is_lent, kept_from
 from tests.scheduler.promises.reclaim_time import ReclaimTime
@@ -81,21 +82,29 @@ class IdleRule(Rule):
                 continue
             for machine in view.machines():
                 key = (request.event.request, machine.agent)
-                if _fits(view, request, machine) and not is_wanted_by_larger(view, request, machine):
+                is_kept = is_wanted_by_larger(view, request, machine) or is_kept_with_limit(view, request, machine)
+                if _fits(view, request, machine) and not is_kept:
                     may[key] = self.may.get(key, view.now_ms)
         self.may = may
         self._seen = (view, requests)
 
     def _is_kept_from(self, view: View, request: Waiting) -> bool:
-        """Whether a lending limit may keep from the request what idles."""
+        """Whether a lending limit may keep from the request what idles.
+
+        Somebody else may be about to have what is freed now: then so much less is left, also of what covers it.
+        """
         covers, cost = view.covered(request), view.books.most_cost(request.event)
+        is_room_made = any(lease.is_reclaimed for lease in view.books.leases.values())
+        others = [other for other in view.books.waiting.values() if is_room_made and other is not request]
+        theirs = (view.books.most_cost(one.event) for one in others if covers in view.tree.chain(one.event.project))
+        most = max(theirs, default=0)
+        if covers is not None and view.used.get(covers, 0) + cost + most > view.guaranteed.get(covers, 0):
+            covers = None
         kept = kept_from(view, request.event.project, covers)
         if not kept or not cost:
             return False
         names = {slot.name for machine in view.machines() for slot in machine.slots.values()}
-        if any(lease.is_reclaimed for lease in view.books.leases.values()):  # what is freed for somebody else
-            others = [other for other in view.books.waiting.values() if other is not request]
-            cost += max((view.books.most_cost(other.event) for other in others), default=0)
+        cost += max((view.books.most_cost(other.event) for other in others), default=0)
         return len(names) > 1 or not is_lent(view, request.event.project, cost, covers, soon=False)
 
 

@@ -17,21 +17,34 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine, leaving:
 
     It begins when those who leave for it have had their grace.
     """
+    others = view.books.waiting.values()
+    return any(other is not request and _keeps(view, other, request, machine, leaving) for other in others)
+
+
+def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
+    """Whether that is so of one that is covered and has waited for its patience: so it stands before all others (6)."""
+    others = view.books.waiting.values()
+    late = [other for other in others if _is_late(view, other) and view.covered(other) is not None]
+    return any(other is not request and _keeps(view, other, request, machine) for other in late)
+
+
+def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leaving: Iterable[Tenancy] = ()) -> bool:
+    at = other.event
+    if not (at.gpus > 1 or at.cpus or at.memory_bytes) or not _could_ever_hold(view, other, machine):
+        return False
+    if view.what_holds(other, surely=True) is not None:
+        return False
+    if any(lease.is_asked for lease in view.books.on_node(machine.agent)):
+        return True
     classes = (view.tree.qos.get(lease.qos) for lease in leaving if not lease.is_hot)
     grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
-    for other in view.books.waiting.values():
-        at = other.event
-        is_larger = at.gpus > 1 or at.cpus or at.memory_bytes
-        if other is request or not is_larger or not _could_ever_hold(view, other, machine):
-            continue
-        if view.what_holds(other, surely=True) is not None:
-            continue
-        if any(lease.is_asked for lease in view.books.on_node(machine.agent)):
-            return True
-        over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
-        if over_ms > _starts_ms(view, other, machine):
-            return True
-    return False
+    over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
+    return over_ms > _starts_ms(view, other, machine)
+
+
+def _is_late(view: View, request: Waiting) -> bool:
+    qos = view.tree.qos.get(request.event.qos)
+    return qos is not None and view.now_ms - request.since_ms >= qos.patience_ms
 
 
 def stays_longer(view: View, request: Waiting, lease: Tenancy) -> bool:
@@ -66,21 +79,16 @@ def is_limit_wanted(view: View, request: Waiting) -> bool:
             and asked.running_per_user is not None
         ):
             return True
-        if other is not request and not limited.isdisjoint(view.tree.chain(other.event.project)):
-            qos = view.tree.qos.get(other.event.qos)
-            if is_room_made or (qos is not None and view.now_ms - other.since_ms >= qos.patience_ms):
-                return True
+        is_inside = other is not request and not limited.isdisjoint(view.tree.chain(other.event.project))
+        if is_inside and (is_room_made or _is_late(view, other)):
+            return True
     return False
 
 
 def is_behind_late(view: View, request: Waiting) -> bool:
     """Whether another request has waited for its patience (6): it waits only for what runs already."""
-    for other in view.books.waiting.values():
-        qos = view.tree.qos.get(other.event.qos)
-        is_late = qos is not None and view.now_ms - other.since_ms >= qos.patience_ms
-        if is_late and other is not request and view.what_holds(other, surely=True) is None:
-            return True
-    return False
+    others = (other for other in view.books.waiting.values() if other is not request and _is_late(view, other))
+    return any(view.what_holds(other, surely=True) is None for other in others)
 
 
 def is_limit_kept(view: View, request: Waiting) -> bool:
@@ -91,10 +99,9 @@ def is_limit_kept(view: View, request: Waiting) -> bool:
             continue
         left = limit - view.used.get(side, 0) - view.books.most_cost(request.event)
         for other in view.books.waiting.values():
-            qos = view.tree.qos.get(other.event.qos)
-            if other is request or qos is None or side not in view.tree.chain(other.event.project):
+            if other is request or side not in view.tree.chain(other.event.project):
                 continue
-            if view.now_ms - other.since_ms >= qos.patience_ms and left < view.books.most_cost(other.event):
+            if _is_late(view, other) and left < view.books.most_cost(other.event):
                 return True
     return False
 

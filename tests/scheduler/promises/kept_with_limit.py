@@ -1,0 +1,36 @@
+"""Places on nodes that wait for somebody for whom room in a limit is being freed: they begin once both are there."""
+
+from tests.scheduler.promises.books import Machine, Tenancy, Waiting
+from tests.scheduler.promises.tree import Side
+from tests.scheduler.promises.view import View
+
+
+def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
+    """Whether what idles there may be kept for others, for whose limit cells elsewhere are given back.
+
+    Each of these cells is for one request, and it is not known for which: so for those that need most of the node.
+    """
+    leaving = [lease for lease in view.books.leases.values() if lease.is_reclaimed]
+    if not leaving:
+        return False
+    kept = [
+        view.books.number(other.event)
+        for other in view.books.waiting.values()
+        if other is not request
+        and any(_limits(view, lease, other) for lease in leaving)
+        and view.what_holds(other, surely=True) is None
+        and view.place(other, machine, ("hot",), None) is not None
+    ]
+    kept = sorted(kept, reverse=True)[: len(leaving)]
+    slots, _ = view.slots_for(request, machine, ("hot",), None)
+    return len(slots) - sum(kept) < view.books.number(request.event)
+
+
+def _limits(view: View, lease: Tenancy, request: Waiting) -> bool:
+    """Whether a cell counts for a limit of a project that the request is in."""
+    sides = set(view.tree.chain(lease.project)).intersection(view.tree.chain(request.event.project))
+    return any(_has_limit(view, side) for side in sides)
+
+
+def _has_limit(view: View, side: Side) -> bool:
+    return view.tree.limit(side, view.guaranteed) is not None
