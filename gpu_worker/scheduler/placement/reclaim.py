@@ -37,7 +37,9 @@ class Victim(NamedTuple):
     """A running cell that a request may take. The smaller one is taken first."""
 
     is_spared: bool  #: of the request's own project; of another where its own would be borrowed from then on
-    is_covered: bool  #: and of the request's own department: whoever moves would ask it for another one
+    #: Some guarantee covers it, also one that both are in: it takes another one's then. It is of another project, not
+    #: where the request is at home in a node pool: there that makes no difference.
+    is_covered: bool
     overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
@@ -184,16 +186,35 @@ class VictimSelection:
         if not others:
             self._taken_of_users[lease.user] = self._taken_of_users.get(lease.user, 0) + lease.cost
 
+    def stands_before(self, victims: Iterable[Victim]) -> bool:
+        """Whether it comes before those whose cells it takes for its share, once these have left.
+
+        A guarantee that is large enough for one of them then must be large enough for the request: who is covered
+        comes first, and would take the place that was made.
+        """
+        shared = [one for one in victims if one.right is Right.SHARE]
+        inside = [{at.project.id for at in self._accounts.of(one.lease.project).path} for one in shared]
+        for at in self._account.path if shared else ():
+            costs = [one.lease.cost for one, names in zip(shared, inside, strict=True) if at.project.id in names]
+            left = at.guaranteed - at.used + sum(costs)
+            if self._quota_cost <= left:
+                return True
+            if costs and min(costs) <= left:
+                return False
+        return True
+
     def victim(self, lease: Lease, now_ms: int) -> Victim | None:
         """Describe a running cell as what it would be to take it; None where that is not its right."""
         right = self.right_to(lease)
         if right is None:
             return None
         account = self._accounts.of(lease.project)
-        overshoot = 0 if account is self._account else max(0, account.guaranteed - account.used + lease.cost)
+        is_own = account is self._account
+        is_elsewhere = not is_own and lease.pool not in self._pools
+        is_covered = is_elsewhere and self._state.coverage.is_in_quota(self._accounts, lease)
+        overshoot = 0 if is_own else max(0, account.guaranteed - account.used + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
-        is_spared = (account is self._account) is not self.displaces
-        is_covered = account.top is self._account.top and self._state.coverage.is_in_quota(self._accounts, lease)
+        is_spared = is_own is not self.displaces
         return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
 
     def _has_less(self, mine: Branch, other: Branch, lease: Lease) -> bool:

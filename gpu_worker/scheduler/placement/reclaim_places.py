@@ -123,11 +123,13 @@ def _find_place(
         if more is None:
             continue
         gone = [*chosen, *more]
+        if not plan.stands_before(gone):
+            continue
         loss = (
             sum(victim.is_spared for victim in gone),
             sum(state.coverage.is_in_quota(state.accounts, victim.lease) for victim in gone),
             distance(state, request, node),
-            0 if full is None else idles(node, shape, lacks),
+            *((0, 0) if full is None else (len(gone), idles(node, shape, lacks))),  # no cell ends so that nothing idles
             sum(victim.overshoot for victim in gone),
             max((victim.priority for victim in gone), default=0),
             sum(victim.lost_ms for victim in gone),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, ProjectId
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, crowd, keeps_all, promised
@@ -210,3 +210,23 @@ def test_cells_of_a_node_that_comes_back_began_before_those_that_began_later_els
     assert waits(seen, "owner")[-1] <= SOON_S
     assert (left(seen, "first"), left(seen, "second")) == (0, 1)
     keeps_all(seen)
+
+
+def test_nobody_of_the_same_department_leaves_who_would_take_a_gpu_from_a_guest_then() -> None:
+    """What its department covers would be taken back, and then what nobody covers for that: two graces for one GPU."""
+    projects = (
+        Project(id=ProjectId("department"), guaranteed_milli=3000),
+        Project(id=ProjectId("lab"), parent=ProjectId("department"), guaranteed_milli=1000),
+        Project(id=ProjectId("group"), parent=ProjectId("department")),
+    )
+    seen = see(
+        SchedulerSettings(projects=projects),
+        nodes(1, 3),
+        at(1, notebook("guest", "guests", HOUR_S)),
+        [at(100, one) for one in crowd(2, "group", HOUR_S)],
+        at(300, notebook("first", "lab", 600)),
+        last=500,
+    )
+    assert seen.wait("first") <= SOON_S
+    assert seen.asked_to_leave("guest") == [300]
+    assert not seen.violations
