@@ -330,7 +330,8 @@ class Scheduler:
         """Grant what fits, and make room for what is next, until nobody is granted past one who waits, or loses a cell.
 
         Either changes who is next: another cell of the same project, which a large one stood before, may come to
-        stand before it. Ends: each walk but the last one grants or takes back something.
+        stand before it. And where hot sessions leave, what is free there may not be needed by who waits for a grace.
+        Ends: each walk but the last one grants, takes back or evicts something.
         """
         actions: list[Action] = []
         is_settled = False
@@ -360,6 +361,8 @@ class Scheduler:
                         actions.append(departures.reclaim(self.state, victim))
                     has_waiting = True
                     is_settled &= not decision.reclaimed
+                    if decision.victims and decision.agent in ahead.slow:  # what leaves does as well for who is slow
+                        is_settled = False
                 case None:
                     has_waiting = True
                 case _:

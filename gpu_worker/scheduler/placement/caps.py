@@ -62,7 +62,8 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     leaving = tuple(state.leases[lease] for lease in victims)
     found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
     if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
-        found = _with_hot(state, request, ahead, claims, leaving) or found
+        there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
+        found = there or Placement(None, leaving, waits_for_node=not leaving)
     lends = unlent is not None
     return msgspec.structs.replace(found, is_for_lenders=lends, has_grace=bool(full) or is_going or lends)
 

@@ -171,7 +171,7 @@ def _who_took(state: State, request: Request, node: Node, ahead: Ahead, claims: 
     """Find who would take the request's cell at once, since it is of a lower class of their project, for the node.
 
     They have taken others already, or are late. The request does not come before them there, nor where a limit lets
-    only one of the two through.
+    only one of the two through; unless they are not late, and wait for running cells wherever they could run.
     """
     account, shape = state.accounts.of(request.project), request.entry.shape
     if not request.entry.key.is_early:

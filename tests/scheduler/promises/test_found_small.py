@@ -279,3 +279,36 @@ def test_reserved_class_takes_back_batch_of_its_own_project() -> None:
         last=HOUR_S,
     )  # fmt: skip
     assert waits(seen, "lab")[-1] <= SOON_S
+
+
+def test_nobody_takes_for_a_share_who_would_stand_behind_then() -> None:
+    """What two of the department's own users left would be within its guarantee for one of them, and not for two GPUs."""
+    seen = look(
+        quotas(
+            '[projects.department]\nguaranteed = 3\n[projects.lab]\nparent = "department"\nguaranteed = 3\npriority = 5\n'
+        ),
+        nodes(1, 4),
+        ask(1, 2, "lab", BATCH_S, name="there", **LONG),
+        ask(2, 2, "department", BATCH_S, name="own", **LONG),
+        ask(10, 1, "lab", 600, name="two", gpus=2, **LONG),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert not left(seen, "own")
+    assert not seen.violations
+
+
+def test_who_is_covered_does_not_wait_for_a_larger_one_of_the_same_limit_that_has_no_place_to_come() -> None:
+    """Room was being made for the large one when its project was guaranteed less, and others had that."""
+    dean = "[projects.dean]\nguaranteed = 3\n"
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\nlimit = 3\n"), join(3, 3),
+        ask(1, 3, "guests", BATCH_S, name="fast", gpu_type="H100", **LONG),
+        ask(1, 2, "guests", BATCH_S, name="slow", gpu_type="L4", **LONG),
+        ask(100, 1, "lab", 600, name="large", gpus=3, gpu_type="H100"),
+        at(105, hi.Changes(quotas("[projects.lab]\nguaranteed = 2\nlimit = 3\n" + dean))),
+        ask(106, 3, "dean", BATCH_S, name="dean", gpu_type="H100"),
+        ask(300, 1, "lab", 600, name="small", **LONG),
+        last=900,
+    )  # fmt: skip
+    assert waits(seen, "small") == [0]
+    assert not seen.violations

@@ -3,8 +3,8 @@
 
 import pytest
 
-from tests.scheduler.promises.crowds import SOON_S
-from tests.scheduler.promises.seen import nodes
+from tests.scheduler.promises.crowds import SOON_S, keeps_all
+from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
 from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
 
 
@@ -167,3 +167,22 @@ def test_the_owner_of_a_node_pool_in_a_department_with_a_full_limit(away: int) -
     )  # fmt: skip
     assert waits(seen, "lab")[-1] <= SOON_S
     assert left(seen, "sib") == 2
+
+
+def test_who_waits_for_a_node_keeps_no_limit_from_others_while_a_session_leaves() -> None:
+    """All H100 are the dean's, who has the place of the session, too: so a guest leaves for whoever takes any GPU."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\nlimit = 1\n[projects.dean]\nguaranteed = 2\n"),
+        join(1, 2),
+        at(1, notebook("h100", "dean", 3000, gpu_type="H100")),
+        at(1, notebook("hot", "lab", 100, gpu_type="L4")),
+        at(2, notebook("guest", "guests", 3000, gpu_type="L4")),
+        at(200, notebook("typed", "lab", 600, gpu_type="H100")),
+        at(200.01, notebook("l4", "dean", 600, gpu_type="L4")),
+        at(200.02, notebook("any", "lab", 600)),
+        last=HOUR_S,
+        evict_ms=5000,
+    )
+    assert seen.asked_to_leave("hot") == [200]
+    assert seen.asked_to_leave("guest") == [200.02]
+    keeps_all(seen)

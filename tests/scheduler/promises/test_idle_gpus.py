@@ -3,9 +3,9 @@
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.crowds import keeps_all
+from tests.scheduler.promises.crowds import crowd, keeps_all
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook, see
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import H100, join, look, quotas
 
 
 def test_what_is_more_than_room_is_made_for_is_used_at_once() -> None:
@@ -144,4 +144,55 @@ def test_who_waits_for_a_full_limit_leaves_what_is_free_elsewhere_to_others() ->
     )
     assert seen.wait("other") <= 15
     assert seen.wait("types") <= 150
+    keeps_all(seen)
+
+
+def test_a_gpu_waits_for_whose_limit_is_being_freed_elsewhere() -> None:
+    """The lab's limit is full with a cell on the other node: while that has its grace, nobody else has the H100."""
+    seen = look(
+        quotas("[projects.lab]\nlimit = 1\n"),
+        join(1, 3),
+        at(1, notebook("own", "lab", 5 * HOUR_S, gpu_type="L4", qos="batch")),
+        [at(1, one) for one in crowd(2, "class", HOUR_S, gpu_type="L4")],
+        at(2, notebook("before", "class", 300, gpu_type="H100", closes_ms=0)),
+        at(210, notebook("first", "lab", 60, gpu_type="H100", closes_ms=0)),
+        at(211, notebook("second", "class", 600, gpu_type="H100")),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("own") == [302]
+    assert seen.granted("first") == 332
+    assert seen.granted("second") == 392
+    keeps_all(seen)
+
+
+def test_what_is_free_goes_to_whom_a_session_leaves_for_where_the_other_waits_for_its_limit() -> None:
+    """The first waits for the grace of a cell in its limit, the second for a hot session: that does for both."""
+    seen = look(
+        quotas("[projects.lab]\nlimit = 1\n"),
+        join(2, 1),
+        at(1, notebook("own", "lab", 5 * HOUR_S, gpu_type="L4", qos="batch")),
+        at(2, notebook("hot", "class", 100, gpu_type="H100")),
+        at(210, notebook("first", "lab", 60, gpu_type="H100")),
+        at(215, notebook("second", "club", 600, gpu_type="H100")),
+        last=HOUR_S,
+        evict_ms=5000,
+    )
+    assert seen.wait("second") == 0
+    assert seen.granted("first") <= 246
+    keeps_all(seen)
+
+
+def test_nobody_loses_a_cell_only_so_that_no_gpu_waits_for_whose_limit_is_being_freed() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\nlimit = 1\n"),
+        join(1, 1),
+        at(0, hi.Joins(AgentId("other"), hi.gpus(1, H100))),
+        at(1, notebook("own", "lab", 5 * HOUR_S, gpu_type="L4", qos="batch")),
+        at(2, notebook("guest", "class", 5 * HOUR_S, gpu_type="H100")),
+        at(210, notebook("first", "lab", 60, gpu_type="H100")),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("own") == [210]
+    assert seen.granted("first") == 240
+    assert not seen.asked_to_leave("guest")
     keeps_all(seen)
