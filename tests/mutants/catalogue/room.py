@@ -177,4 +177,28 @@ ROOM = (
         "False",
         "no running cell goes whose slots are not needed",
     ),
+    (
+        "who-has-no-place-to-come-keeps-the-limit",
+        "placement/order.py",
+        "_who_took",
+        "not is_early or feasible.has(wanted)",
+        "True",
+        "who is covered does not wait for a larger one of the same limit that has no place to come",
+    ),
+    (
+        "who-waits-for-a-node-keeps-the-limit",
+        "placement/caps.py",
+        "make_room_in_limits",
+        "Placement(None, leaving, waits_for_node=not leaving)",
+        "Placement(None, leaving)",
+        "who waits for a node keeps no limit from others while a session leaves",
+    ),
+    (
+        "step-ends-before-what-is-free-is-given",
+        "machine.py",
+        "Scheduler._walk",
+        "decision.victims and decision.agent in ahead.slow",
+        "False",
+        "what is free where a session leaves is given at once beside who waits for a grace",
+    ),
 )
