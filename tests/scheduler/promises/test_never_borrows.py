@@ -142,14 +142,19 @@ def test_one_node_where_batch_of_its_own_is_all_there_is() -> None:
 
 
 def test_a_cell_larger_than_what_own_users_are_guaranteed_does_not_borrow_when_one_of_them_does() -> None:
-    """Three GPUs of the four of the department, of which the lab may have two; then somebody else of its own asks."""
+    """Three of the department's four GPUs, two of them for the lab; one of its own borrows then, and gives back."""
     seen = look(
-        quotas('[projects.department]\nguaranteed = 4\n[projects.lab]\nparent = "department"\nguaranteed = 2\n'),
+        quotas(
+            '[projects.department]\nguaranteed = 4\n[projects.lab]\nparent = "department"\nguaranteed = 2\n'
+            "[projects.dean]\nguaranteed = 2\n"
+        ),
         nodes(1, 6),
         ask(1, 1, "lab", 3000),
         ask(2, 1, "department", 120, 1500, name="large", qos="reserved", gpus=3),
-        ask(60, 1, "department", 3000, name="long", qos="long"),
+        ask(60, 1, "department", 3000, name="borrows", qos="long"),
+        ask(300, 2, "dean", 600),
         last=HOUR_S / 2,
     )  # fmt: skip
-    assert waits(seen, "l")[-1] <= 1
+    assert waits(seen, "dean")[-1] <= SOON_S
+    assert left(seen, "borrows") == 1
     assert not seen.violations
