@@ -10,10 +10,10 @@ from tests.scheduler.quota_bench import Quotas, changed, taken
 KEPT = msgspec.structs.replace(SETTINGS.qos[0], name="kept", preemption=Preemption.NEVER)
 
 
-def crowded(*qos: QoS) -> Quotas:
+def crowded(*qos: QoS, elsewhere: str = "interactive") -> Quotas:
     """Bob of the lab and dan of the club wait for two GPUs each, that are guaranteed: all of them are too young to go.
 
-    On the first node are an older cell that borrows, and one in quota.
+    On the first node are an older cell that borrows, and one in quota; `elsewhere` is the class of all other cells.
     """
     pool = Quotas(
         project("lab", guaranteed_milli=2000),
@@ -27,7 +27,7 @@ def crowded(*qos: QoS) -> Quotas:
     pool.later(2 * MINUTE)
     pool.join("b", slots(2))
     pool.join("c", slots(2))
-    pool.busy("guests.tom", "guests.jim", "guests.sue", "guests.pat")
+    pool.busy("guests.tom", "guests.jim", "guests.sue", "guests.pat", qos=elsewhere)
     assert taken(pool.ask("lab.bob", project="lab", gpus=2)) == []
     assert taken(pool.ask("club.dan", project="club", gpus=2)) == []
     return pool
@@ -64,9 +64,18 @@ def test_what_is_guaranteed_comes_although_others_wait_in_vain_for_what_is_guara
 
 
 def test_who_is_in_quota_does_not_pass_one_who_has_waited_for_long() -> None:
-    pool = crowded(*(msgspec.structs.replace(one, patience_ms=20_000) for one in SETTINGS.qos))
+    """What runs elsewhere is never taken back, so bob waits for who is in quota on the first node."""
+    short = [msgspec.structs.replace(one, patience_ms=20_000) for one in (*SETTINGS.qos, KEPT)]
+    pool = crowded(*short, elsewhere="kept")
     pool.later(20_000)
     assert taken(pool.ask("school.ann", project="school")) == []
+    pool.replay()
+
+
+def test_who_has_waited_for_long_and_soon_takes_back_elsewhere_keeps_nobody_from_a_node() -> None:
+    pool = crowded(*(msgspec.structs.replace(one, patience_ms=20_000) for one in SETTINGS.qos))
+    pool.later(20_000)
+    assert taken(pool.ask("school.ann", project="school")) == ["guests.eve:1"]
     pool.replay()
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 from copy import copy
+from typing import Literal
 
 from bulletin.ids import AgentId
+from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.backfill import Head
@@ -66,6 +68,7 @@ class Ahead:
         self.heads: list[Head] = []
         self._no_room: list[Shape] = []
         self._nodes: frozenset[AgentId] | None = None  #: all but these are closed; None is not
+        self._borrower: Account | Literal["anybody"] | None = None  #: who asks, if no guarantee covers that
 
     def place(self, shape: Shape, agent: AgentId) -> None:
         """Note that room is being made on a node."""
@@ -100,6 +103,14 @@ class Ahead:
             return self
         ahead = copy(self)
         ahead._nodes = nodes
+        return ahead
+
+    def of_borrower(self, borrower: Account | Literal["anybody"]) -> "Ahead":
+        """Select the same who are ahead, of somebody who borrows: from them heads that are covered may take it back."""
+        if not any(head.is_covered for head in self.heads):
+            return self
+        ahead = copy(self)
+        ahead._borrower = borrower
         return ahead
 
     def next_lane(self) -> None:
@@ -146,8 +157,14 @@ class Ahead:
         """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
         heads = self._heads_of(node.kind, shape)
         return any(head.holds(node) for head in heads) and all(
-            head.is_over_before(node, shape) or head.is_left_free(node, shape) for head in heads
+            self._is_over_before(head, node, shape) or head.is_left_free(node, shape) for head in heads
         )
+
+    def _is_over_before(self, head: Head, node: Node, shape: Shape) -> bool:
+        """Whether such a request is over before the head can start, or given back."""
+        borrower = self._borrower
+        takes = head.is_covered if borrower == "anybody" else borrower is not None and head.takes_from(borrower)
+        return head.is_over_before(node, shape, is_given_back=takes)
 
     def lets_make_room(self, node: Node, shape: Shape) -> bool:
         """Whether hot sessions may leave for such a request.
@@ -160,7 +177,7 @@ class Ahead:
         heads = self._heads_of(node.kind, shape)
         if heads:
             return all(
-                not head.holds(node) or head.is_over_before(node, shape) or head.is_left_room(node, shape)
+                not head.holds(node) or self._is_over_before(head, node, shape) or head.is_left_room(node, shape)
                 for head in heads
             )
         return not self.blocked.to(node, shape)

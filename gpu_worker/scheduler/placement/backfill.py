@@ -1,14 +1,17 @@
 """A head of the line: the first that waits for running cells of some kind. It holds the node where it can start first.
 
-Others may pass it on other nodes. On its own they may if they have ended, by their walltime, before it can start there,
-or if what they take is more than it needs. So no GPU idles for it while others fit, and it starts no later for that.
+What it may take back counts as over once that is given back: a cell of a day that borrows is no reason for others in
+quota to pass it. Others may pass it on other nodes. On its own they may if they have ended, by their walltime, before
+it can start there, or can be given back by then, or if what they take is more than it needs. So no GPU idles for it
+while others fit, and it starts no later for that.
 What is hot there leaves before a cell that it begins could end too late. (After EASY, Lifka, JSSPP 1995.)
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bulletin.ids import AgentId, LeaseId
+from bulletin.ids import AgentId, LeaseId, ProjectId
+from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Amount
@@ -16,6 +19,8 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.keep_time import kept_on
 from gpu_worker.scheduler.placement.node_timeline import FOREVER_MS, NodeTimeline
+from gpu_worker.scheduler.placement.reclaim import VictimSelection, gives_back
+from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
 
@@ -32,6 +37,9 @@ class Head:
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
+        self._request = request if state.is_covered(request) else None  #: that may take cells back by its guarantee
+        self._given_back_cache: dict[LeaseId, int] | None = None
+        self._gives_back: dict[ProjectId, bool] = {}
         self._held_cache: tuple[int, Node] | None = None
 
     @property
@@ -60,8 +68,8 @@ class Head:
         state, shape = self._state, self.shape
         for node in state.nodes.values():
             if not node.is_drained and self.is_of(node):
-                ends_ms = state.ends_ms(node, shape.lane)
-                yield max(state.accounts.now_ms, ends_ms[shape.need - 1]), node.seq, node.agent
+                ends_ms = 0 if self._takes_on(node) else state.ends_ms(node, shape.lane)[shape.need - 1]
+                yield max(state.accounts.now_ms, ends_ms), node.seq, node.agent
 
     def _start_ms(self, node: Node) -> int | None:
         """When it can start there, once those ahead have what they claim, so that it is over before a planned drain."""
@@ -75,7 +83,7 @@ class Head:
         if node.is_drained or not self.is_of(node):
             return None
         ahead = self._ahead.get(node.agent, ())
-        if not ahead and node.is_all(shape) and not self._kept_ms(node):
+        if not ahead and node.is_all(shape) and not self._kept_ms(node) and not self._takes_on(node):
             return max(self._state.accounts.now_ms, self._state.ends_ms(node, shape.lane)[shape.need - 1])
         timeline = self._timeline(node)
         for other in ahead:
@@ -85,11 +93,30 @@ class Head:
         return timeline.start_ms(shape)
 
     def _timeline(self, node: Node) -> NodeTimeline:
-        return NodeTimeline(self._state, node, self._state.accounts.now_ms, self._kept_ms(node))
+        now_ms, given_back_ms = self._state.accounts.now_ms, self._given_back_ms
+        return NodeTimeline(self._state, node, now_ms, self._kept_ms(node), given_back_ms)
+
+    @property
+    def _given_back_ms(self) -> dict[LeaseId, int]:
+        """When cells are over at the latest that it may take back."""
+        if self._given_back_cache is None:
+            state, request = self._state, self._request
+            plan = None if request is None else VictimSelection(state, state.accounts, request)
+            self._given_back_cache = plan.given_back_ms(self.shape.lane) if plan is not None else {}
+        return self._given_back_cache
+
+    def _takes_on(self, node: Node) -> bool:
+        """Whether it may take a cell back on the node."""
+        return bool(self._given_back_ms) and not self._given_back_ms.keys().isdisjoint(node.leases)
 
     def _kept_ms(self, node: Node) -> dict[LeaseId, int]:
         """Until when hot leases of the node are kept from it."""
         return kept_on(self._state, node, self.account, self.shape.cost)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether a guarantee covers it: it may take back what is borrowed."""
+        return self._request is not None
 
     def is_of(self, node: Node) -> bool:
         """Whether it waits for cells of the node."""
@@ -133,20 +160,31 @@ class Head:
     def _is_counted(self, node: Node, shape: Shape) -> bool:
         """Whether both of them need nothing but slots of the node, and any of a lane."""
         is_all = node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane
-        return is_all and not self._kept_ms(node)
+        return is_all and not self._kept_ms(node) and not self._takes_on(node)
 
     def _has_enough(self, node: Node, shape: Shape, at_ms: int) -> bool:
         """Whether it has its slots at this time though such a request has some."""
         return bisect_right(self._state.ends_ms(node, shape.lane), at_ms) - shape.need >= self.shape.need
 
-    def is_over_before(self, node: Node, shape: Shape, later_ms: int = 0) -> bool:
+    def is_over_before(self, node: Node, shape: Shape, later_ms: int = 0, *, is_given_back: bool = False) -> bool:
         """Whether the node is the one that is held, and such a request would have ended before the head can start.
 
-        It begins so much later.
+        It begins so much later, and need not have ended if it can be given back by then.
         """
-        held = self.held
-        end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + shape.walltime_ms
+        held, stays_ms = self.held, shape.walltime_ms
+        if is_given_back and (qos := self._state.qos[shape.qos]).preemption is not Preemption.NEVER:
+            stays_ms = min(stays_ms, qos.min_runtime_ms + qos.grace_ms)
+        end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + stays_ms
         return held is not None and held[1] is node and end_ms <= held[0]
+
+    def takes_from(self, borrower: Account) -> bool:
+        """Whether it may take back what this project borrows from now on."""
+        if self._request is None:
+            return False
+        name = borrower.project.id
+        if name not in self._gives_back:
+            self._gives_back[name] = gives_back(self._state, self.account, self.shape.cost, borrower)
+        return self._gives_back[name]
 
     def needs_of_hot(self) -> Amount:
         """Select what it needs of hot leases on the node that is held, unless those ahead are to have some of it."""
@@ -156,6 +194,7 @@ class Head:
         at_ms, node = held
         lacks = Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes).less(node.free(shape))
         for lease in map(state.leases.__getitem__, node.leases):
-            if lease.phase is not Phase.HOT and state.end_ms(lease) <= at_ms:
+            end_ms = min(state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))
+            if lease.phase is not Phase.HOT and end_ms <= at_ms:
                 lacks = lacks.less(node.part_of(lease, shape))
         return lacks

@@ -14,8 +14,15 @@ FOREVER_MS = 1 << 62  #: later than any time of the clock
 class NodeTimeline:
     """One node, and who will be there until when. Times are those of the scheduler's clock."""
 
-    def __init__(self, state: State, node: Node, now_ms: int, kept_ms: Mapping[LeaseId, int] | None = None) -> None:
-        """Take `kept_ms`: until when hot leases stay that are kept from whoever asks."""
+    def __init__(
+        self,
+        state: State,
+        node: Node,
+        now_ms: int,
+        kept_ms: Mapping[LeaseId, int] | None = None,
+        given_back_ms: Mapping[LeaseId, int] | None = None,
+    ) -> None:
+        """Take until when hot leases stay that are kept from whoever asks, and when cells are over that it may take."""
         self._node, self._now_ms = node, now_ms
         self._until = dict.fromkeys(node.slots, now_ms)
         self._times: dict[tuple[Lane, SlotKind], list[int]] = {}  #: when slots of a kind are free
@@ -24,6 +31,8 @@ class NodeTimeline:
             until_ms = state.end_ms(lease)
             if kept_ms:
                 until_ms = max(until_ms, kept_ms.get(lease.id, 0))
+            if given_back_ms:
+                until_ms = min(until_ms, given_back_ms.get(lease.id, until_ms))
             if until_ms > now_ms:
                 self._until.update(dict.fromkeys(lease.slots, until_ms))
                 self._rest.append((until_ms, lease.cpus, lease.memory_bytes))

@@ -78,6 +78,8 @@ def decisions(
             shape = request.entry.shape
             has_room = feasible.has_left(shape)
             covered = state.is_covered(request)
+            if not covered:
+                there = there.of_borrower(state.accounts.of(request.project))
             found: Node | Placement | None = None
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
@@ -124,7 +126,7 @@ def decisions(
                 if covered:  # others that are covered may take back what it may not
                     line.close_in_project(request)
                 elif open_to_it is None:
-                    line.narrow(request, waiting, feasible)
+                    line.narrow(request, waiting.of_borrower("anybody"), feasible)
                 line.skip_hopeless(shape, alone or (kinds if open_to_it is None else ()), feasible)
             yield request, found
     finally:

@@ -97,11 +97,7 @@ class VictimSelection:
         Of those that are too young the state notes when to look again.
         """
         if self._candidates is None:
-            state, account = self._state, self._account
-            names = self._borrowed()
-            if self._shares_inside or account.used_below(state.qos, self._priority):
-                names += state.coverage.uses_of(account)
-            self._candidates = self._by_node(reclaimable(state, lane).intersection(names))
+            self._candidates = self._by_node(reclaimable(self._state, lane).intersection(self._names()))
         return self._candidates
 
     def borrowed_by(self, lane: Lane, by_ms: int) -> dict[AgentId, list[Lease]]:
@@ -117,6 +113,28 @@ class VictimSelection:
             and not state.coverage.is_in_quota(self._accounts, one)
         ]
         return self._by_node(names)
+
+    def given_back_ms(self, lane: Lane) -> dict[LeaseId, int]:
+        """Compute when running cells are over at the latest, if it takes them as soon as it may, young ones too.
+
+        They are those that it may take by its guarantee or its class of service, whatever it takes beside.
+        """
+        found: dict[LeaseId, int] = {}
+        for lease in map(self._state.leases.__getitem__, self._names()):
+            qos = self._state.qos.get(lease.qos)
+            if lease.lane != lane or lease.phase not in (Phase.GRANTED, Phase.BUSY) or qos is None:
+                continue
+            if qos.preemption is not Preemption.NEVER and self.right_to(lease) in (Right.GUARANTEE, Right.CLASS):
+                began_ms = lease.since_ms if lease.phase is Phase.BUSY else self._state.alarms.get(lease.id, 0)
+                found[lease.id] = max(self._accounts.now_ms, began_ms + qos.min_runtime_ms) + qos.grace_ms
+        return found
+
+    def _names(self) -> list[LeaseId]:
+        """List what is borrowed, seen from its project, and what that has itself, if it may take any of it."""
+        names = self._borrowed()
+        if self._shares_inside or self._account.used_below(self._state.qos, self._priority):
+            names += self._state.coverage.uses_of(self._account)
+        return names
 
     def _borrowed(self) -> list[LeaseId]:
         """List what is borrowed, seen from its project."""
@@ -327,6 +345,12 @@ class ReclaimProspects:
             found = reclaimable(state, self._lane) & leases
             self._of[leases] = frozenset(state.nodes[state.leases[name].agent].kind for name in found)
         return self._of[leases]
+
+
+def gives_back(state: State, account: Account, cost: int, other: Account) -> bool:
+    """Whether a project could take back by its guarantee what another one begins now and no guarantee covers."""
+    mine, others = parting(account, state.accounts.of(other.project.id))
+    return bool(others) and any(branch.will_cover(cost) for branch in mine)
 
 
 def _has(user: User) -> int:

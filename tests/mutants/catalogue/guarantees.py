@@ -129,9 +129,9 @@ GUARANTEES = (
 if covered:
     line.close_in_project(request)
 elif open_to_it is None:
-    line.narrow(request, waiting, feasible)
+    line.narrow(request, waiting.of_borrower('anybody'), feasible)
 """,
-        "line.narrow(request, waiting, feasible)",
+        "line.narrow(request, waiting.of_borrower('anybody'), feasible)",
         "one that cannot take back what it is guaranteed keeps nobody else from theirs",
     ),
     (
@@ -330,7 +330,7 @@ elif open_to_it is None:
         "lower-class-takes-what-was-taken-for-a-higher-one",
         "placement/order.py",
         "decisions",
-        "None if node is None else _who_took(state, request, node, there, claims, feasible)",
+        "None if node is None else _who_took(state, request, node, there, claims)",
         "None",
         "what a higher class takes back in its project is not given to a lower one",
     ),

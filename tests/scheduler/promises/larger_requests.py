@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.view import View
 
@@ -38,7 +39,7 @@ def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leavi
         return True
     classes = (view.tree.qos.get(lease.qos) for lease in leaving if not lease.is_hot)
     grace_ms = max((qos.grace_ms for qos in classes if qos is not None), default=0)
-    over_ms = view.now_ms + grace_ms + _MINUTE + _round_up(request.walltime_ms)
+    over_ms = view.now_ms + grace_ms + _MINUTE + _stays_ms(view, request, other)
     return over_ms > _starts_ms(view, other, machine)
 
 
@@ -112,12 +113,17 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
 
 
 def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
-    """Find when a request could start on a node, if every cell there takes its whole walltime."""
-    at = request.event
+    """Find when a request could start on a node, if cells there take their whole walltime, or are taken back."""
+    at, covers = request.event, view.covered(request)
     staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
 
-    def ends(lease: object) -> int:
-        return lease.walltime_ms + lease.more_ms + (lease.began_ms if lease.cell else lease.granted_ms)  # type: ignore[attr-defined,no-any-return]
+    def ends(lease: Tenancy) -> int:
+        begin_ms = lease.began_ms if lease.cell else lease.granted_ms
+        end_ms = begin_ms + lease.walltime_ms + lease.more_ms
+        qos = view.tree.qos.get(lease.qos)
+        if qos is None or view.why_taken(lease, request, covers) not in ("borrowed", "lower class"):
+            return end_ms
+        return min(end_ms, max(view.now_ms, begin_ms + qos.min_runtime_ms) + qos.grace_ms)
 
     staying.sort(key=ends)
     at_ms = view.now_ms
@@ -129,6 +135,16 @@ def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
         if (len(free) >= view.books.number(at) and cpus and memory) or not staying:
             return at_ms
         at_ms = max(at_ms, ends(staying.pop(0)))
+
+
+def _stays_ms(view: View, request: Waiting, other: Waiting) -> int:
+    """Find for how long a request may be where another one waits: until it is over, or taken back for that one."""
+    stays_ms, qos = _round_up(request.walltime_ms), view.tree.qos.get(request.event.qos)
+    covers, inside = view.covered(other), view.tree.chain(request.event.project)
+    if qos is None or qos.preemption is Preemption.NEVER or covers is None or covers in inside:
+        return stays_ms
+    is_borrowed = view.covered(request) is None
+    return min(stays_ms, qos.min_runtime_ms + qos.grace_ms) if is_borrowed else stays_ms
 
 
 def _round_up(walltime_ms: int) -> int:
