@@ -76,10 +76,13 @@ class IdleRule(Rule):
         asked = [lease for lease in view.books.leases.values() if lease.is_asked]
         self._freed = {(lease.agent, slot) for lease in asked for slot in lease.slots}
         requests = [request for request in view.books.waiting.values() if view.what_holds(request) is None]
+        is_full = sum(lease.is_hot for lease in asked) >= view.tree.settings.look_ahead
         may: dict[tuple[str, str], int] = {}
         for request in requests:
             if self._is_kept_from(view, request) or is_limit_wanted(view, request):
                 continue
+            if is_full and view.covered(request) is None:
+                continue  # as many leave as do at a time for those who borrow
             for machine in view.machines():
                 key = (request.event.request, machine.agent)
                 is_kept = is_wanted_by_larger(view, request, machine) or is_kept_with_limit(view, request, machine)
