@@ -9,7 +9,7 @@ LEAVES_S = 5
 
 
 def test_hot_sessions_leave_for_sixteen_who_borrow_at_a_time() -> None:
-    """Forty students went to lunch, and a lab that is guaranteed nothing sends forty cells: they begin in three rounds."""
+    """Forty students went to lunch, and a lab that is guaranteed nothing sends forty cells: three rounds of them."""
     seen = see(
         promised(course=20),
         nodes(5, 8),
