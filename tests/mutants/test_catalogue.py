@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.catalogue import MUTANTS, Mutant
-from tests.mutants.check import SCHEDULER
 from tests.mutants.edits import DoesNotApply, mutated
+from tests.mutants.trial import SCHEDULER
 
 HERE = Path(__file__).parents[2]
 

@@ -29,6 +29,7 @@ class Mutant(NamedTuple):
     old: str  #: is there exactly once
     new: str  #: empty for nothing
     promise: str  #: what no longer holds
+    unseen: str = ""  #: why nobody who reads the page of promises can see it, if so
 
 
 _ALL = (

@@ -1,7 +1,7 @@
 """What people see of a history that was played: when they began, how long they waited, what idled meanwhile."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from bulletin.ids import AgentId, ProjectId, SessionId, UserName
 from gpu_worker.scheduler import actions as act, events as ev
@@ -16,10 +16,13 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 class Seen:
     """A history that was played. All times are in seconds since it began."""
 
-    def __init__(self, history: hi.History) -> None:
+    def __init__(self, history: hi.History, but: Collection[int] = ()) -> None:
+        """Play it; the referee must find nothing but violations of these promises, where it knows all that is set."""
         judge, _ = play(history, keeps_log=True)
         self.history = history
         self.violations: list[Violation] = judge.violations
+        found = [str(violation) for violation in judge.violations if violation.promise not in but]
+        assert not found or not _is_known(history), found[0]
         self.log = [((at - history.begin_ms) / 1000, event, actions) for at, event, actions in judge.log]
         self.opened = {at.what.session: at.what for at in history.happenings if isinstance(at.what, hi.Opens)}
         self.held = {
@@ -132,12 +135,30 @@ def nodes(number: int, gpus: int) -> list[hi.At]:
     return [at(0, hi.Joins(AgentId(f"n{index}"), hi.gpus(gpus))) for index in range(number)]
 
 
-def see(settings: SchedulerSettings, *happenings: Iterable[hi.At] | hi.At, last: float, **more: object) -> Seen:
-    """Play a history until the last second of it."""
+def see(
+    settings: SchedulerSettings,
+    *happenings: Iterable[hi.At] | hi.At,
+    last: float,
+    but: Collection[int] = (),
+    **more: object,
+) -> Seen:
+    """Play a history until the last second of it, under the referee, who overlooks violations of some promises."""
     every: list[hi.At] = []
     for one in happenings:
         every += [one] if isinstance(one, hi.At) else one
     every.sort(key=lambda happening: happening.ms)
     return Seen(
-        hi.History(settings=settings, happenings=tuple(every), until_ms=round(last * 1000), **more)  # type: ignore[arg-type]
+        hi.History(settings=settings, happenings=tuple(every), until_ms=round(last * 1000), **more),  # type: ignore[arg-type]
+        but,
+    )
+
+
+def _is_known(history: hi.History) -> bool:
+    """Whether the referee knows all that is set: it keeps no books of node pools, reservations and prices."""
+    later = [at.what.settings for at in history.happenings if isinstance(at.what, hi.Changes)]
+    return not any(
+        settings.node_pools
+        or settings.prices
+        or any(project.pool_guarantees or project.reservations for project in settings.projects)
+        for settings in (history.settings, *later)
     )

@@ -1,7 +1,7 @@
 # settings and histories in one line each
 """Histories in few words: pools of two types, quota files as text, crowds, and what people saw of them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from bulletin.ids import AgentId, LeaseId, RequestId
 from gpu_worker.quotas import parse_quotas
@@ -32,10 +32,12 @@ def reserve(name: str, project: str, gpus: float, begin: str, end: str, *users: 
     )
 
 
-def look(settings: SchedulerSettings, *happenings: object, last: float, **delays: int) -> Seen:
+def look(
+    settings: SchedulerSettings, *happenings: object, last: float, but: Collection[int] = (), **delays: int
+) -> Seen:
     """Play from nine on; kernels ask again within a second."""
     all_delays = hi.Delays(**({"ask_again_ms": 1000} | delays))
-    return see(settings, *happenings, last=last, begin_ms=NINE_MS, delays=all_delays)  # type: ignore[arg-type]
+    return see(settings, *happenings, last=last, but=but, begin_ms=NINE_MS, delays=all_delays)  # type: ignore[arg-type]
 
 
 def join(fast: int = 4, slow: int = 4) -> list[hi.At]:

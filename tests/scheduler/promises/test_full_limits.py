@@ -118,6 +118,7 @@ def test_who_comes_meanwhile_does_not_get_the_free_gpu_that_is_kept_for_who_wait
         ask(700, number, "lab", 900, gpu_type="H100"),
         ask(710, 4, "guests", 900, gpu_type="H100", **LONG),
         last=1500,
+        but=(5,),  # it is free meanwhile
     )  # fmt: skip
     assert waits(seen, "lab")[-1] <= SOON_S
     assert left(seen, "guests") == 0
