@@ -58,3 +58,33 @@ def test_nobody_is_passed_for_longer_than_the_longest_back_off(ends: int, is_pas
 
 def test_new_settings_end_no_back_off() -> None:
     assert _is_passed((100,), 109, _settings(), at(103, hi.Changes(_settings(700))))
+
+
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_who_gave_back_has_at_once_what_nobody_else_wants(is_wanted: bool) -> None:
+    seen = see(
+        _settings(),
+        join(2, 1),
+        [at(1, one) for one in crowd(2, "a", LONG, gpu_type="H100", qos="batch")],
+        at(2, notebook("c", "c", 105 - 2, gpu_type="L4")),
+        at(3, notebook("a-more", "a", 10, gpu_type="L4", qos="batch", closes_ms=0)),
+        at(100, notebook("lab", "lab", LONG, gpu_type="H100")),
+        [at(101, notebook("b", "b", 10, gpu_type="L4", qos="batch", closes_ms=0))] if is_wanted else [],
+        last=200,
+    )
+    assert seen.granted("a-more") == (115 if is_wanted else 105)
+
+
+def test_who_gave_way_to_its_own_project_is_passed_by_nobody_for_it() -> None:
+    seen = see(
+        _settings(),
+        join(1, 1),
+        at(1, notebook("a-batch", "a", LONG, gpu_type="H100", qos="batch")),
+        at(2, notebook("c", "c", 105 - 2, gpu_type="L4")),
+        at(3, notebook("b", "b", 10, gpu_type="L4", qos="batch")),
+        at(4, notebook("a-more", "a", 10, gpu_type="L4", qos="batch")),
+        at(100, notebook("a-typing", "a", 60, gpu_type="H100")),
+        last=200,
+    )
+    assert seen.asked_to_leave("a-batch") == [100]
+    assert seen.granted("a-more") == 105

@@ -3,6 +3,7 @@
 import pytest
 
 from bulletin.ids import AgentId
+from gpu_worker.scheduler import events as ev
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import DAY_S, HOUR_S, MINUTE_S, Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
@@ -21,8 +22,8 @@ def ask(
     return at(second, notebook(session, project, run_s or walltime_s, **more))
 
 
-def play(text: str, *happenings: hi.At, last: float = 3 * HOUR_S) -> Seen:
-    return look(quotas(text), nodes(1, 8), *happenings, last=last)
+def play(text: str, *happenings: hi.At, last: float = 3 * HOUR_S, **delays: int) -> Seen:
+    return look(quotas(text), nodes(1, 8), *happenings, last=last, **delays)
 
 
 def test_what_runs_over_midnight_is_spent_on_both_days() -> None:
@@ -80,9 +81,11 @@ def test_hot_sessions_leave_for_a_budget_and_no_more_than_it_takes(projects: tup
         INSIDE,
         *(ask(1 + n, f"hot{n}", 10 * MINUTE_S, 60, projects[0], closes_ms=None) for n in range(3)),
         ask(600, "other", 35 * MINUTE_S, 60, projects[1]),
+        evict_ms=5000,
     )
-    assert seen.wait("other") <= 1
     assert [len(seen.asked_to_leave(f"hot{n}")) for n in range(3)] == [1, 0, 0]
+    left = next(when for when, event, _ in seen.log if isinstance(event, ev.LeaseEnded))
+    assert 600 < left == seen.granted("other")
 
 
 def test_a_shorter_time_starts_sooner_and_hot_sessions_stay_for_it() -> None:
@@ -96,15 +99,17 @@ def test_a_shorter_time_starts_sooner_and_hot_sessions_stay_for_it() -> None:
     assert seen.asked_to_leave("hot") == []
 
 
-def test_what_costs_nothing_waits_for_no_budget_limit_or_guarantee() -> None:
-    text = CLUB + "limit = 1\nborrow = false\nguaranteed = 1\n"
+def test_what_costs_nothing_waits_for_no_budget_and_no_guarantee() -> None:
+    """The budget is spent, and a little more: the cell has its walltime from when it began."""
     cpus = {"gpus": 0, "project": "club"}
     seen = look(
-        quotas(text),
+        quotas(CLUB + "[projects.lab]\n"),
         at(0, hi.Joins(AgentId("n0"), (*hi.gpus(2), *hi.cpu_slots(4)))),
         ask(1, "all", 60 * MINUTE_S),
-        ask(10, "cpu", 10 * HOUR_S, **cpus),
-        ask(11, "reserved", 10 * HOUR_S, qos="reserved", **cpus),
+        at(2, notebook("borrows", "lab", 1700)),
+        ask(100, "cpu", 10 * HOUR_S, **cpus),
+        ask(101, "reserved", 10 * HOUR_S, project="lab", gpus=0, qos="reserved"),
         last=HOUR_S / 2,
+        start_ms=30_000,
     )
     assert (seen.wait("all"), seen.wait("cpu"), seen.wait("reserved")) == (0, 0, 0)

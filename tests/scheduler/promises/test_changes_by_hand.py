@@ -1,0 +1,41 @@
+"""What people change by hand reaches as far as they meant it to, and no further."""
+
+from bulletin.ids import AgentId
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
+from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.test_who_is_next import ask
+
+
+def by_hand(second: float, session: str, what: str) -> hi.At:
+    return at(second, hi.ByHand(session, what))  # type: ignore[arg-type]
+
+
+def test_a_hot_session_has_no_cell_to_run_again() -> None:
+    seen = look(quotas(""), nodes(1, 1), at(1, notebook("hot", "p", 60)), by_hand(100, "hot", "requeue"), last=200)
+    assert seen.asked_to_leave("hot") == []
+
+
+def test_more_time_is_for_the_cell_that_runs_and_not_for_the_next_one() -> None:
+    """Who is not over in time does not pass the larger request."""
+    seen = look(
+        quotas("[projects.b]\npriority = 5\n"),
+        nodes(1, 2),
+        at(1, notebook("runs", "a", 60, 600, walltime_ms=600_000, closes_ms=0)),
+        by_hand(10, "runs", "extend"),
+        ask(70, "large", "b", 100, gpus=2),
+        ask(80, "small", "c", 900, walltime_ms=900_000),
+        last=2000,
+    )
+    assert seen.granted("large") == 661
+
+
+def test_hot_sessions_leave_before_a_cell_that_they_begin_could_run_into_a_drain() -> None:
+    seen = look(
+        quotas(""),
+        nodes(1, 2),
+        at(1, notebook("hot", "p", 60, 60, think_s=50 * MINUTE_S, walltime_ms=1_200_000)),
+        at(10, hi.PlansDrain(AgentId("n0"), HOUR_S * 1000 - 10_000)),
+        last=2 * HOUR_S,
+    )
+    assert seen.asked_to_leave("hot")[0] <= 40 * MINUTE_S + 1
