@@ -1,7 +1,7 @@
 """Who has waited for their patience is next, in their turn: all wait for the same GPU."""
 
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
+from tests.scheduler.promises.seen import HOUR_S, at, nodes
 from tests.scheduler.promises.stories import look, quotas
 from tests.scheduler.promises.test_who_is_next import ask, line
 
