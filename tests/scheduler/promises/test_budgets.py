@@ -113,3 +113,20 @@ def test_what_costs_nothing_waits_for_no_budget_and_no_guarantee() -> None:
         start_ms=30_000,
     )
     assert (seen.wait("all"), seen.wait("cpu"), seen.wait("reserved")) == (0, 0, 0)
+
+
+def test_what_runs_keeps_the_price_that_was_agreed() -> None:
+    seen = play(
+        CLUB,
+        ask(1, "runs", 40 * MINUTE_S),
+        at(600, hi.Changes(quotas(CLUB + "[prices]\nA100 = 2.0\n"))),
+        ask(700, "next", 10 * MINUTE_S),
+    )
+    assert seen.wait("next") == 0
+
+
+def test_the_first_price_that_fits_counts() -> None:
+    prices = '[prices]\n"NVIDIA A100" = 4.0\nNVIDIA = 1.0\n'
+    seen = play(CLUB + prices, ask(1, "more", 16 * MINUTE_S), ask(2, "all", 15 * MINUTE_S))
+    assert len(seen.refused("more")) == 1
+    assert seen.wait("all") == 0
