@@ -1,0 +1,68 @@
+"""Which hot session and which running cell goes where one of several would do, and that no other one goes."""
+
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
+from tests.scheduler.promises.stories import look, quotas
+
+LONG = 11 * HOUR_S
+LAB = "[projects.lab]\nguaranteed = 2\n"
+
+
+def borrows(second: float, session: str, project: str = "", **more: object) -> hi.At:
+    return at(second, notebook(session, project or session, LONG, **({"qos": "batch"} | more)))
+
+
+def hot(second: float, session: str, **more: object) -> hi.At:
+    return at(second, notebook(session, session, 5, **more))
+
+
+def gone(
+    *happenings: hi.At, gpus: int = 1, number: int = 1, size: int = 2, text: str = LAB, **more: object
+) -> list[str]:
+    """Play: the lab asks at 600 s for so many GPUs; who is asked to leave?"""
+    lab = at(600, notebook("lab", "lab", LONG, gpus=gpus, **more))
+    seen: Seen = look(quotas(text), nodes(number, size), *happenings, lab, last=700)
+    assert seen.wait("lab") <= 32
+    return sorted(one for one in seen.opened if seen.asked_to_leave(one))
+
+
+def test_the_cell_goes_that_loses_least() -> None:
+    assert gone(borrows(1, "old"), borrows(100, "young")) == ["young"]
+    assert gone(borrows(1, "old", gpus=2), borrows(2, "young", gpus=2), gpus=2, number=2) == ["young"]
+
+
+def test_a_cell_of_the_lowest_class_goes() -> None:
+    assert gone(borrows(1, "batch"), borrows(100, "typing", qos="interactive")) == ["batch"]
+
+
+def test_the_cell_goes_that_leaves_its_project_least_below_its_guarantee() -> None:
+    text = LAB + "[projects.x]\nguaranteed = 2\n"
+    happenings = borrows(1, "y"), borrows(100, "x-one", "x"), borrows(450, "x-two", "x", gpus=2)
+    assert gone(*happenings, size=4, text=text) == ["y"]
+
+
+def test_what_others_borrow_goes_before_a_lower_class_of_its_own() -> None:
+    assert gone(borrows(1, "other"), borrows(100, "own", "lab")) == ["other"]
+
+
+def test_hot_sessions_go_before_running_cells_and_no_more_cells_than_are_needed() -> None:
+    assert gone(hot(1, "hot"), borrows(10, "old"), borrows(20, "young"), gpus=2, size=3) == ["hot", "young"]
+
+
+def test_no_cell_goes_whose_gpus_are_not_needed() -> None:
+    assert gone(borrows(1, "two", gpus=2), borrows(500, "one"), gpus=2, size=3) == ["two"]
+
+
+def test_no_hot_session_goes_whose_gpus_are_not_needed() -> None:
+    assert gone(hot(1, "one"), hot(100, "two", gpus=2), gpus=2, size=3) == ["two"]
+
+
+def test_the_hot_session_goes_that_was_used_the_longest_ago() -> None:
+    assert gone(hot(1, "old"), hot(100, "young")) == ["old"]
+    assert gone(hot(1, "old"), hot(100, "young"), number=2, size=1) == ["old"]
+    assert gone(hot(100, "young"), hot(1, "old"), number=2, size=1, qos="batch") == ["old"]
+
+
+def test_a_session_that_keeps_its_gpu_from_borrowers_goes_after_others() -> None:
+    text = LAB + '[projects.kept]\nguaranteed = 1\nkeep_hot = "1 h"\n'
+    assert gone(hot(1, "kept"), hot(100, "other"), borrows(2, "cell"), number=3, size=1, text=text) == ["other"]
