@@ -111,3 +111,30 @@ def test_who_needs_much_memory_of_a_gpu_keeps_nobody_from_a_smaller_one() -> Non
         last=HOUR_S,
     )
     assert seen.wait("small") == 0
+
+
+def test_who_is_over_in_time_passes_it_also_behind_one_who_is_not() -> None:
+    hot = at(2, notebook("hot", "c", 5, walltime_ms=30_000))
+    seen = play(
+        2,
+        cell(1, "runs", 600),
+        hot,
+        larger(),
+        cell(25, "long", 5000, "b"),
+        cell(100, "small", 300, "d"),
+    )
+    assert seen.wait("small") <= 1
+
+
+def test_who_takes_a_lower_class_of_its_project_does_so_on_another_node_meanwhile() -> None:
+    seen = look(
+        quotas(FIRST),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2))),
+        [at(1 + n, notebook(f"guest{n}", "guests", 1700)) for n in range(2)],
+        at(10, hi.Joins(AgentId("n1"), hi.gpus(2))),
+        [ask(11 + n, f"batch{n}", "lab", 5000) for n in range(2)],
+        at(130, notebook("large", "b", 100, gpus=2)),
+        at(135, notebook("lab", "lab", 100)),
+        last=400,
+    )
+    assert seen.wait("lab") <= 30

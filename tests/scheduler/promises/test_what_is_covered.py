@@ -1,10 +1,8 @@
 """Which cells a guarantee covers, and who is covered whatever else waits: what is not covered can be taken back."""
 
-import pytest
-
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
+from tests.scheduler.promises.seen import Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import left, look, quotas
 from tests.scheduler.promises.test_who_gives_back import LAB, LONG, borrows, gone
 
@@ -27,12 +25,6 @@ def test_what_is_never_taken_back_is_covered_first() -> None:
     text = LAB + "[projects.p]\nguaranteed = 1\n" + FIXED
     happenings = RUNS, borrows(1, "batch", "p"), borrows(100, "fixed", "p", qos="fixed")
     assert gone(*happenings, size=3, text=text) == ["batch"]
-
-
-def test_what_only_the_department_covers_is_not_taken_by_others() -> None:
-    text = LAB + '[projects.dep]\nguaranteed = 2\n[projects.in]\nparent = "dep"\n'
-    happenings = RUNS, borrows(1, "far"), borrows(100, "in-one", "in"), borrows(101, "in-two", "in")
-    assert gone(*happenings, size=4, text=text) == ["far"]
 
 
 def test_the_users_of_a_department_take_no_more_inside_it_than_their_part() -> None:
@@ -62,34 +54,97 @@ def test_where_nodes_are_down_everybody_has_their_part() -> None:
     assert seen.wait("b") <= 32
 
 
-def test_who_is_covered_inside_a_department_is_next_though_that_uses_more_than_it_is_guaranteed() -> None:
-    text = '[projects.dep]\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n[projects.in]\nparent = "dep"\n[projects.x]\npriority = 5\n'
+def test_who_is_covered_inside_a_department_is_next_though_that_is_guaranteed_no_more() -> None:
+    text = '[projects.dep]\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n[projects.in]\nparent = "dep"\n'
     seen = look(
-        quotas(text + FIXED),
+        quotas(text),
+        nodes(1, 2),
+        typing(1, "in", "in"),
+        typing(2, "ends", "far", 43, closes_ms=0),
+        typing(5, "x", "x"),
+        typing(25, "lab", "lab"),
+        last=50,
+    )
+    assert seen.granted("lab") == 45
+
+
+def typing(second: float, session: str, project: str, run_s: float = 1500, **more: object) -> hi.At:
+    return at(second, notebook(session, project, run_s, **more))
+
+
+def crowded(first: list[hi.At], projects: str, *asks: hi.At, young: int = 1) -> Seen:
+    """Play: whoever asks from 132 s on finds a node with old cells, and others with young ones, which nobody takes."""
+    text = "".join(
+        f"[projects.{name}]\nguaranteed = {gpus}\n" for name, gpus in (one.split("=") for one in projects.split())
+    )
+    late = [at(130, hi.Joins(AgentId(name), hi.gpus(2))) for name in ("n1", "n2")]
+    fill = [typing(131 + 0.1 * n, f"young{n}", "guests", gpus=young) for n in range(4 // young)]
+    return look(quotas(text), nodes(1, 2), first, late, fill, list(asks), last=400)
+
+
+def test_what_is_guaranteed_comes_although_others_wait_in_vain_for_what_is_guaranteed_to_them() -> None:
+    seen = crowded(
+        [typing(1, "old", "guests"), typing(2, "kim", "choir")],
+        "lab=2 club=2 school=1 choir=1",
+        typing(132, "bob", "lab", gpus=2),
+        typing(133, "dan", "club", gpus=2),
+        typing(134, "ann", "school"),
+    )
+    assert seen.wait("ann") <= 30
+    assert seen.asked_to_leave("old") == [134]
+
+
+def test_what_is_being_freed_for_one_is_given_to_nobody_else_who_is_covered() -> None:
+    seen = crowded(
+        [typing(1, "old", "guests")],
+        "lab=2 club=2 school=1",
+        typing(132, "bob", "lab", gpus=2),
+        typing(133, "dan", "club", gpus=2),
+        typing(134, "ann", "school"),
+        young=2,
+    )
+    assert seen.wait("bob") <= 30
+    assert seen.granted("ann") > seen.granted("bob")
+
+
+def test_who_may_take_back_nothing_keeps_nobody_from_what_they_may() -> None:
+    inside = '[projects.school]\nguaranteed = 2\n[projects.maths]\nparent = "school"\n'
+    inside += '[projects.physics]\nparent = "school"\nguaranteed = 2\n[projects.lab]\nguaranteed = 2\n'
+    seen = look(
+        quotas(inside),
+        nodes(1, 2),
+        [typing(1 + n, f"maths{n}", "maths") for n in range(2)],
+        at(130, hi.Joins(AgentId("n1"), hi.gpus(2))),
+        [typing(131 + n / 10, f"young{n}", "guests") for n in range(2)],
+        typing(132, "bob", "lab", gpus=2),
+        typing(133, "dan", "physics", gpus=2),
+        last=180,
+    )
+    assert [seen.asked_to_leave(f"maths{n}") for n in range(2)] == [[133], [133]]
+
+
+def test_all_that_is_guaranteed_is_freed_at_once_and_borrowers_are_served_beside() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 5\n[scheduler]\nlook_ahead = 4\n"),
+        nodes(1, 6),
+        [borrows(1 + n, f"guest{n}", "guests") for n in range(5)],
+        at(10, notebook("ends", "guests", 295)),
+        [at(300, notebook(f"lab{n}", "lab", 1000)) for n in range(5)],
+        at(301, notebook("borrows", "other", 60)),
+        last=400,
+    )
+    waits = sorted(seen.wait(f"lab{n}") for n in range(5))
+    assert (left(seen, "guest"), waits[0], waits[-1], seen.granted("borrows")) == (5, 5, 30, 330)
+
+
+def test_what_an_outer_guarantee_alone_covers_is_not_taken_by_those_outside() -> None:
+    text = '[projects.school]\nguaranteed = 2\n[projects.maths]\nparent = "school"\n[projects.lab]\nguaranteed = 1\n'
+    seen = look(
+        quotas(text),
         nodes(1, 3),
-        borrows(1, "in0", "in", qos="fixed"),
-        borrows(2, "in1", "in", qos="fixed"),
-        at(3, notebook("ends", "far", 600, qos="fixed", closes_ms=0)),
-        borrows(10, "x"),
-        at(20, notebook("lab", "lab", 60)),
-        last=700,
+        typing(1, "kim", "guests"),
+        [typing(60 + n, f"maths{n}", "maths") for n in range(2)],
+        typing(200, "lab", "lab"),
+        last=240,
     )
-    assert seen.granted("lab") == 603
-
-
-@pytest.mark.parametrize("others", [1, 2])
-def test_who_is_covered_does_not_wait_for_larger_ones_that_are_covered_too(others: int) -> None:
-    """Those wait for a cell that is never taken back."""
-    names = ["b", "c"][:others]
-    text = "[projects.lab]\nguaranteed = 1\n" + "".join(f"[projects.{one}]\nguaranteed = 3\n" for one in names)
-    seen = look(
-        quotas(text + FIXED),
-        at(0, hi.Joins(AgentId("n0"), hi.gpus(3))),
-        at(0, hi.Joins(AgentId("n1"), hi.gpus(6, "NVIDIA L4", 24 * hi.GB))),
-        borrows(1, "fixed", "far", qos="fixed", gpu_type="A100"),
-        *(borrows(2 + n, f"y{n}", "y", gpu_type="A100") for n in range(2)),
-        *(at(600 + n, notebook(one, one, HOUR_S / 4, gpus=3, gpu_type="A100")) for n, one in enumerate(names)),
-        at(620, notebook("lab", "lab", 60, gpu_type="A100")),
-        last=900,
-    )
-    assert seen.wait("lab") <= 32
+    assert seen.asked_to_leave("kim") == [200]
