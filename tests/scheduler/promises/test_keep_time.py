@@ -157,3 +157,16 @@ def _with_keep_times(history: hi.History) -> hi.History:
         for one in history.happenings
     )
     return msgspec.structs.replace(history, settings=changed(history.settings), happenings=happenings)
+
+
+def test_the_users_of_a_department_do_not_take_what_a_course_in_it_keeps_of_its_own() -> None:
+    dept = Project(id=ProjectId("dept"), guaranteed_milli=1000, keep_hot_ms=120_000)
+    course = Project(id=ProjectId("course"), parent=dept.id, guaranteed_milli=1000)
+    seen = see(
+        SchedulerSettings(projects=(dept, course)),
+        nodes(1, 1),
+        at(1, notebook("student", "course", 20)),
+        at(60, notebook("own", "dept", 20)),
+        last=20 * MINUTE_S,
+    )
+    assert seen.granted("own") == 141
