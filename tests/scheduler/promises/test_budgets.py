@@ -130,3 +130,13 @@ def test_the_first_price_that_fits_counts() -> None:
     seen = play(CLUB + prices, ask(1, "more", 16 * MINUTE_S), ask(2, "all", 15 * MINUTE_S))
     assert len(seen.refused("more")) == 1
     assert seen.wait("all") == 0
+
+
+def test_a_week_begins_on_monday() -> None:
+    seen = play(
+        '[projects.club]\nbudget = "1 GPU-hours per week"\n',
+        ask(1, "all", 60 * MINUTE_S),
+        ask(2 * HOUR_S, "next", 60 * MINUTE_S),
+        last=MIDNIGHT_S + 4 * DAY_S,
+    )
+    assert seen.granted("next") == MIDNIGHT_S + 3 * DAY_S

@@ -1,7 +1,10 @@
 """What a project and a class of service say of each cell: which class, how many GPUs, how long, how many wait."""
 
+import msgspec
 import pytest
 
+from bulletin.ids import AgentId, SlotId
+from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
@@ -83,3 +86,33 @@ def test_no_more_requests_of_a_user_wait_than_their_class_lets() -> None:
         quotas(INSIDE.format(rule="") + SMALL), nodes(1, 1), at(1, notebook("runs", "lab", 600)), many, last=100
     )
     assert [len(seen.refused(f"s{n}")) for n in range(3)] == [0, 0, 1]
+
+
+def test_who_asks_for_more_cpus_or_memory_than_any_node_has_is_refused_and_in_nobodys_way() -> None:
+    seen = look(
+        quotas(""),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2), 8, 64 * hi.GB)),
+        at(1, notebook("cpus", "lab", 10, cpus=9)),
+        at(2, notebook("memory", "lab", 10, memory_bytes=65 * hi.GB)),
+        at(3, notebook("all", "lab", 100, cpus=8, memory_bytes=64 * hi.GB)),
+        at(4, notebook("more", "lab", 10, cpus=1)),
+        last=150,
+    )
+    assert len(seen.refused("cpus")) == len(seen.refused("memory")) == 1
+    assert (seen.wait("all"), seen.granted("more")) == (0, 103)
+
+
+def test_who_names_no_slice_has_a_whole_gpu_and_the_smallest_of_its_node() -> None:
+    large, small, cut = hi.gpus(2), hi.gpus(1, "NVIDIA L4", 24 * hi.GB), hi.slices(2)
+    slots = (*large, *(msgspec.structs.replace(one, id=SlotId("small")) for one in small), *cut)
+    seen = look(
+        quotas(""),
+        at(0, hi.Joins(AgentId("n0"), slots)),
+        [at(1 + n, notebook(f"s{n}", "lab", 1000)) for n in range(4)],
+        at(10, notebook("slice", "lab", 1000, gpu_type="MIG")),
+        last=150,
+    )
+    granted = {one.session: one.slots for _, _, acts in seen.log for one in acts if isinstance(one, act.Grant)}
+    assert granted["s0"] == ("small",)
+    assert "s3" not in granted
+    assert granted["slice"][0].startswith("mig")

@@ -100,3 +100,22 @@ def test_a_share_is_not_taken_from_who_lent_more() -> None:
         last=6 * HOUR_S + 600,
     )
     assert left(seen, "a") == 0
+
+
+def test_a_share_is_of_what_a_project_has_with_all_inside_it() -> None:
+    text = "[projects.school]\n" + "".join(f'[projects.in{n}]\nparent = "school"\n' for n in range(3))
+    seen = play(3, *(batch(1 + n, 1, f"in{n}") for n in range(3)), batch(500, 1, "far"), text=text)
+    assert seen.wait("far0") == pytest.approx(150, abs=1)
+
+
+def test_a_share_is_taken_once_credits_have_changed_though_nothing_happens() -> None:
+    """For an hour `b` used what the others are guaranteed; then `a` uses what is guaranteed to `c`."""
+    seen = look(
+        quotas("[projects.a]\nguaranteed = 1\n[projects.c]\nguaranteed = 2\n"),
+        nodes(1, 3),
+        [at(1, notebook(f"past{n}", "b", HOUR_S, qos="batch", closes_ms=0)) for n in range(3)],
+        batch(2 * HOUR_S, 3, "a"),
+        batch(2 * HOUR_S + 60, 1, "b"),
+        last=6 * HOUR_S,
+    )
+    assert 3.5 * HOUR_S < seen.granted("b0") < 4.5 * HOUR_S

@@ -1,5 +1,6 @@
 """Which hot session and which running cell goes where one of several would do, and that no other one goes."""
 
+from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
@@ -66,3 +67,9 @@ def test_the_hot_session_goes_that_was_used_the_longest_ago() -> None:
 def test_a_session_that_keeps_its_gpu_from_borrowers_goes_after_others() -> None:
     text = LAB + '[projects.kept]\nguaranteed = 1\nkeep_hot = "1 h"\n'
     assert gone(hot(1, "kept"), hot(100, "other"), borrows(2, "cell"), number=3, size=1, text=text) == ["other"]
+
+
+def test_a_cell_is_as_old_as_it_is_also_when_its_agent_has_come_back() -> None:
+    agent = AgentId("n0")
+    happenings = borrows(1, "cell"), at(570, hi.GoesSilent(agent)), at(580, hi.Returns(agent))
+    assert gone(*happenings, size=1) == ["cell"]
