@@ -12,6 +12,7 @@ from tests.mutants.catalogue.keep_times import KEEP_TIMES
 from tests.mutants.catalogue.node_pools import NODE_POOLS
 from tests.mutants.catalogue.others import OTHERS
 from tests.mutants.catalogue.patience import PATIENCE
+from tests.mutants.catalogue.remembered import REMEMBERED
 from tests.mutants.catalogue.room import ROOM
 from tests.mutants.catalogue.sharing import SHARING
 from tests.mutants.catalogue.trade import TRADE
@@ -43,6 +44,7 @@ _ALL = (
     *NODE_POOLS,
     *OTHERS,
     *PATIENCE,
+    *REMEMBERED,
     *ROOM,
     *SHARING,
     *TRADE,

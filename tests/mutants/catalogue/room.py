@@ -88,6 +88,7 @@ ROOM = (
         "bisect_left(STEPS_MS, walltime_ms)",
         "max(0, bisect_left(STEPS_MS, walltime_ms) - 1)",
         "walltimes count in steps, rounded up",
+        "walltimes that are not rounded keep every promise: the steps make requests alike, which saves time",
     ),
     (
         "what-no-node-holds-counts",

@@ -28,7 +28,8 @@ def test_what_is_never_taken_back_is_covered_first() -> None:
 
 
 def test_the_users_of_a_department_take_no_more_inside_it_than_their_part() -> None:
-    text = '[projects.dep]\nguaranteed = 2\n[projects.in]\nparent = "dep"\n[projects.lab]\nparent = "dep"\nguaranteed = 2\n'
+    text = '[projects.dep]\nguaranteed = 2\n[projects.in]\nparent = "dep"\n'
+    text += '[projects.lab]\nparent = "dep"\nguaranteed = 2\n'
     seen = look(
         quotas(text + FIXED),
         nodes(1, 2),
