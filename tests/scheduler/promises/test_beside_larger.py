@@ -4,9 +4,9 @@ import pytest
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.one_gpu import ask
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
-from tests.scheduler.promises.test_who_is_next import ask
 
 #: The larger request is of `b`, and before the others in line; nobody takes a share.
 FIRST = '[projects.b]\npriority = 5\n[qos.plain]\nwalltime = "1 d"\npatience = "1 d"\nshare_after = "1 d"\n'

@@ -2,9 +2,9 @@
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.one_gpu import ask
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
-from tests.scheduler.promises.test_who_is_next import ask
 
 
 def by_hand(second: float, session: str, what: str) -> hi.At:

@@ -1,9 +1,9 @@
 """Who lent comes first among borrowers: what is earned, what is spent, and how much of it counts."""
 
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.one_gpu import ask, line
 from tests.scheduler.promises.seen import HOUR_S, at, notebook
 from tests.scheduler.promises.stories import quotas
-from tests.scheduler.promises.test_who_is_next import ask, line
 
 #: When everybody waits for the one GPU of two that is free then.
 END_S = 12 * HOUR_S

@@ -1,9 +1,9 @@
 """Who has waited for their patience is next, in their turn: all wait for the same GPU."""
 
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.one_gpu import ask, line
 from tests.scheduler.promises.seen import HOUR_S, at, nodes
 from tests.scheduler.promises.stories import look, quotas
-from tests.scheduler.promises.test_who_is_next import ask, line
 
 #: Nobody takes a share, so that only the line decides.
 SLOW = '[qos.slow]\nwalltime = "1 h"\npriority = 50\npatience = "5 min"\nshare_after = "1 d"\n'

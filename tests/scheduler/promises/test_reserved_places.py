@@ -2,9 +2,9 @@
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.one_gpu import LONG, ask
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
 from tests.scheduler.promises.stories import POOL, ask as crowd, join, left, look, quotas, reserve
-from tests.scheduler.promises.test_who_is_next import LONG, ask
 
 #: Histories begin at nine; the exam is from twenty past nine to twenty to eleven.
 BEGIN_S, END_S = 1200, 6000

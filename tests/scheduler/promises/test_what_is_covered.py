@@ -2,9 +2,9 @@
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.giving_back import LAB, LONG, borrows, gone
 from tests.scheduler.promises.seen import Seen, at, nodes, notebook
 from tests.scheduler.promises.stories import left, look, quotas
-from tests.scheduler.promises.test_who_gives_back import LAB, LONG, borrows, gone
 
 FIXED = '[qos.fixed]\nwalltime = "1 d"\npreemption = "never"\n'
 RUNS = at(0.5, notebook("lab-runs", "lab", LONG, qos="batch"))

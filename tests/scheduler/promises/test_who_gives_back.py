@@ -2,29 +2,8 @@
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import look, quotas
-
-LONG = 11 * HOUR_S
-LAB = "[projects.lab]\nguaranteed = 2\n"
-
-
-def borrows(second: float, session: str, project: str = "", **more: object) -> hi.At:
-    return at(second, notebook(session, project or session, LONG, **({"qos": "batch"} | more)))
-
-
-def hot(second: float, session: str, **more: object) -> hi.At:
-    return at(second, notebook(session, session, 5, **more))
-
-
-def gone(
-    *happenings: hi.At, gpus: int = 1, number: int = 1, size: int = 2, text: str = LAB, **more: object
-) -> list[str]:
-    """Play: the lab asks at 600 s for so many GPUs; who is asked to leave?"""
-    lab = at(600, notebook("lab", "lab", LONG, gpus=gpus, **more))
-    seen: Seen = look(quotas(text), nodes(number, size), *happenings, lab, last=700)
-    assert seen.wait("lab") <= 32
-    return sorted(one for one in seen.opened if seen.asked_to_leave(one))
+from tests.scheduler.promises.giving_back import LAB, borrows, gone, hot
+from tests.scheduler.promises.seen import at
 
 
 def test_the_cell_goes_that_loses_least() -> None:
