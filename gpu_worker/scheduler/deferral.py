@@ -12,7 +12,7 @@ from gpu_worker.scheduler.events import CellStarted, Event, RequestSubmitted, Re
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.placement.feasible import may_hold
-from gpu_worker.scheduler.placement.reclaim import ReclaimProspects
+from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.state import State
 
 #: How long a decision is put off at most.

@@ -10,7 +10,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
-from gpu_worker.scheduler.placement.reclaim import ReclaimProspects
+from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.queue.closed import Closed
 from gpu_worker.scheduler.state import State
 

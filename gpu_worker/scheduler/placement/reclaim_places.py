@@ -11,7 +11,8 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
-from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim, reclaimable
+from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
+from gpu_worker.scheduler.placement.reclaimable import reclaimable
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing, needed
 from gpu_worker.scheduler.state import State
 

@@ -59,7 +59,7 @@ OTHERS = (
     ),
     (
         "min-runtime-ignored",
-        "placement/reclaim.py",
+        "placement/reclaimable.py",
         "reclaimable",
         "lease.since_ms + qos.min_runtime_ms",
         "lease.since_ms",
@@ -67,7 +67,7 @@ OTHERS = (
     ),
     (
         "never-preempted-ignored",
-        "placement/reclaim.py",
+        "placement/reclaimable.py",
         "reclaimable",
         "qos.preemption is not Preemption.NEVER",
         "True",
@@ -115,7 +115,7 @@ OTHERS = (
     ),
     (
         "nobody-takes-from-a-lower-class",
-        "placement/reclaim.py",
+        "placement/reclaim_prospects.py",
         "ReclaimProspects.has",
         "not shares and (not account.used_below(self._state.qos, qos.priority))",
         "not shares",
@@ -123,7 +123,7 @@ OTHERS = (
     ),
     (
         "what-is-borrowed-is-not-looked-at",
-        "placement/reclaim.py",
+        "placement/reclaim_prospects.py",
         "ReclaimProspects.has",
         "is_covered or shares",
         "shares",

@@ -1,0 +1,109 @@
+"""Who might find a running cell to take, as far as that is known without a look at nodes."""
+
+from bulletin.ids import LeaseId, ProjectId
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.leases.resources import Lane
+from gpu_worker.scheduler.leases.shapes import QueueEntry
+from gpu_worker.scheduler.nodes.node import NodeKind
+from gpu_worker.scheduler.placement.reclaimable import borrowed_beside, borrowed_in_pools, has_beside_going, reclaimable
+from gpu_worker.scheduler.state import State
+
+
+class ReclaimProspects:
+    """Answers for one walk of a lane.
+
+    What a request may take runs on nodes of some kinds, of which one must be able to hold it.
+    """
+
+    def __init__(self, state: State, lane: Lane) -> None:
+        self._state, self._lane = state, lane
+        self._of: dict[frozenset[LeaseId], frozenset[NodeKind]] = {}
+        self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
+        self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
+        self._borrowed_cache: bool | None = None
+        self.are_for_shares = state.wakeups.is_for_shares and _has_anybody_waited(state)
+        state.follow_coverage()
+
+    def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
+        """Whether there may be a cell for a request of this project."""
+        shape, qos = entry.shape, self._state.qos[entry.shape.qos]
+        shares = self.are_for_shares and not is_covered and self.has_waited(entry)
+        if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
+            return True
+        if not shares and not account.used_below(self._state.qos, qos.priority):
+            return False
+        return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
+
+    def part(self, account: Account, entry: QueueEntry) -> int:
+        """Compute what a request may take of one user of its project for its own user's part; thousandths of a GPU."""
+        if not self.are_for_shares or not self.has_waited(entry):
+            return 0
+        used = account.users[entry.user].used + entry.shape.cost
+        return max(0, *(has_beside_going(one) - used for one in account.users.values()))
+
+    def has_beside(self, account: Account) -> bool:
+        """Whether there may be a cell of somebody else for some request of this project that a guarantee covers."""
+        return self.has_borrowed() and bool(self._kinds_beside(account))
+
+    def has_own(self, account: Account) -> bool:
+        """Whether there may be a cell of the project's own users for some request of theirs of a higher class."""
+        highest = max(qos.priority for qos in self._state.qos.values())
+        return bool(self._kinds_own(account, highest + 1))
+
+    def has_borrowed(self) -> bool:
+        """Whether there may be a borrowed cell for anybody."""
+        if self._borrowed_cache is None:
+            state = self._state
+            every = [state.coverage, *(state.coverage.in_pool(name) for name in state.pools.by_name)]
+            self._borrowed_cache = any(
+                not borrowed.isdisjoint(reclaimable(state, self._lane))
+                for coverage in every
+                for borrowed in coverage.borrowed_anywhere()
+            )
+        return self._borrowed_cache
+
+    def has_waited(self, entry: QueueEntry) -> bool:
+        """Whether a request has waited for as long as its class asks; else the state notes when it will have."""
+        state = self._state
+        from_ms = state.pending[entry.id].since_ms + state.qos[entry.shape.qos].share_after_ms
+        if from_ms > state.accounts.now_ms:
+            state.wakeups.note(from_ms)
+        return from_ms <= state.accounts.now_ms
+
+    def _kinds_beside(self, account: Account) -> frozenset[NodeKind]:
+        """Kinds of nodes where others run what is borrowed, seen from a project."""
+        name = account.project.id
+        if name not in self._beside:
+            pools = tuple(self._state.pools.by_name)
+            sides = [*borrowed_beside(self._state, account), *borrowed_in_pools(self._state, account, pools)]
+            self._beside[name] = frozenset(kind for borrowed in sides for kind in self._kinds(borrowed))
+        return self._beside[name]
+
+    def _kinds_own(self, account: Account, below: int) -> frozenset[NodeKind]:
+        """Kinds of nodes where the project's users run cells of a class of lower priority than this."""
+        key, state = (account.project.id, below), self._state
+        if key not in self._own:
+            own = [state.leases[name] for name in state.coverage.uses_of(account)]
+            lower = frozenset(one.id for one in own if one.qos in state.qos and state.qos[one.qos].priority < below)
+            self._own[key] = self._kinds(lower)
+        return self._own[key]
+
+    def _kinds(self, leases: frozenset[LeaseId]) -> frozenset[NodeKind]:
+        """Kinds of nodes where one of these leases is, of those that may be reclaimed now."""
+        if not leases:
+            return frozenset()
+        if leases not in self._of:
+            state = self._state
+            found = reclaimable(state, self._lane) & leases
+            self._of[leases] = frozenset(state.nodes[state.leases[name].agent].kind for name in found)
+        return self._of[leases]
+
+
+def _has_anybody_waited(state: State) -> bool:
+    """Whether the first of those who wait has done so for as long as any class asks before it takes for a share.
+
+    Who came later has waited for no longer. When that will be is noted once for all of them, not for each.
+    """
+    first = next(iter(state.pending.values()), None)
+    shortest_ms = min((qos.share_after_ms for qos in state.qos.values()), default=0)
+    return first is not None and first.since_ms + shortest_ms <= state.accounts.now_ms
