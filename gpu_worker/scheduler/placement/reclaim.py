@@ -77,9 +77,8 @@ class VictimSelection:
         self._account, self._cost = accounts.of(request.project), request.entry.shape.cost
         self._priority = state.qos[request.qos].priority
         self._quota_cost = accounts.quota_cost(self._account, request.entry.shape)
-        self._shares = not is_covered(self._account, self._quota_cost) and has_waited(state, request)
-        is_full = any(at.limit is not None and at.used + self._cost > at.limit for at in self._account.path)
-        self._shares_inside = self._shares or (is_full and has_waited(state, request))
+        self._shares_inside = has_waited(state, request)
+        self._shares = self._shares_inside and not is_covered(self._account, self._quota_cost)
         is_covered_beside = is_covered(self._account, self._cost)
         self.displaces = not is_covered_beside and is_covered(self._account, self._quota_cost)
         self._pools = state.pools.covering(self._account, request.entry.shape)  #: where it is covered

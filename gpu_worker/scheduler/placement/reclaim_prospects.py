@@ -27,7 +27,7 @@ class ReclaimProspects:
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
         shape, qos = entry.shape, self._state.qos[entry.shape.qos]
-        shares = self.are_for_shares and not is_covered and self.has_waited(entry)
+        shares = self.are_for_shares and self.has_waited(entry)
         if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):
             return True
         if not shares and not account.used_below(self._state.qos, qos.priority):

@@ -29,6 +29,15 @@ def test_a_share_comes_after_the_wait_and_the_grace() -> None:
     assert seen.wait("b0") == pytest.approx(150, abs=1)
 
 
+@pytest.mark.parametrize("guaranteed", [0, 3, 4])
+def test_a_user_has_their_part_also_where_the_project_is_covered_and_nobody_else_gives_back(guaranteed: int) -> None:
+    """What others have is never taken back: so it is the one who has more of the same project who gives."""
+    text = f'[qos.kept]\nwalltime = "12h"\npreemption = "never"\n[projects.p]\nguaranteed = {guaranteed}\n'
+    far = at(1, notebook("far", "far", LONG, qos="kept"))
+    seen = play(4, far, batch(10, 3, "p", "ann", "ann"), batch(500, 1, "p", "bob", "bob"), text=text)
+    assert seen.wait("bob0") == pytest.approx(150, abs=2)
+
+
 @pytest.mark.parametrize(
     ("gpus", "text", "share"),
     [
