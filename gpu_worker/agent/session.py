@@ -132,6 +132,8 @@ class Session:
             cell.has_noticed, cell.question = True, None
         elif cell is not None and isinstance(message, wire.Asked):
             await self.kernel.tell(cell.ask(message))
+        elif cell is not None:  # what the executor took in of its state
+            await self.kernel.tell(message, blobs)
 
     async def _end_cell(self, cell: AgentCell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
         """Sum up what a cell used whose code is over, stop its timers, and begin to pass its results on."""
