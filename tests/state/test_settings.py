@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bulletin import state
-from bulletin.state import ambient, settings
+from bulletin.state import ambient, python_settings, settings
 
 from .notebook import Notebook
 
@@ -132,10 +132,10 @@ def test_a_log_that_prints_prints_there_too(notebook: Notebook) -> None:
 
 
 def test_a_filter_for_warnings_of_a_library_that_is_not_here_is_left_out() -> None:
-    value = settings._read_filters(None)
+    value = python_settings.read_filters(None)
     missing = ("ignore", None, ("no_such_library", "Warn"), None, 0)
-    settings._write_filters(None, [missing, *value])
-    assert settings._read_filters(None) == value
+    python_settings._write_filters(None, [missing, *value])
+    assert python_settings.read_filters(None) == value
 
 
 def test_a_setting_that_cannot_be_read_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
