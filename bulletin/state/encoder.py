@@ -71,6 +71,7 @@ class Encoder(pickle.Pickler):
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
+        self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
         shared = (namespace, RECEIVER, vars(builtins))  # `exec(code, own)` puts the built-ins into `own`
         self._ground: dict[int, tuple[int, object]] = {
             id(part): (memo_index, part) for memo_index, part in enumerate(shared)
@@ -226,6 +227,14 @@ class Encoder(pickle.Pickler):
             elif reducer is None:
                 reducer = _reduce_generic
             self._kinds[kind] = reducer
+            if reducer is None or reducer is _reduce_generic or reducer in reducers.OF_INSTANCES:
+                places = reducers.places_of(kind)
+                if places:
+                    self._places[kind] = places
+        if kind in self._places:
+            place = self._places[kind].get(id(value))
+            if place is not None and reducers.is_in_place(value, place):
+                return reducers.reduce_constant(self, value, place)
         if reducer is None:
             return (
                 reducers.reduce_dict_sharer(value)

@@ -4,14 +4,11 @@ import ast
 
 import grimp
 import networkx as nx
-import pytest
 
 from tests.house.packages import PACKAGES, ROOT, files, lines, median_lines
 
 LONGEST = 400
 MEDIAN = 130
-#: Where circles are still open: folders that are to be redesigned, with the number of modules in their circles.
-OPEN_CIRCLES = {"bulletin.state": 18}
 
 
 def test_no_file_is_too_long_to_be_one_idea() -> None:
@@ -22,24 +19,13 @@ def test_most_files_are_short() -> None:
     assert median_lines() <= MEDIAN
 
 
-@pytest.fixture(scope="module")
-def circles() -> list[list[str]]:
-    """The circles of imports between modules; imports for type checkers and inside functions count."""
+def test_no_modules_import_each_other() -> None:
+    """Imports for type checkers and inside functions count."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     imports = nx.DiGraph()
     for module in graph.modules:
         imports.add_edges_from((module, imported) for imported in graph.find_modules_directly_imported_by(module))
-    return [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1]
-
-
-def test_no_modules_import_each_other_but_in_the_folders_that_are_open(circles: list[list[str]]) -> None:
-    open_folders = tuple(OPEN_CIRCLES)
-    assert [circle for circle in circles if not all(module.startswith(open_folders) for module in circle)] == []
-
-
-@pytest.mark.parametrize("folder", OPEN_CIRCLES)
-def test_open_circles_do_not_grow(circles: list[list[str]], folder: str) -> None:
-    assert sum(len(circle) for circle in circles if circle[0].startswith(folder)) <= OPEN_CIRCLES[folder]
+    assert [sorted(circle) for circle in nx.strongly_connected_components(imports) if len(circle) > 1] == []
 
 
 def test_no_test_module_imports_another() -> None:

@@ -14,6 +14,7 @@ from bulletin.state.load_transaction import Reduced
 from . import (
     arrays,
     classes,
+    constants,
     containers,
     exceptions,
     figures,
@@ -29,11 +30,35 @@ from . import (
     widgets,
 )
 
-__all__ = ["DICT_SHARERS", "EXACT", "Reducer", "by_name", "of_family", "reduce_dict_sharer"]
+__all__ = [
+    "DICT_SHARERS",
+    "EXACT",
+    "OF_INSTANCES",
+    "Place",
+    "Reducer",
+    "by_name",
+    "is_in_place",
+    "of_family",
+    "places_of",
+    "reduce_constant",
+    "reduce_dict_sharer",
+]
 
 Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 
+Place = constants.Place
+places_of, is_in_place, reduce_constant = constants.places_of, constants.is_in_place, constants.reduce_constant
 reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name
+#: Reducers of instances of Python's, which a module of a library may hold once for all.
+OF_INSTANCES = frozenset(
+    {
+        containers.reduce_bare,
+        containers.reduce_by_base,
+        containers.reduce_delegating,
+        containers.reduce_user_container,
+        containers.reduce_user_value,
+    }
+)
 #: Reducers that let an instance keep the very dict that somebody else holds too.
 DICT_SHARERS = frozenset({containers.reduce_user_container, exceptions.reduce_exception})
 

@@ -2,16 +2,14 @@
 
 import importlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.class_layout import is_python_class
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 from bulletin.state.memory import Region
 from bulletin.state.silence import silence
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 #: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
 _OWN_BYTES = 16 << 20
@@ -19,7 +17,7 @@ _OWN_BYTES = 16 << 20
 _OWNER_FACTOR, _SMALL_BYTES = 4, 1 << 20
 
 
-def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
+def reduce_array(encoder: Encoding, array: Any) -> Reduced:
     """Reduce an array to its layout, and the memory under it.
 
     The memory is a region, or the array or bytearray that the array is a view of, unless that is far larger than what
@@ -49,7 +47,7 @@ def reduce_array(encoder: "Encoder", array: Any) -> Reduced:
     return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
 
 
-def _guarded(encoder: "Encoder", array: Any) -> tuple[int, int]:
+def _guarded(encoder: Encoding, array: Any) -> tuple[int, int]:
     """Put a guarded array into a region of its own: what else looks at this memory does not count.
 
     Returns the number of the region, and the array's place in it.
@@ -288,7 +286,7 @@ def view_objects(
     return _settle(transaction, old, array)
 
 
-def reduce_memmap(_: "Encoder", array: Any) -> Reduced:
+def reduce_memmap(_: Encoding, array: Any) -> Reduced:
     """Reduce an array in a file to the name of the file and its place there, once what was written has reached it.
 
     A change belongs into the file, and both sides see it. A part of such an array, and one that never writes to its
@@ -336,7 +334,7 @@ def _says_nothing(kind: type, base: type) -> bool:
     )
 
 
-def reduce_kind(encoder: "Encoder", array: Any) -> Reduced:
+def reduce_kind(encoder: Encoding, array: Any) -> Reduced:
     """Reduce an array of such a kind to a plain array, the kind as which it is seen, and its attributes.
 
     One that holds objects is left to pickle.
@@ -372,7 +370,7 @@ def is_generator(kind: type) -> bool:
     return (kind.__module__, kind.__name__) in {("numpy.random.mtrand", "RandomState"), ("random", "Random")}
 
 
-def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
+def reduce_generator(_: Encoding, generator: Any) -> Reduced:
     """Reduce the generator that everybody draws from to its name; leave all others to pickle.
 
     Each side has its own: its state is among what cells rely on, and travels with that.

@@ -2,21 +2,20 @@
 
 import abc
 import enum
+import functools
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import GetSetDescriptorType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.class_layout import is_python_class, make_abstract, register_anew, registered_with
 from bulletin.state import definition_ids
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 
 from . import foreign
 from .functions import is_importable, is_reference, known, meet
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 #: Types that no module holds under their own name.
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
@@ -30,7 +29,7 @@ _OWN = _MADE_WITH_IT | {"__module__"}
 _MIXED = (int, float, str, bytes, tuple)
 
 
-def reduce_class(encoder: "Encoder", cls: type) -> Reduced:
+def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     """Reduce a class to its name where it can be imported, else to a skeleton and its attributes.
 
     Where the definition is not part of this stream its id is enough. Raises Unpicklable for a class of C code that has
@@ -121,7 +120,7 @@ def make_class(
             transaction.old.add(id(found))
         return found
     insists = foreign.insists(metaclass)
-    body: dict[str, Any] = dict.fromkeys(() if insists else order)  # attributes have places before they have values
+    body: dict[str, Any] = {} if insists else _body(order)
     if module is not None:
         body["__module__"] = module
     if slots is not None:
@@ -140,6 +139,30 @@ def make_class(
     if members:
         _make_members(cls, members)
     return cls
+
+
+def _body(order: list[str]) -> dict[str, Any]:
+    """Give attributes their places before they have values.
+
+    An instance may come before them, as an attribute of its own class: it is made as any object is. If the class says
+    itself how an instance gets its state, that is done when the class is complete.
+    """
+    body: dict[str, Any] = {name: None for name in order if name not in _ASKED}
+    if "__setstate__" in order:
+        waiting: list[tuple[Any, Any]] = []
+        body["__setstate__"] = functools.partialmethod(_wait, waiting)
+        body["__setstate__"].waiting = waiting
+    return body
+
+
+def _wait(value: Any, waiting: list[tuple[Any, Any]], state: Any) -> None:
+    waiting.append((value, state))
+
+
+#: What Python asks a class for while pickle makes an instance, puts it into a set and gives it its state.
+_ASKED = frozenset(
+    {"__new__", "__setstate__", "__setattr__", "__setitem__", "__getattr__", "__getattribute__", "__hash__", "__eq__"}
+)
 
 
 @contextmanager
@@ -161,9 +184,12 @@ def fill_class(cls: type, state: tuple[LoadTransaction, dict[str, Any], list[dic
     """Give a class its attributes: now if it is new, at the end of the transaction if this side had it."""
     transaction, new, members, registered = state
     if id(cls) not in transaction.old:
+        waiting = getattr(vars(cls).get("__setstate__"), "waiting", ())
         _set_attributes(cls, new)
         _fill_members(cls, members)
         _set_registered(cls, registered)
+        for value, of_value in waiting:
+            value.__setstate__(of_value)
         return
     before, registered_before = attributes(cls), _registered(cls)
     transaction.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
@@ -214,7 +240,7 @@ def is_enum(kind: type) -> bool:
     return issubclass(kind, enum.Enum) and not is_importable(kind)
 
 
-def reduce_member(_: "Encoder", member: enum.Enum) -> Reduced:
+def reduce_member(_: Encoding, member: enum.Enum) -> Reduced:
     """Reduce a member of an enum to its name, and a combination of flags to its value."""
     cls = type(member)
     if cls.__members__.get(member.name) is member:

@@ -3,17 +3,15 @@
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.class_layout import is_python_all_through, is_python_class
 from bulletin.cpython.pickle_memo import new_object
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict, fill_list, fill_set, reused, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .functions import is_importable
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 _USUAL_REDUCE = tuple(kind.__reduce__ for kind in (object, set, OrderedDict, defaultdict, Counter))
 #: What a class has for `__getstate__` that says nothing. No set: what pybind11 gives classes has no hash.
@@ -95,7 +93,7 @@ def base_new(kind: Any) -> Any:
     return next(new for new in found if isinstance(new, BuiltinFunctionType))
 
 
-def reduce_user_container(encoder: "Encoder", value: Any) -> Reduced:
+def reduce_user_container(encoder: Encoding, value: Any) -> Reduced:
     """Reduce an instance to its items, attributes and slots.
 
     No method of the user's is asked, and none fills the copy: an `append` of theirs would run a second time.
@@ -223,7 +221,7 @@ def _fill_sharing(value: Any, state: tuple[LoadTransaction, Any, str, dict[str, 
     fill_dict_sharer(value, (transaction, shared, slots))
 
 
-def reduce_bare(_: "Encoder", value: Any) -> Reduced:
+def reduce_bare(_: Encoding, value: Any) -> Reduced:
     """Reduce an instance as pickle does, but so that it is made without its class being asked."""
     reduced = value.__reduce_ex__(5)
     if not isinstance(reduced, tuple) or reduced[0] is not new_object or len(reduced[1]) != 1:
@@ -231,7 +229,7 @@ def reduce_bare(_: "Encoder", value: Any) -> Reduced:
     return (make_instance, (RECEIVER, type(value), False), *reduced[2:])
 
 
-def reduce_user_value(_: "Encoder", value: Any) -> Reduced:
+def reduce_user_value(_: Encoding, value: Any) -> Reduced:
     """Reduce a value to the plain one that it is to its base, its attributes and its slots."""
     base: Any = next(base for base in _VALUES if isinstance(value, base))
     plain: Any = tuple(tuple.__iter__(value)) if base is tuple else base.__new__(base, value)
@@ -253,7 +251,7 @@ def fill_value(value: Any, state: tuple[Any, list[tuple[str, Any]]]) -> None:
     _set_slots(value, slots)
 
 
-def reduce_by_base(_: "Encoder", value: Any) -> Reduced:
+def reduce_by_base(_: Encoding, value: Any) -> Reduced:
     """Reduce a value as its library has it, but so that the library's class makes it.
 
     The user's own class may be called with something else.
@@ -281,7 +279,7 @@ def is_delegating(kind: type) -> bool:
     return hasattr(kind, "__getattr__") and not hasattr(kind, "__setstate__")
 
 
-def reduce_delegating(_: "Encoder", value: Any) -> Reduced:
+def reduce_delegating(_: Encoding, value: Any) -> Reduced:
     """Reduce an instance so that its state is set without asking it.
 
     Its `__getattr__` would be asked for `__setstate__` while it is still empty.
@@ -303,7 +301,7 @@ def fill_instance(value: Any, state: Any) -> None:
     _set_slots(value, list((slots or {}).items()))
 
 
-def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for a class that was written in Python.
 
     None leaves its values to pickle, above all where the class says itself how they travel.

@@ -1,12 +1,10 @@
 """Exceptions: with their class, arguments, attributes and causes, without running an `__init__` of the user's."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 #: Attributes that live outside `__dict__` and `args`.
 _EXTRA = {
@@ -19,7 +17,7 @@ _EXTRA = {
 _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduce__)
 
 
-def reduce_exception(encoder: "Encoder", error: BaseException) -> Reduced:
+def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     """Reduce an exception to its class, arguments, attributes and causes.
 
     It is left to pickle if its class says itself how it travels.

@@ -1,12 +1,10 @@
 """Figures of matplotlib: as matplotlib has it, but looking at one does not change it."""
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import Reduced
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 
 def is_registry(kind: type) -> bool:
@@ -14,7 +12,7 @@ def is_registry(kind: type) -> bool:
     return kind.__module__ == "matplotlib.cbook" and kind.__name__ == "CallbackRegistry"
 
 
-def reduce_registry(_: "Encoder", registry: Any) -> Reduced:
+def reduce_registry(_: Encoding, registry: Any) -> Reduced:
     """Reduce a registry to its own state, and put its counter back.
 
     Each time a registry is asked for its state it takes a number from that counter, and would seem changed.

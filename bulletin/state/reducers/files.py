@@ -4,12 +4,10 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
 _IN_MEMORY = (io.StringIO, io.BytesIO)
@@ -22,7 +20,7 @@ def is_stream(kind: type) -> bool:
     return not issubclass(kind, _IN_MEMORY) and any(kind is type(getattr(sys, name)) for name in _STREAMS)
 
 
-def reduce_stream(encoder: "Encoder", file: Any) -> Reduced:
+def reduce_stream(encoder: Encoding, file: Any) -> Reduced:
     """Reduce a standard stream to its name, and what is of the same type but is none as `family_of_io` says."""
     name = next((name for name in _STREAMS if getattr(sys, name) is file), "")
     if name:
@@ -42,7 +40,7 @@ def standard_stream(transaction: LoadTransaction, name: str) -> Any:
     return getattr(sys, name)
 
 
-def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def family_of_io(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for a type of `io`, `socket` or `ssl`: what is open is refused, with Unpicklable.
 
     None leaves buffers in memory, and exceptions, to pickle.
@@ -52,7 +50,7 @@ def family_of_io(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     return reduce_file if kind in _FILES else _refuse
 
 
-def reduce_file(_: "Encoder", file: Any) -> Reduced:
+def reduce_file(_: Encoding, file: Any) -> Reduced:
     """Reduce a closed file, as `with open(...) as file` leaves it over, to a name, a mode and an encoding.
 
     Raises Unpicklable for a file that is open, and for one that was opened by a number.
@@ -84,5 +82,5 @@ def make_closed_file(kind_number: int, name: Any, mode: str, encoding: str | Non
     return file
 
 
-def _refuse(_: "Encoder", value: object) -> Reduced:
+def _refuse(_: Encoding, value: object) -> Reduced:
     return refuse(value)

@@ -4,15 +4,13 @@ import functools
 import sys
 from collections.abc import Callable, Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.referrers import module_of_globals
 from bulletin.state import definition_ids, lookups
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 #: name, qualified name, module, docstring, defaults, keyword defaults, annotations; settable one by one
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
@@ -29,7 +27,7 @@ def is_importable(definition: Any) -> bool:
     return found is definition
 
 
-def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
+def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:
     """Reduce a function to its name where it can be imported, else to code, state and cells.
 
     Where the definition is not part of this stream its id is enough.
@@ -54,7 +52,7 @@ def reduce_function(encoder: "Encoder", function: FunctionType) -> Reduced:
     )
 
 
-def meet(encoder: "Encoder", definition: Any) -> str:
+def meet(encoder: Encoding, definition: Any) -> str:
     """Note that a function or class is reached, and return its id.
 
     Its own name comes along, if the namespace has it, for code that looks it up.
@@ -67,7 +65,7 @@ def meet(encoder: "Encoder", definition: Any) -> str:
     return uid
 
 
-def is_reference(encoder: "Encoder", uid: str) -> bool:
+def is_reference(encoder: Encoding, uid: str) -> bool:
     """Tell whether the id of a function or class is written alone, without its definition."""
     return uid not in encoder.inline
 
@@ -80,7 +78,7 @@ def known(_: LoadTransaction, uid: str) -> object:
     return found
 
 
-def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
+def note_look_ups(encoder: Encoding, function: FunctionType) -> None:
     """Tell the encoder which names of the namespace the function may look up, and where its source is."""
     encoder.files[function.__code__.co_filename] = None
     encoder.imports.update(dict.fromkeys(lookups.imports(function.__code__)))
@@ -93,7 +91,7 @@ def note_look_ups(encoder: "Encoder", function: FunctionType) -> None:
                 encoder.names[name] = None
 
 
-def _globals_of(encoder: "Encoder", function: FunctionType) -> Any:
+def _globals_of(encoder: Encoding, function: FunctionType) -> Any:
     """Choose what stands for a function's globals in the stream.
 
     That is the namespace, which each side has; the name of a module; a module that has none; or a dict of its own.
@@ -163,7 +161,7 @@ def _set_state(function: FunctionType, code: CodeType, slots: list[Any], attribu
     function.__dict__.update(attributes)
 
 
-def reduce_cell(_: "Encoder", cell: CellType) -> Reduced:
+def reduce_cell(_: Encoding, cell: CellType) -> Reduced:
     """Reduce a closure's variable to an empty cell, and what is put into it then.
 
     So the cell exists before what it holds, which may be a function that has this cell.
@@ -182,7 +180,7 @@ def fill_cell(cell: CellType, state: tuple[LoadTransaction, tuple[object, ...]])
     set_cell(state[0], cell, state[1])
 
 
-def reduce_code(encoder: "Encoder", code: CodeType) -> Reduced:
+def reduce_code(encoder: Encoding, code: CodeType) -> Reduced:
     """Reduce code to its place in memory where a stream is made for its digest alone; code never changes.
 
     Otherwise it is left to cloudpickle, which knows how to write it.
@@ -196,7 +194,7 @@ def reduce_code(encoder: "Encoder", code: CodeType) -> Reduced:
 _Cached = type(functools.lru_cache(lambda: None))
 
 
-def reduce_cached(encoder: "Encoder", cached: Any) -> Reduced:
+def reduce_cached(encoder: Encoding, cached: Any) -> Reduced:
     """Reduce a function behind `lru_cache` to the function and the settings. Each side keeps its own cache."""
     if is_importable(cached):
         return NotImplemented
@@ -247,7 +245,7 @@ def fill_cached(cached: Any, state: tuple[LoadTransaction, Any, dict[str, Any]])
     transaction.later(lambda: fill_dict(vars(cached), now), lambda: fill_dict(vars(cached), before))
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     FunctionType: reduce_function,
     CellType: reduce_cell,
     CodeType: reduce_code,

@@ -7,18 +7,16 @@ import _thread
 import concurrent.futures
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import Reduced, Unpicklable, refuse
 
 from . import containers
 
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
-
-def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
+def reduce_lock(_: Encoding, lock: Any) -> Reduced:
     """Reduce a free lock to a new one of that kind.
 
     Raises
@@ -32,14 +30,14 @@ def reduce_lock(_: "Encoder", lock: Any) -> Reduced:
     return (_thread.allocate_lock if type(lock) is _thread.LockType else _thread.RLock), ()
 
 
-def reduce_rlock(encoder: "Encoder", lock: Any) -> Reduced:
+def reduce_rlock(encoder: Encoding, lock: Any) -> Reduced:
     """Reduce a free RLock to a new one. Raises Unpicklable if it is held, even by the thread that asks."""
     if is_owned_by_this_thread(lock):
         raise Unpicklable("cannot pickle an RLock that is held")
     return reduce_lock(encoder, lock)
 
 
-def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
+def reduce_thread_handle(_: Encoding, handle: Any) -> Reduced:
     """Reduce the handle of a thread that has not begun, or has ended.
 
     Raises
@@ -52,7 +50,7 @@ def reduce_thread_handle(_: "Encoder", handle: Any) -> Reduced:
     return make_thread_handle, (handle.is_done(),)
 
 
-def reduce_thread(encoder: "Encoder", thread: Any) -> Reduced:
+def reduce_thread(encoder: Encoding, thread: Any) -> Reduced:
     """Reduce a thread that has not begun, or has ended, as any other instance of its class.
 
     Raises
@@ -66,18 +64,18 @@ def reduce_thread(encoder: "Encoder", thread: Any) -> Reduced:
     return NotImplemented if usual is None else usual(encoder, thread)
 
 
-def _refuse(_: "Encoder", value: object) -> Reduced:
+def _refuse(_: Encoding, value: object) -> Reduced:
     return refuse(value)
 
 
-def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for threads and for executors of threads; None for other types."""
     if issubclass(kind, threading.Thread):
         return reduce_thread
     return _refuse if issubclass(kind, concurrent.futures.ThreadPoolExecutor) else None
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     _thread.LockType: reduce_lock,
     _thread.RLock: reduce_rlock,
     **({} if ThreadHandle is None else {ThreadHandle: reduce_thread_handle}),

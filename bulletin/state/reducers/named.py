@@ -6,18 +6,16 @@ import logging
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.pickle_memo import module_holding
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced, Unpicklable, refuse
-from bulletin.state.settings import shell_of_cells
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
+from bulletin.state.setting_kind import shell_of_cells
 
 
-def reduce_module(encoder: "Encoder", module: ModuleType) -> Reduced:
+def reduce_module(encoder: Encoding, module: ModuleType) -> Reduced:
     """Reduce a module to its name, if `travels_by_name` says so, else to what it holds."""
     if travels_by_name(module):
         encoder.modules[module.__name__] = None
@@ -101,7 +99,7 @@ def find_by_name(module: str, name: str) -> Any:
     return found
 
 
-def reduce_mark(_: "Encoder", value: Any) -> Reduced:
+def reduce_mark(_: Encoding, value: Any) -> Reduced:
     """Reduce a mark of `dataclasses`, which is compared by identity, to its name."""
     return getattr, (dataclasses, "MISSING" if value is dataclasses.MISSING else "_HAS_DEFAULT_FACTORY")
 
@@ -122,7 +120,7 @@ def is_of_argparse(kind: type) -> bool:
     return hasattr(argparse, "Action") and issubclass(kind, argparse._ActionsContainer | argparse.Action)
 
 
-def reduce_of_argparse(_: "Encoder", value: Any) -> Reduced:
+def reduce_of_argparse(_: Encoding, value: Any) -> Reduced:
     """Reduce a part of `argparse` as any instance, with the constant `SUPPRESS` by its name."""
     made_by, args, state, *rest = value.__reduce_ex__(5)
     suppress: Any = sys.modules["argparse"].__dict__["SUPPRESS"]
@@ -139,7 +137,7 @@ def is_of_torch(kind: type) -> bool:
     return kind.__module__ == "torch" and kind.__name__ in _TORCH_CONSTANTS
 
 
-def reduce_of_torch(_: "Encoder", value: Any) -> Reduced:
+def reduce_of_torch(_: Encoding, value: Any) -> Reduced:
     """Reduce a constant of torch to its module and its name."""
     module, name = str(value).split(".")
     return getattr, (sys.modules[module], name)
@@ -149,7 +147,7 @@ def reduce_of_torch(_: "Encoder", value: Any) -> Reduced:
 _OF_PROCESS = frozenset({"name", "level", "parent", "manager", "root", "_cache"})
 
 
-def reduce_logger(_: "Encoder", logger: logging.Logger) -> Reduced:
+def reduce_logger(_: Encoding, logger: logging.Logger) -> Reduced:
     """Reduce a logger to its name, filters and handlers; and its parents, which handle what it is told.
 
     Levels, and the handlers of the root, are settings of the process, and travel as such. A logger that `getLogger`
@@ -189,7 +187,7 @@ def is_shell(kind: type) -> bool:
     return hasattr(interactive, "InteractiveShell") and issubclass(kind, interactive.InteractiveShell)
 
 
-def reduce_shell(_: "Encoder", shell: Any) -> Reduced:
+def reduce_shell(_: Encoding, shell: Any) -> Reduced:
     """Reduce the shell that runs the cells to the receiver's own. Raises Unpicklable for any other shell.
 
     Threads lead to the shell too: they know who shows their errors.
@@ -203,7 +201,7 @@ def find_shell(transaction: LoadTransaction) -> Any:
     return shell_of_cells()
 
 
-def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for a shell, a logger, a part of `argparse` or a constant of torch; None for other types."""
     if is_shell(kind):
         return reduce_shell
@@ -214,7 +212,7 @@ def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     return reduce_of_torch if is_of_torch(kind) else None
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     ModuleType: reduce_module,
     type(dataclasses.MISSING): reduce_mark,
     type(dataclasses._HAS_DEFAULT_FACTORY): reduce_mark,  # type: ignore[attr-defined]

@@ -5,14 +5,12 @@ travel with the frames made from it.
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import Reduced
 
 from .arrays import owner_of
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 _HOLDERS = ("_ndarray", "_codes", "_data", "_mask")
 
@@ -31,7 +29,7 @@ def is_guarded(kind: type) -> bool:
     return is_pandas and kind.__name__ not in {"DataFrame", "Series"}
 
 
-def reduce_frame(encoder: "Encoder", frame: Any) -> Reduced:
+def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
     manager = getattr(frame, "_mgr", None)
     held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
@@ -53,7 +51,7 @@ def is_block(kind: type) -> bool:
     return kind.__module__ == "pandas.core.internals.blocks" and hasattr(kind, "values")
 
 
-def reduce_block(encoder: "Encoder", block: Any) -> Reduced:
+def reduce_block(encoder: Encoding, block: Any) -> Reduced:
     """Reduce a block as pandas does. But values that several blocks share until one is written go once for each.
 
     What says that they are shared does not travel, so the first write would show in the others.

@@ -11,19 +11,17 @@ import typing
 from collections.abc import Callable
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable, refuse
 
 from .containers import reduce_user_container
 from .functions import is_importable
 from .named import by_name
 
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
-
-def reduce_cached_property(_: "Encoder", found: Any) -> Reduced:
+def reduce_cached_property(_: Encoding, found: Any) -> Reduced:
     """Reduce a cached property to its parts, from which it is made anew: Python 3.11's holds a lock."""
     return make_cached_property, (), (found.func, found.attrname, found.__doc__), None, None, fill_cached_property
 
@@ -51,7 +49,7 @@ def is_made_of_arguments(kind: type) -> bool:
     return f"{kind.__module__}.{kind.__qualname__}" in _ARGS
 
 
-def reduce_made_of_arguments(_: "Encoder", value: Any) -> Reduced:
+def reduce_made_of_arguments(_: Encoding, value: Any) -> Reduced:
     """Reduce a constant to the type and the argument whose call makes one alike."""
     kind = type(value)
     return make_of_arguments, (RECEIVER, kind, _args_of(value))
@@ -77,7 +75,7 @@ _Scanner: Any = getattr(json.scanner, "c_make_scanner", None)
 _SCANNER_PARTS = ("strict", "object_hook", "object_pairs_hook", "parse_float", "parse_int", "parse_constant")
 
 
-def reduce_scanner(_: "Encoder", scanner: Any) -> Reduced:
+def reduce_scanner(_: Encoding, scanner: Any) -> Reduced:
     """Reduce the part of a `JSONDecoder` that is in C to how the decoder was set when it was made."""
     return make_scanner, (RECEIVER, *(getattr(scanner, part) for part in _SCANNER_PARTS))
 
@@ -97,12 +95,12 @@ def _is_same(one: object, other: object) -> bool:
     return one is other
 
 
-def reduce_new_type(encoder: "Encoder", value: Any) -> Reduced:
+def reduce_new_type(encoder: Encoding, value: Any) -> Reduced:
     """Leave a `NewType` that can be imported to pickle; reduce others as plain instances, which need no name."""
     return NotImplemented if is_importable(value) else reduce_user_container(encoder, value)
 
 
-def reduce_type_parameter(_: "Encoder", value: Any) -> Reduced:
+def reduce_type_parameter(_: Encoding, value: Any) -> Reduced:
     """Reduce a type parameter to its name, or to what it was made with where no module has it."""
     try:
         return by_name(value, value.__name__)
@@ -129,7 +127,7 @@ def make_type_parameter(
     return made
 
 
-def reduce_popen(_: "Encoder", process: Any) -> Reduced:
+def reduce_popen(_: Encoding, process: Any) -> Reduced:
     """Leave a process that has ended to pickle: it is plain data.
 
     Raises Unpicklable while it runs: only the process that started another one can wait for it.
@@ -137,11 +135,11 @@ def reduce_popen(_: "Encoder", process: Any) -> Reduced:
     return refuse(process) if process.returncode is None else NotImplemented
 
 
-def _refuse(_: "Encoder", value: object) -> Reduced:
+def _refuse(_: Encoding, value: object) -> Reduced:
     return refuse(value)
 
 
-def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for those types that have it with all their subclasses; None for other types."""
     if is_made_of_arguments(kind):
         return reduce_made_of_arguments
@@ -154,7 +152,7 @@ def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
     return _refuse if issubclass(kind, bound) else None
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     functools.cached_property: reduce_cached_property,
     typing.NewType: reduce_new_type,
     typing.ParamSpec: reduce_type_parameter,

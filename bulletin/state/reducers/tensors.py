@@ -6,22 +6,20 @@ A tensor of a device lands in the notebook as a CPU tensor that remembers its de
 import importlib
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.pickle_memo import new_object
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
 from bulletin.state.memory import Region
 
 from .arrays import bytes_of
 
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
-
 #: Tensors that are here in place of one on a device, by id, and the device.
 _homes: dict[int, tuple[Any, str]] = {}
 
 
-def reduce_tensor(encoder: "Encoder", tensor: Any) -> Reduced:
+def reduce_tensor(encoder: Encoding, tensor: Any) -> Reduced:
     """Reduce a tensor to a window on a storage, its gradient and its attributes; a non-leaf goes without its graph.
 
     Left to pickle are subclasses, sparse and quantized tensors, and those on other devices than CPU and CUDA.
@@ -220,7 +218,7 @@ def is_optimizer(kind: type) -> bool:
     return bool(kind.__getstate__ is module.Optimizer.__getstate__)
 
 
-def reduce_optimizer(_: "Encoder", optimizer: Any) -> Reduced:
+def reduce_optimizer(_: Encoding, optimizer: Any) -> Reduced:
     """Reduce an optimizer to all its attributes. Its own way leaves out what schedulers and people put on it."""
     return new_object, (type(optimizer),), (RECEIVER, dict(vars(optimizer))), None, None, fill_optimizer
 
@@ -251,12 +249,12 @@ def is_script(kind: type) -> bool:
     return script is not None and issubclass(kind, script.ScriptModule)
 
 
-def reduce_script(_: "Encoder", module: Any) -> Reduced:
+def reduce_script(_: Encoding, module: Any) -> Reduced:
     """Refuse a module of TorchScript as a whole, with Unpicklable."""
     return refuse(module)
 
 
-def reduce_module(_: "Encoder", module: Any) -> Reduced:
+def reduce_module(_: Encoding, module: Any) -> Reduced:
     """Reduce a module to all its attributes, as if its class said nothing."""
     return new_object, (type(module),), (RECEIVER, dict(vars(module))), None, None, fill_module
 
@@ -278,7 +276,7 @@ def is_loader(kind: Any) -> bool:
     )
 
 
-def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
+def reduce_loader(encoder: Encoding, loader: Any) -> Reduced:
     """Reduce a loader of data to all its attributes but the workers that wait for the next round.
 
     Each side has its own workers, or starts some.
@@ -289,7 +287,7 @@ def reduce_loader(encoder: "Encoder", loader: Any) -> Reduced:
     return new_object, (type(loader),), (RECEIVER, state), None, None, fill_module
 
 
-def reduce_generator(_: "Encoder", generator: Any) -> Reduced:
+def reduce_generator(_: Encoding, generator: Any) -> Reduced:
     """Reduce torch's default generator to its name, and another one of the CPU to its state.
 
     The default one is each side's own, as cells rely on its state. torch's own way makes a tensor of a state anew each

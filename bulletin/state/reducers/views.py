@@ -2,17 +2,15 @@
 
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bulletin.cpython.raw_memory import address_of
 from bulletin.cpython.referrers import behind_proxy, class_of_attributes, dict_of_iterator, id_behind_iterator
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable
 
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
-
-def reduce_mapping_proxy(_: "Encoder", proxy: Any) -> Reduced:
+def reduce_mapping_proxy(_: Encoding, proxy: Any) -> Reduced:
     """Reduce a read-only view to what is behind it; behind `vars(cls)` is the class."""
     behind = behind_proxy(proxy)
     owner = class_of_attributes(behind)
@@ -35,7 +33,7 @@ def _old_or(transaction: LoadTransaction, made: Any, key: Callable[[Any], Any]) 
     return made
 
 
-def reduce_memory_view(_: "Encoder", view: memoryview) -> Reduced:
+def reduce_memory_view(_: Encoding, view: memoryview) -> Reduced:
     """Reduce a memory view to the object that it looks into, and the place in it.
 
     Raises
@@ -105,7 +103,7 @@ _WAYS: tuple[Callable[[Any], Any], ...] = (
 _KINDS: tuple[type, ...] = tuple(type(way({})) for way in _WAYS)
 
 
-def reduce_dict_iterator(_: "Encoder", iterator: Any) -> Reduced:
+def reduce_dict_iterator(_: Encoding, iterator: Any) -> Reduced:
     """Reduce an iterator to its dict and how many items are left; without a dict where it has come to the end.
 
     One whose dict has changed its size since has nothing left.
@@ -127,7 +125,7 @@ def make_dict_iterator(transaction: LoadTransaction, of: Any, way: int, left: in
     return _old_or(transaction, made, lambda iterator: (iterator.__length_hint__(), *id_behind_iterator(iterator)))
 
 
-def reduce_set_iterator(_: "Encoder", iterator: Any) -> Reduced:
+def reduce_set_iterator(_: Encoding, iterator: Any) -> Reduced:
     """Reduce an iterator of a set to what is left: the order of a set is each process's own."""
     return make_set_iterator, (list(iterator.__reduce__()[1][0]),)
 
@@ -137,7 +135,7 @@ def make_set_iterator(left: list[Any]) -> Any:
     return iter(set(left))
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     MappingProxyType: reduce_mapping_proxy,
     memoryview: reduce_memory_view,
     type(iter(set())): reduce_set_iterator,

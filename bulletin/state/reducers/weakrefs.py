@@ -2,19 +2,17 @@
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import attributes_of, empty_attributes
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, refuse
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
 
 _Collection: TypeAlias = Any
 _COLLECTIONS = (weakref.WeakValueDictionary, weakref.WeakKeyDictionary, weakref.WeakSet)
 
 
-def reduce_weakref(_: "Encoder", reference: Any) -> Reduced:
+def reduce_weakref(_: Encoding, reference: Any) -> Reduced:
     """Reduce a weak reference to what it refers to. A callback stays here."""
     target = reference()
     return (dead_reference, ()) if target is None else (make_weakref, (RECEIVER, target))
@@ -48,7 +46,7 @@ def dead_reference() -> Any:
     return weakref.ref(_Gone())
 
 
-def reduce_proxy(_: "Encoder", proxy: Any) -> Reduced:
+def reduce_proxy(_: Encoding, proxy: Any) -> Reduced:
     """Reduce a weak proxy to what it stands for. A callback stays here."""
     try:
         target = proxy.__reduce_ex__.__self__
@@ -70,7 +68,7 @@ def dead_proxy() -> Any:
     return weakref.proxy(_Gone())
 
 
-def reduce_weak_method(_: "Encoder", reference: Any) -> Reduced:
+def reduce_weak_method(_: Encoding, reference: Any) -> Reduced:
     """Reduce a weak reference to a method to its object and its function."""
     method = reference()
     if method is None:
@@ -95,7 +93,7 @@ def dead_method() -> Any:
     return weakref.WeakMethod(_Gone().__reduce__)
 
 
-def reduce_collection(_: "Encoder", value: _Collection) -> Reduced:
+def reduce_collection(_: Encoding, value: _Collection) -> Reduced:
     """Reduce a weak collection to its items and the user's attributes.
 
     What is its own stays: each side's references call back to their own collection.
@@ -149,16 +147,16 @@ def _fill(base: Any, value: _Collection, items: list[Any]) -> None:
             base.__setitem__(value, key, held)
 
 
-def of_family(kind: type) -> Callable[["Encoder", Any], Reduced] | None:
+def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for dicts and sets that hold weakly, and the user's own kinds of them; else None."""
     return reduce_collection if issubclass(kind, _COLLECTIONS) else None
 
 
-def _refuse(_: "Encoder", value: object) -> Reduced:
+def _refuse(_: Encoding, value: object) -> Reduced:
     return refuse(value)
 
 
-EXACT: dict[type, Callable[["Encoder", Any], Reduced]] = {
+EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     weakref.ref: reduce_weakref,
     weakref.ProxyType: reduce_proxy,
     weakref.CallableProxyType: reduce_proxy,

@@ -2,13 +2,11 @@
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
-from bulletin.state.settings import shell_of_cells
-
-if TYPE_CHECKING:
-    from bulletin.state.encoder import Encoder
+from bulletin.state.setting_kind import shell_of_cells
 
 
 def is_comm(kind: type) -> bool:
@@ -17,7 +15,7 @@ def is_comm(kind: type) -> bool:
     return hasattr(base, "BaseComm") and issubclass(kind, base.BaseComm)
 
 
-def reduce_comm(_: "Encoder", comm: Any) -> Reduced:
+def reduce_comm(_: Encoding, comm: Any) -> Reduced:
     """Reduce a comm to its id and its callbacks.
 
     Each side has one of its own, of its own kind, and neither opens it once more.
@@ -86,7 +84,7 @@ def is_widget(kind: type) -> bool:
     return hasattr(module, "Widget") and issubclass(kind, module.Widget)
 
 
-def reduce_widget(_: "Encoder", widget: Any) -> Reduced:
+def reduce_widget(_: Encoding, widget: Any) -> Reduced:
     """Reduce a widget to its traits, and the callbacks that the user has set.
 
     Those of its class each side sets by itself.

@@ -1,0 +1,48 @@
+"""What a reducer sees of the encoder that asks it: what it looks up, and what it notes for whoever packs the stream."""
+
+from collections.abc import Mapping
+from types import CodeType
+from typing import Protocol
+
+from .memory import Finder, Region
+
+
+class Encoding(Protocol):
+    """One stream that is being written. A reducer fills the notes, and changes nothing else."""
+
+    #: Whose functions and classes these are.
+    namespace: Mapping[str, object]
+    #: Where memory is found.
+    finder: Finder
+    #: Ids of definitions to write in full; others are referred to.
+    inline: frozenset[str]
+    #: Code as a token: only this side reads the stream.
+    is_digest: bool
+    #: Arrays that copy-on-write keeps apart.
+    guarded: set[int]
+    #: Arrays in frames, with the block that travels with each.
+    blocks: dict[int, int]
+    #: Instances whose own dict somebody else holds.
+    dict_sharers: set[int]
+    #: Every definition met, by id.
+    definitions: dict[str, object]
+    #: Names of the namespace that functions and classes met here look up.
+    names: dict[str, None]
+    #: Whether one of them may look up any name.
+    is_dynamic: bool
+    #: Where their code came from.
+    files: dict[str, None]
+    #: Modules that they may import.
+    imports: dict[str, None]
+    #: Names that they spell.
+    attributes: set[str]
+    #: Modules that travel by name.
+    modules: dict[str, None]
+    #: Code objects, kept so that their ids in tokens stay true.
+    codes: list[CodeType]
+    #: Temporaries whose ids are in use.
+    alive: list[object]
+
+    def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
+        """Return the number of a region in this stream, and the offset of an address in it."""
+        ...
