@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 from bulletin.cpython.import_system import read_environ
 
 from . import settings
+from .setting_kind import shell_of_cells
 
-#: What was found, by kind: "random", "numpy", "torch", "folder", "environ", "settings".
+#: What was found, by kind: "random", "numpy", "torch", "folder", "argv", "environ", "settings".
 Ambient: TypeAlias = dict[str, Any]
 #: Files that exist only in memory: file -> lines, and the number of the cell if it is one.
 Sources: TypeAlias = Mapping[str, tuple[list[str], int | None]]
@@ -87,9 +88,26 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
     if "torch" in found and not (is_overlay and found["torch"] == _left.get("torch")):
         torch = importlib.import_module("torch")
         torch.set_rng_state(torch.frombuffer(bytearray(found["torch"]), dtype=torch.uint8))
+    surround(found, is_overlay=is_overlay)
+    settings.write(found.get("settings", {}), is_whole=is_overlay)
+
+
+def prepare(found: Ambient, *, is_overlay: bool) -> None:
+    """Set what libraries look at as they are imported, and as values are made: before values load.
+
+    It is set once more when all values are there: what was imported meanwhile may have set itself up.
+    """
+    surround(found, is_overlay=is_overlay)
+    settings.prepare(found.get("settings", {}))
+
+
+def surround(found: Ambient, *, is_overlay: bool) -> None:
+    """Set the folder, the arguments and the environment."""
     if "folder" in found and found["folder"] != _folder():
         with contextlib.suppress(OSError):  # a folder that is not on this machine
             os.chdir(found["folder"])
+    if "argv" in found and found["argv"] != sys.argv:
+        sys.argv[:] = found["argv"]
     changes: Mapping[str, str | None] = found.get("environ", {})
     if is_overlay:
         for name in _covered.keys() - changes.keys():
@@ -99,7 +117,14 @@ def settle(found: Ambient, *, is_overlay: bool) -> None:
     for name, value in changes.items():
         if not name.startswith(_NEVER):
             _set(name, value)
-    settings.write(found.get("settings", {}), is_whole=is_overlay)
+
+
+def reverse_of(found: Ambient) -> Ambient:
+    """Read what `prepare` is about to change, as what changes it back."""
+    now: Ambient = {"folder": _folder(), "argv": list(sys.argv)}
+    changes = {name: os.environ.get(name) for name in found.get("environ", ())}
+    before = settings.now_of(found.get("settings", ()))
+    return {**{kind: now[kind] for kind in now if kind in found}, "environ": changes, "settings": before}
 
 
 def difference(before: Mapping[bytes, bytes], now: Mapping[bytes, bytes]) -> dict[str, str | None]:
@@ -135,7 +160,11 @@ def learn_sources(found: Sources) -> None:
 
 def _common(arrived: Ambient) -> Ambient:
     """Read the folder and the random states; a random state that has arrived is taken from there, and not read."""
-    found: Ambient = {"random": arrived.get("random") or random.getstate(), "folder": _folder()}
+    found: Ambient = {
+        "random": arrived.get("random") or random.getstate(),
+        "folder": _folder(),
+        "argv": [argument for argument in sys.argv if isinstance(argument, str)],
+    }
     numpy: Any = sys.modules.get("numpy.random")
     torch: Any = sys.modules.get("torch")
     if hasattr(numpy, "get_state"):
@@ -147,7 +176,7 @@ def _common(arrived: Ambient) -> Ambient:
 
 def _cell_numbers() -> dict[str, int]:
     """Return IPython's own register of cells, their numbers by file. Without IPython it is empty."""
-    return getattr(getattr(settings.shell_of_cells(), "compile", None), "_filename_map", {})
+    return getattr(getattr(shell_of_cells(), "compile", None), "_filename_map", {})
 
 
 def _folder() -> str | None:

@@ -1,9 +1,12 @@
 """The notebook's side after a cell: all of what the cell changed is taken over, or nothing."""
 
-from collections.abc import Callable, Sequence
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 from bulletin.errors import CannotReturn
@@ -86,7 +89,7 @@ def _land(
     reader.delete()
     if meanwhile is not None:
         exchange.tail["ambient"] = {}
-    unsettled = _settle(exchange, reader.told, table)
+    unsettled = _settle(exchange, reader, sent.imports)
     try:
         interrupts.release()
         reader.update_table()
@@ -117,6 +120,8 @@ def _take_in(
             raise Damaged(f"it builds upon state {exchange.base} of this notebook, which is at {sent.table.version}")
         if meanwhile is not None:
             reader.aside = lay_aside(exchange, reader.namespace, sent, meanwhile)
+        else:
+            _prepare(exchange.tail["ambient"], reader)
         reader.read(exchange)
         reader.commit()
         interrupts.hold()
@@ -126,6 +131,18 @@ def _take_in(
     return exchange
 
 
+def _prepare(changed: ambient.Ambient, reader: "ExchangeReader") -> None:
+    """Set, undoably, what libraries look at while values load, as far as it can be set; `_settle` says what cannot."""
+    early = {kind: found for kind, found in changed.items() if kind in _EARLY}
+    if early:
+        back = partial(ambient.prepare, ambient.reverse_of(early), is_overlay=False)
+        reader.transaction.undoable(back)
+        with suppress(Exception):
+            ambient.prepare(early, is_overlay=False)
+
+
+#: Kinds of ambient state that are set before values load.
+_EARLY = ("folder", "argv", "environ", "settings")
 #: What code of the user's that runs while its values load may change in passing.
 _DRAWN = ("random", "numpy", "torch", "folder")
 #: What to call the kinds of ambient state, in the order in which they are set: the time zone is in the environment.
@@ -134,12 +151,13 @@ _CALLED = {
     "numpy": "numpy.random",
     "torch": "torch.random",
     "folder": "os.getcwd()",
+    "argv": "sys.argv",
     "environ": "os.environ",
     "settings": "the settings of libraries",
 }
 
 
-def _settle(exchange: Exchange, told: object, table: Table) -> list[Stayed]:
+def _settle(exchange: Exchange, reader: ExchangeReader, imports: Sequence[str]) -> list[Stayed]:
     """Bring this process into the ambient state that the cell left, and return what of it could not be set."""
     steps: list[tuple[str, Callable[[], None]]] = []
     changed = exchange.tail["ambient"]
@@ -147,6 +165,8 @@ def _settle(exchange: Exchange, told: object, table: Table) -> list[Stayed]:
         if kind in changed:
             steps.append((called, partial(ambient.settle, {kind: changed[kind]}, is_overlay=False)))
     steps.append(("the source of a cell", partial(ambient.learn_sources, exchange.tail["sources"])))
+    steps.append(("a module that the cell imports", partial(_import_inside, imports, reader.namespace)))
+    told, table = reader.told, reader.table
     if isinstance(told, modules.Changes):
         known, table.modules = table.modules, modules.Known()  # should it fail, nobody knows what the executor has
         steps.append(("a module of the notebook", partial(_apply_modules, told, known, table)))
@@ -157,6 +177,16 @@ def _settle(exchange: Exchange, told: object, table: Table) -> list[Stayed]:
         except Exception as problem:  # noqa: BLE001  a library of another version may raise anything
             failed.append(Stayed(called, "state that cannot be set here", called, describe_problem(problem)))
     return failed
+
+
+def _import_inside(imports: Sequence[str], namespace: Mapping[str, object]) -> None:
+    """Import modules inside packages that the notebook has under a name, as `import a.b` makes `b` a part of `a`."""
+    missing = [name for name in imports if "." in name and name not in sys.modules]
+    held = {value.__name__ for value in list(namespace.values()) if isinstance(value, ModuleType)} if missing else ()
+    for name in missing:
+        if name.partition(".")[0] in held:
+            with suppress(ImportError):  # the cell did not come to it, or caught that
+                importlib.import_module(name)
 
 
 def _apply_modules(told: modules.Changes, known: modules.Known, table: Table) -> None:

@@ -31,6 +31,8 @@ class Captured:
     diff: TableDiff = field(repr=False)
     exchange: Exchange = field(repr=False)
     known: modules.Known = field(repr=False)
+    #: Modules that the cell imports, as its text spells them.
+    imports: tuple[str, ...] = field(repr=False)
     _is_committed: bool = field(default=False, repr=False)
 
     @property
@@ -98,7 +100,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "underscores": _underscores(namespace, needs),
     }
     stayed = [stayed for stayed, _ in diff.stayed]
-    return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known)
+    return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known, tuple(needs.imports))
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:

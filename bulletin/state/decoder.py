@@ -11,14 +11,24 @@ import pickle
 import struct
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
 
 from . import opcodes
 from .atoms import REPEATED_ATOMS
-from .inplace import empty, fill_dict, fill_list, fill_set, is_all_attributes, set_class, transplant
+from .inplace import (
+    empty,
+    fill_dict,
+    fill_list,
+    fill_set,
+    is_all_attributes,
+    is_made_blank,
+    put_in_place,
+    set_class,
+    transplant,
+)
 from .load_transaction import LoadTransaction, Namespace
 from .opcodes import (
     ADDITEMS,
@@ -48,6 +58,8 @@ from .opcodes import (
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
 #: Containers that `empty` knows.
 _EMPTIED = (dict, list, set, deque, bytearray)
+#: The argument, and the caller's variable that it comes from; `getrefcount` counts its own argument as well.
+_HOLDERS_OF_FRESH = 3
 #: How an old container gets its old content back.
 _FILL: dict[type, Any] = {dict: fill_dict, list: fill_list, set: fill_set}
 
@@ -276,11 +288,14 @@ class Decoder:
         """Make an instance without its state: the old one, emptied, if it is of the class or can be turned into one."""
         if old is None:
             return cls.__new__(cls, *args, **options)
-        if not args and not options and self._becomes(old, cls):
+        if not args and not options and is_made_blank(cls) and self._becomes(old, cls):
             self._keep_state(old)
             empty(self._transaction, old)
             return old
-        return transplant(self._transaction, old, cls.__new__(cls, *args, **options), new_object, (cls, *args))
+        made = cls.__new__(cls, *args, **options)
+        if made is not old and _is_shared(made, lambda: cls.__new__(cls, *args, **options)):
+            return put_in_place(self._transaction, old, made)
+        return transplant(self._transaction, old, made, new_object, (cls, *args))
 
     def _becomes(self, old: Any, cls: Any) -> bool:
         """Give the old object that class, as `old.__class__ = cls` does it; return whether it could be done."""
@@ -312,8 +327,10 @@ class Decoder:
             made = made_by(*args)
         finally:
             old, transaction.existing = transaction.existing, None
-        if old is None:
+        if old is None or old is made:
             return made
+        if _is_shared(made, lambda: made_by(*args)):
+            return put_in_place(transaction, old, made)
         self._becomes(old, type(made))
         return transplant(transaction, old, made, made_by, args)
 
@@ -325,6 +342,14 @@ def find_class(module: str, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def _is_shared(made: Any, make: Callable[[], Any]) -> bool:
+    """Tell whether a value that was just made is one that its library keeps for all: a singleton, or an interned one.
+
+    Others hold it already, and whoever makes it again gets the same.
+    """
+    return sys.getrefcount(made) > _HOLDERS_OF_FRESH and type(made) not in REPEATED_ATOMS and make() is made
 
 
 def _nan() -> float:

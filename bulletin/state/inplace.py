@@ -15,7 +15,7 @@ import uuid
 from array import array
 from collections import OrderedDict, defaultdict, deque
 from operator import length_hint
-from types import CellType, MemberDescriptorType, MethodType
+from types import CellType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 from bulletin.cpython.class_layout import CData, holds_slots_only, is_python_all_through
@@ -171,14 +171,14 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
     if old is fresh:
         return old
     if type(old) is not kind:
-        return _replace(transaction, old, fresh)
+        return put_in_place(transaction, old, fresh)
     if isinstance(old, _STEADY):
         empty_attributes(transaction, old)
         _copy_attributes(old, fresh)
         return old
     if kind in _PARTS:
         is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
-        return old if is_same else _replace(transaction, old, fresh)
+        return old if is_same else put_in_place(transaction, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
         if old.__reduce__()[1][0] is fresh.__reduce__()[1][0]:
             transaction.undoable(old.__setstate__, (*old.__reduce__(), 0, 0)[2])
@@ -191,7 +191,7 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
         if is_same:
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
-        return old if is_same else _replace(transaction, old, fresh)
+        return old if is_same else put_in_place(transaction, old, fresh)
     if isinstance(old, bytearray | array) and getattr(old, "typecode", "") == getattr(fresh, "typecode", ""):
         _write(transaction, old, fresh)
         empty_attributes(transaction, old)
@@ -218,10 +218,14 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
             empty_attributes(transaction, old)
             _copy_attributes(old, fresh)
         return old
-    return _replace(transaction, old, fresh)
+    return put_in_place(transaction, old, fresh)
 
 
-def _replace(transaction: LoadTransaction, old: Any, fresh: Any) -> Any:
+def put_in_place(transaction: LoadTransaction, old: Any, fresh: Any) -> Any:
+    """Have the new object take the place of the old one wherever that is held; return it, or a stream of the process.
+
+    Where the old one is a standard stream of this process it is returned, and stays.
+    """
     if any(old is getattr(sys, name) for name in ("stdout", "stderr", "stdin")):
         return old  # it is everywhere, and this side's own: there it was another one for a while
     transaction.replaced.append((old, fresh))
@@ -240,11 +244,31 @@ def is_all_attributes(kind: type) -> bool:
     return not has_members_of_c and holds_slots_only(kind, len(slots_of(kind)))
 
 
+def is_made_blank(kind: type) -> bool:
+    """Tell whether a class makes its instances blank: its `__new__` is Python's own, or that of code in C that has one.
+
+    One that is written in Python may hand out an instance that is there already, which nobody may empty.
+    """
+    return not isinstance(kind.__new__, FunctionType) and takes_state_again(kind)
+
+
+def takes_state_again(kind: type) -> bool:
+    """Tell whether an instance that has a state may be given another one by its `__setstate__`.
+
+    What wraps an object of C++ (pybind11, nanobind, Boost) makes that object there, and must do so once. The
+    metaclasses of these bindings name a module that does not exist.
+    """
+    metaclass: Any = type(kind)
+    return all(base.__module__ in sys.modules for base in metaclass.__mro__)
+
+
 def _made_alike(transaction: LoadTransaction, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
     """Tell whether the same call would make the old object, so that only its state can differ.
 
     Noted with the transaction: the call that gives it its old state again.
     """
+    if not takes_state_again(type(old)):
+        return False
     try:
         reduced = old.__reduce_ex__(4)
     except Exception:  # noqa: BLE001  a value's own code; then the new one takes its place

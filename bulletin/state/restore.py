@@ -48,6 +48,7 @@ def restore(
             raise Damaged(f"it builds upon state {exchange.base} of this executor, which is at {table.version}")
         for name in names.users(namespace, kept):
             del namespace[name]
+        ambient.prepare(exchange.tail["ambient"], is_overlay=True)
         with undisturbed():
             reader.read(exchange)
         reader.commit()

@@ -259,6 +259,7 @@ def test_a_module_that_the_executor_lacks_is_said_before_anything_runs(
     (installed / "only_here.py").write_text("x = 1")
     monkeypatch.syspath_prepend(installed)
     notebook.local("import only_here")
+    sys.path.remove(str(installed))  # the notebook has it from somewhere that the executor does not see
     with pytest.raises(RuntimeError, match=r"CannotSend.*'only_here'.*cannot be imported there"):
         notebook.gpu("only_here.x")
 

@@ -1,0 +1,185 @@
+"""What a library has once in each process: it keeps its identity on both sides, and is never emptied or copied."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.state.notebook import Notebook
+
+#: A library of the usual kinds of such objects.
+LIBRARY = '''
+import logging
+
+class Singleton:
+    _only = None
+    def __new__(cls):
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+            cls._only.parts = ["of the library"]
+        return cls._only
+    def __reduce__(self):
+        return Singleton, ()
+    def __getstate__(self):
+        return None
+
+class Blank(Singleton):
+    def __reduce_ex__(self, protocol):
+        return object.__reduce_ex__(self, 2)
+
+class Interned:
+    _known = {}
+    def __new__(cls, name):
+        if name not in cls._known:
+            made = cls._known[name] = super().__new__(cls)
+            made.name, made.seen = name, []
+        return cls._known[name]
+    def __getnewargs__(self):
+        return (self.name,)
+    def __getstate__(self):
+        return None
+
+class Unit:
+    def __init__(self, name):
+        self.name, self._cache = name, {}
+
+class Context:
+    def __init__(self):
+        self.digits, self._table, self.make = 15, {}, lambda: 1
+
+class Symbol(int):
+    def __new__(cls, name):
+        found = super().__new__(cls, hash(name))
+        found.name = name
+        return found
+    def __reduce__(self):
+        return check, (self.name, int(self))
+
+def check(name, value):
+    assert value == hash(name), "another process has other hashes"
+    return Symbol(name)
+
+METER, CONTEXT, MISSING, SYMBOL = Unit("m"), Context(), object(), Symbol("symbol")
+METERS = METER
+
+class Wrapping(type):
+    __module__ = "bindings.that.no.module.has"
+
+class Wrapped(metaclass=Wrapping):
+    """Stands for a class of C++, whose object is made once."""
+    def __setstate__(self, state):
+        if "value" in vars(self):
+            raise TypeError("it has an object already")
+        vars(self).update(state)
+'''
+
+
+@pytest.fixture
+def library(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "oncelib.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    notebook.local("import oncelib")
+    yield notebook
+    del sys.modules["oncelib"]
+
+
+@pytest.mark.parametrize("kind", ["Singleton", "Blank"])
+def test_a_singleton_that_comes_back_is_the_librarys_own_and_keeps_what_it_holds(library: Notebook, kind: str) -> None:
+    library.gpu(f"import oncelib\nheld = [oncelib.{kind}()]")
+    library.gpu("held.append(1)")
+    library.local(f"ok = held[0] is oncelib.{kind}() and held[0].parts == ['of the library']")
+    assert library["ok"]
+    assert library.gpu(f"held[0] is oncelib.{kind}() and held[0].parts").extra["result"] == ["of the library"]
+
+
+def test_an_interned_value_takes_the_place_of_the_one_that_was_there(library: Notebook) -> None:
+    library.local("x = oncelib.Interned('a'); held = [x]")
+    library.gpu("held[0] = oncelib.Interned('b')")
+    library.local("oncelib.Interned('a').seen.append(1)\nok = held[0] is oncelib.Interned('b') and not held[0].seen")
+    assert library["ok"]
+    assert library["x"].name == "a"
+
+
+@pytest.mark.parametrize("name", ["METER", "CONTEXT", "SYMBOL"])
+def test_what_a_module_holds_is_the_receivers_own(library: Notebook, name: str) -> None:
+    library.gpu(f"import oncelib\nheld = {{'it': oncelib.{name}}}")
+    library.local(f"ok = held['it'] is oncelib.{name}")
+    assert library["ok"]
+    assert library.gpu(f"held['it'] is oncelib.{name}").extra["result"] is True
+
+
+def test_what_people_set_of_it_travels_and_what_the_library_keeps_there_does_not(library: Notebook) -> None:
+    library.local("context = oncelib.CONTEXT; context._table['here'] = 1")
+    library.gpu("context.digits = 30; context._table['there'] = 1")
+    library.local("found = oncelib.CONTEXT.digits, oncelib.CONTEXT._table, context is oncelib.CONTEXT")
+    assert library["found"] == (30, {"here": 1}, True)
+    library.local("context.digits = 50")
+    assert library.gpu("context.digits, oncelib.CONTEXT.digits").extra["result"] == (50, 50)
+
+
+def test_one_that_a_module_no_longer_holds_travels_with_what_it_holds(library: Notebook) -> None:
+    library.local("mine = oncelib.METER; oncelib.METER = oncelib.METERS = None; mine._cache['a'] = 1")
+    assert library.gpu("mine.name, mine._cache").extra["result"] == ("m", {"a": 1})
+
+
+def test_an_object_of_cpp_is_not_given_a_second_state(library: Notebook) -> None:
+    library.local("w = oncelib.Wrapped(); vars(w)['value'] = 1; held = [w]")
+    library.gpu("import copy\nvars(w)['value'] = 2")
+    assert library["w"].value == 2
+    assert library["held"][0] is library["w"]
+
+
+def test_a_class_may_hold_an_instance_of_itself_that_says_how_it_gets_its_state(notebook: Notebook) -> None:
+    notebook.gpu(
+        "class Point:\n"
+        "  def __init__(self, x): self.x = x\n"
+        "  def __getstate__(self): return (self.x,)\n"
+        "  def __setstate__(self, state): (self.x,) = state\n"
+        "  def __eq__(self, other): return self.x == other.x\n"
+        "  def __hash__(self): return hash(self.x)\n"
+        "Point.origin = Point(0)"
+    )
+    notebook.local("found = Point.origin.x, type(Point.origin) is Point, list(vars(Point))[:2]")
+    assert notebook["found"] == (0, True, ["__module__", "__init__"])
+
+
+def test_a_module_inside_a_package_that_a_cell_imports_is_there_in_the_notebook(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("wsgiref.handlers", "wsgiref"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    notebook.gpu("import wsgiref.handlers\nif False:\n  import wsgiref.no_such_module")
+    assert isinstance(notebook["wsgiref"].handlers, ModuleType)
+
+
+def test_what_libraries_look_at_as_they_are_imported_is_set_before_values_load(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "precise.py").write_text("import os\nIS_PRECISE = 'PRECISE' in os.environ\nclass Number: pass\n")
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setenv("PRECISE", "")
+    monkeypatch.delenv("PRECISE")
+    notebook.gpu(
+        f"import os, sys\nsys.path.insert(0, {str(installed)!r})\n"
+        "os.environ['PRECISE'] = '1'\nimport precise\nn = precise.Number()"
+    )
+    try:
+        assert notebook["precise"].IS_PRECISE
+    finally:
+        del sys.modules["precise"]
+
+
+def test_the_arguments_of_the_process_are_the_notebooks(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["notebook", "--fast"])
+    assert notebook.gpu("import sys\nfrom sys import argv\nsys.argv.append('more')\nlist(argv)").extra["result"] == [
+        "notebook", "--fast", "more",
+    ]  # fmt: skip
+    assert sys.argv == ["notebook", "--fast", "more"]
