@@ -74,17 +74,17 @@ def _land(
     meanwhile: Meanwhile | None,
 ) -> Applied:
     table = sent.table
-    reader = ExchangeReader(namespace, table, ON_WORKER)
+    reader = ExchangeReader(namespace, table, ON_WORKER, may_leave=True)
     try:
         exchange = _take_in(parts, sent, reader, interrupts, meanwhile)
     except BaseException as problem:
-        failed = reader.undo()
+        place, failed = reader.place, reader.undo()
         drawn = {kind: found for kind, found in sent.exchange.tail["ambient"].items() if kind in _DRAWN}
         with suppress(Exception):  # a generator of another kind than it was when the cell was sent
             ambient.settle(drawn, is_overlay=False)
         if not isinstance(problem, Exception):
             raise
-        raise CannotReturn(reader.at, describe_problem(problem, failed)) from problem
+        raise CannotReturn(place, describe_problem(problem, failed)) from problem
     reader.write_memory()
     reader.delete()
     if meanwhile is not None:
@@ -97,7 +97,7 @@ def _land(
         table.clear()
     finally:
         interrupts.hold()
-    stayed = [*exchange.tail["stayed"], *unsettled]
+    stayed = [*exchange.tail["stayed"], *reader.left, *unsettled]
     return Applied(tuple(reader.bound), tuple(reader.gone), reader.extra, stayed, reader.laid_aside, reader.changed)
 
 

@@ -5,22 +5,26 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any
 
 from . import modules, names
 from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
+from .handles import Handle
 from .inplace import fill_dict, fill_list
 from .load_transaction import LoadTransaction
 from .meanwhile import Aside
 from .memory import Region
-from .object_paths import kind_of
+from .object_paths import Stayed, kind_of
 from .silence import silence
 from .stream_reader import Reader, unit_as_read
-from .table import Table, Unit
+from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff, attempt
 
 _ABSENT = object()
+#: The kind that is told of a value that is left.
+_UNLOADABLE = "value that fails to load here"
 
 
 class ExchangeReader:
@@ -31,7 +35,8 @@ class ExchangeReader:
     Names are bound as they come: code of the user's may run while later values load, and look them up.
     """
 
-    def __init__(self, namespace: dict[str, Any], table: Table, absence: str) -> None:
+    def __init__(self, namespace: dict[str, Any], table: Table, absence: str, *, may_leave: bool = False) -> None:
+        """Begin. With `may_leave` a new value that cannot be loaded stays on the other side, under a handle here."""
         self.namespace, self.table = namespace, table
         self.transaction = LoadTransaction(namespace, table, absence)
         self._before: dict[str, object] = {}
@@ -45,13 +50,23 @@ class ExchangeReader:
         self._made: list[object] = []
         self.exchange: Exchange | None = None
         self.told: modules.Shipment | modules.Changes | None = None
-        self.at = ""  # the name whose value is being read
+        self.at = ""  # the name that is being bound
+        self._at_oid = ABSENT  # the root that is being read
         self.bound: dict[str, None] = {}
         self.extra: dict[str, Any] = {}
         self.gone: list[str] = []  # names to unbind in the end
         self.aside: Aside | None = None
         self.laid_aside: dict[str, Any] = {}
         self.changed: tuple[str, ...] = ()
+        self.left: list[Stayed] = []
+        self._may_leave = may_leave
+
+    @property
+    def place(self) -> str:
+        """Return a name of the value that is being read; empty where it has none."""
+        root = self.table.objects.get(self._at_oid)
+        known = (name for name, held in self.namespace.items() if held is root and names.is_users(name))
+        return self.at or ("" if root is None else next(known, ""))
 
     def is_aside(self, name: str) -> bool:
         """Tell whether the value of this name is laid aside, since the notebook keeps its own."""
@@ -72,15 +87,16 @@ class ExchangeReader:
         for stream in exchange.streams:
             bound = waiting.get(stream.root, [])
             self.at = bound[0] if bound else ""
-            self._take(stream, self._load(stream), bound)
+            self._at_oid = stream.root
+            self._take(stream, self._load_or_leave(stream), bound)
         for bound, oid in parts:
-            self._bind_all(bound, self.table.objects[oid])
+            self._bind_all(bound, self.table.objects[oid] if oid in self.table.objects else self._leave(oid, bound[0]))
         self.extra.update((key, self.table.objects[oid]) for key, oid in exchange.known.items())
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)
             self.laid_aside, self.changed = self.aside.values, tuple(self.aside.changed)
-        self.at = ""
+        self.at, self._at_oid = "", ABSENT
 
     def _take(self, stream: PickleStream, value: Any, bound: list[str]) -> None:
         match stream.kind:
@@ -104,6 +120,29 @@ class ExchangeReader:
         else:
             self.transaction.undoable(modules.keep(told))
             modules.follow(told)
+
+    def _load_or_leave(self, stream: PickleStream) -> Any:
+        """Load a stream. A new value that fails is left where it is: it costs no other value."""
+        is_new = type(self.table.objects.get(stream.root)) in (NoneType, Handle)
+        if stream.kind != "unit" or not self._may_leave or not is_new:
+            return self._load(stream)
+        mark = self.transaction.mark()
+        try:
+            return self._load(stream)
+        except (MemoryError, Damaged):
+            raise
+        except Exception as problem:
+            if self.transaction.undo(mark):
+                raise
+            return self._leave(stream.root, self.at, describe_problem(problem))
+
+    def _leave(self, oid: int, name: str, why: str = "") -> Handle:
+        """Put a handle in the place of a value that stays on the other side."""
+        handle = Handle(_UNLOADABLE, name, self.transaction.absence)
+        self.table.learn([oid], [handle])
+        if why:
+            self.left.append(Stayed(name, f"{_UNLOADABLE} ({why})", name, why))
+        return handle
 
     def _load(self, stream: PickleStream) -> Any:
         oids = array("i", bytes(stream.oids)).tolist()

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import CellType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from bulletin.cpython.referrers import holders_of
 
@@ -35,6 +35,15 @@ class _Receiver:
 
 
 RECEIVER = _Receiver()
+
+
+class Mark(NamedTuple):
+    """How much was noted by a moment of a loading."""
+
+    undo: int
+    changes: int
+    spent: int
+    replaced: int
 
 
 class LoadTransaction:
@@ -128,19 +137,24 @@ class LoadTransaction:
         for spent in self._spent:
             deque(spent, 0)
 
-    def undo(self) -> list[Exception]:
-        """Change everything back, the last first, and return the errors that were met.
+    def mark(self) -> Mark:
+        """Return how far the loading has come, for `undo`."""
+        return Mark(len(self._undo), len(self._changes), len(self._spent), len(self.replaced))
+
+    def undo(self, mark: Mark = Mark(0, 0, 0, 0)) -> list[Exception]:  # noqa: B008  it never changes
+        """Change back what was changed since the mark, the last first, and return the errors that were met.
 
         One that fails does not stop the others.
         """
         failed: list[Exception] = []
-        while self._undo:
+        while len(self._undo) > mark.undo:
             undo, args = self._undo.pop()
             try:
                 undo(*args)
             except Exception as problem:  # noqa: BLE001  it may be code of the user's
                 failed.append(problem)
-        self._changes.clear()
+        for noted, kept in ((self._changes, mark.changes), (self._spent, mark.spent), (self.replaced, mark.replaced)):
+            del noted[kept:]
         return failed
 
 

@@ -315,7 +315,7 @@ def answered(notebook: Notebook, executor: Executor, setup: str, cell: str) -> t
 
 
 FRAGILE = "x = [1]\ny = 'keep'\nclass P:\n  n = 1\n  def up(self): return 1\np = P()\ndef f(): return 1\nf.calls = 0"
-BREAKING = "x = [2]\nP.n = 2\nf.calls = 5\ndel y\nclass Bomb:\n  def __reduce__(self): return (int, ('not a number',))\nzz = Bomb()\np.a = 3; f"
+BREAKING = "x = [2]\nP.n = 2\nf.calls = 5\ndel y\nclass Bomb:\n  def __reduce__(self): return (int, ('not a number',))\nzz = p.b = Bomb()\np.a = 3; f"
 
 
 def facts(notebook: Notebook) -> tuple[object, ...]:
@@ -327,8 +327,23 @@ def test_an_answer_that_does_not_load_leaves_everything_as_it_was(notebook: Note
     before = facts(notebook)
     with pytest.raises(CannotReturn) as caught:
         state.apply(parts, notebook.ns, sent=captured)
-    assert caught.value.name == "zz"
+    assert caught.value.name == "p"
     assert facts(notebook) == before
+
+
+def test_a_new_value_that_does_not_load_stays_on_the_pool_and_costs_no_other(notebook: Notebook) -> None:
+    notebook.local(FRAGILE)
+    code = "class Bomb:\n  def __init__(self): self.arms = [1]\n  def __reduce__(self): return (int, ('no number',))\n"
+    applied = notebook.gpu(f"{code}zz = [Bomb()]\nsame = zz\nx.append(2)\nw = 'new'\np.a = 3; f.calls = 5")
+    assert (notebook["x"], notebook["w"], notebook["p"].a, notebook["f"].calls) == ([1, 2], "new", 3, 5)
+    assert [(one.name, one.path) for one in applied.stayed] == [("zz", "zz")]
+    assert "ValueError: invalid literal for int()" in applied.stayed[0].kind
+    with pytest.raises(StayedBehind, match="zz is a value that fails to load here and stayed on the pool"):
+        notebook["zz"].append(1)
+    assert notebook.gpu("zz is same, zz[0].arms").extra["result"] == (True, [1])
+    assert notebook["same"] is notebook["zz"]
+    notebook.gpu("zz = same = zz[0].arms")
+    assert notebook["zz"] == [1]
 
 
 def test_a_damaged_answer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:

@@ -58,8 +58,8 @@ RELOADED = "transaction_reloaded_"
 Point = tuple[str, int, int]
 
 
-class Fault(Exception):
-    """What goes wrong."""
+class Fault(MemoryError):
+    """What goes wrong, and is no fault of the value that is being loaded."""
 
 
 def fail() -> NoReturn:
