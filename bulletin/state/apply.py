@@ -78,13 +78,13 @@ def _land(
     try:
         exchange = _take_in(parts, sent, reader, interrupts, meanwhile)
     except BaseException as problem:
-        place, failed = reader.place, reader.undo()
+        reading, failed = reader.reading, reader.undo()
         drawn = {kind: found for kind, found in sent.exchange.tail["ambient"].items() if kind in _DRAWN}
         with suppress(Exception):  # a generator of another kind than it was when the cell was sent
             ambient.settle(drawn, is_overlay=False)
         if not isinstance(problem, Exception):
             raise
-        raise CannotReturn(place, describe_problem(problem, failed)) from problem
+        raise CannotReturn(reading, describe_problem(problem, failed)) from problem
     reader.write_memory()
     reader.delete()
     if meanwhile is not None:

@@ -10,11 +10,11 @@ from bulletin.errors import CannotSend
 from . import ambient, lookups, modules, names
 from .exchange import Buffer, Exchange
 from .handles import LOST, Handle, parts
-from .memory import Region
+from .memory import Region, attempt
 from .needs import Needs
 from .object_paths import Stayed
 from .table import ABSENT, Table
-from .table_diff import TableDiff, attempt
+from .table_diff import TableDiff
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 from . import ambient, modules, names
 from .exchange import Buffer
-from .memory import Region
+from .memory import Region, attempt
 from .object_paths import Stayed, kind_of
 from .table import Table, Unit
-from .table_diff import TableDiff, attempt, is_plain
+from .table_diff import TableDiff, is_plain
 
 
 @dataclass(slots=True)

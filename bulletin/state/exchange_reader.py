@@ -15,12 +15,12 @@ from .handles import Handle
 from .inplace import fill_dict, fill_list
 from .load_transaction import LoadTransaction
 from .meanwhile import Aside
-from .memory import Region
+from .memory import Region, attempt
 from .object_paths import Stayed, kind_of
 from .silence import silence
 from .stream_reader import Reader, unit_as_read
 from .table import ABSENT, Table, Unit
-from .table_diff import TableDiff, attempt
+from .table_diff import TableDiff
 
 _ABSENT = object()
 #: The kind that is told of a value that is left.
@@ -62,7 +62,7 @@ class ExchangeReader:
         self._may_leave = may_leave
 
     @property
-    def place(self) -> str:
+    def reading(self) -> str:
         """Return a name of the value that is being read; empty where it has none."""
         root = self.table.objects.get(self._at_oid)
         known = (name for name, held in self.namespace.items() if held is root and names.is_users(name))
@@ -268,6 +268,7 @@ class ExchangeReader:
             if region.rid >= 0 and region.address:
                 table.regions[region.rid] = region
         roots = [root for root in self._roots if id(root) not in self._as_read]
+        roots += table.roots_inside(self._as_read.values())
         if roots or self._definitions:
             diff: TableDiff = attempt(lambda wide: self._diff(roots, wide))
             table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())

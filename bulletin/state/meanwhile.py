@@ -8,9 +8,9 @@ from typing import Any
 
 from .capture import Captured
 from .exchange import Exchange, PickleStream, RegionContent
-from .memory import Region
+from .memory import Region, attempt
 from .table import ABSENT, Table
-from .table_diff import TableDiff, attempt
+from .table_diff import TableDiff
 
 _GONE = object()
 

@@ -5,9 +5,10 @@ travels once, and only blocks that the other side does not have.
 """
 
 import ctypes
+import gc
 import sys
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from mmap import mmap
 from typing import Any, Protocol
 
@@ -218,3 +219,22 @@ class Finder:
             if after.address < address + size:
                 raise Widen(Region(after.owner, address, max(address + size, after.end) - address))
         return None
+
+
+def attempt(make: Callable[[list[Region]], Any]) -> Any:
+    """Call `make` with the regions that are known to be wider, until it raises Widen no more.
+
+    Garbage is not collected meanwhile.
+    """
+    wide: list[Region] = []
+    was_enabled = gc.isenabled()
+    try:
+        gc.disable()  # what is noted here is no garbage, and looking for some takes longer than all the rest
+        while True:
+            try:
+                return make(wide)
+            except Widen as found:
+                wide.append(found.region)
+    finally:
+        if was_enabled:
+            gc.enable()

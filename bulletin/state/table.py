@@ -71,6 +71,14 @@ class Table:
         """Return what was last agreed of a root; None if nothing was."""
         return self.units.get(self.oid_of(root))
 
+    def roots_inside(self, units: Iterable[Unit]) -> list[object]:
+        """List the roots of other units that these hold: with these, all that is in those goes over, too."""
+        units = list(units)
+        coming = {id(unit.root) for unit in units}
+        inside = {id(node) for unit in units for node in unit.nodes if node is not None}
+        roots = [unit.root for unit in self.units.values()]
+        return [root for root in roots if id(root) in inside and id(root) not in coming]
+
     def learn(self, oids: Sequence[int], values: Sequence[object]) -> None:
         """Give these objects these numbers from now on. ABSENT stands for none."""
         objects, known = self.objects, self.oids

@@ -4,10 +4,10 @@ The same for both sides: the notebook asks what a cell needs that the executor d
 cell has changed.
 """
 
-import gc
 from array import array
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -66,6 +66,7 @@ class TableDiff:
         #: Of the last `pack`: what was new or changed, the regions that go, and extra values that could not.
         self._changed: list[Unit] = []
         self._changed_definitions: dict[str, object] = {}
+        self._inside: list[Unit] = []
         self._sent: dict[int, Region] = {}
         self.refused: list[str] = []
 
@@ -124,9 +125,11 @@ class TableDiff:
             self._see_definition(unit.uid, unit.root, follow=False)
 
     def look_at(self, roots: Iterable[object], definitions: Iterable[object]) -> None:
-        """Encode these roots and definitions, and nothing that they lead to."""
+        """Encode these roots and definitions, with the roots inside them, and nothing else that they lead to."""
         self._is_narrow = True
         for root in roots:
+            self._see("a value", root, follow=False)
+        for root in self.table.roots_inside(self.units.values()):
             self._see("a value", root, follow=False)
         for definition in definitions:
             self._see_definition(definition_ids.uid_of(definition), definition, follow=False)
@@ -248,8 +251,20 @@ class TableDiff:
             if name not in plain and self._oid_of(self.names[name]) != ABSENT
         }
         exchange.next_oid, exchange.next_rid = self._next_oid, self._next_rid
-        self._sent = sent
+        self._sent, self._inside = sent, self._encode_inside(units)
         return exchange
+
+    def _encode_inside(self, units: Sequence[Unit]) -> list[Unit]:
+        """Encode the roots inside these units that nobody looked at: both sides have them alike when these are there.
+
+        Otherwise they would go once more with the next cell that reads them.
+        """
+        found = []
+        for root in self.table.roots_inside(units):
+            if id(root) not in self.units:
+                with suppress(Exception):  # one that cannot be encoded is as it was agreed upon
+                    found.append(self.encoder.encode(root, "a value"))
+        return found
 
     def unused_regions(self, dropped: Collection[int]) -> list[int]:
         """List known memory that no unit uses once the other side has this, and has forgotten these roots."""
@@ -368,7 +383,9 @@ class TableDiff:
             if region.rid >= 0:
                 region.agreed = region.digests()
                 table.regions[region.rid] = region
-        table.settle(self._changed, definitions)
+        for unit in self._inside:
+            unit.oids = self._oids_of(unit)
+        table.settle((*self._changed, *self._inside), definitions)
         table.drop(exchange.dropped, exchange.dropped_regions)
         table.next_oid, table.next_rid = exchange.next_oid, exchange.next_rid
         table.version += 1
@@ -379,22 +396,3 @@ def _left(name: str, value: object, problem: Exception) -> Stayed:
     if isinstance(problem, RecursionError):
         return Stayed(name, f"{kind_of(value)} that is nested too deeply", name, str(problem))
     return Stayed(name, kind_of(value), name, " ".join(str(problem).split()) or kind_of(problem))
-
-
-def attempt(make: Callable[[list[Region]], Any]) -> Any:
-    """Call `make` with the regions that are known to be wider, until it raises Widen no more.
-
-    Garbage is not collected meanwhile.
-    """
-    wide: list[Region] = []
-    was_enabled = gc.isenabled()
-    try:
-        gc.disable()  # what is noted here is no garbage, and looking for some takes longer than all the rest
-        while True:
-            try:
-                return make(wide)
-            except Widen as found:
-                wide.append(found.region)
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from functools import partial
 
-from .memory import Region
+from .memory import Region, attempt
 from .object_paths import Stayed
 from .table import Table
-from .table_diff import TableDiff, attempt
+from .table_diff import TableDiff
 
 
 def reasons(values: Mapping[str, object], *_: object) -> list[Stayed]:

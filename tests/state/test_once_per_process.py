@@ -183,3 +183,71 @@ def test_the_arguments_of_the_process_are_the_notebooks(notebook: Notebook, monk
         "notebook", "--fast", "more",
     ]  # fmt: skip
     assert sys.argv == ["notebook", "--fast", "more"]
+
+
+REGISTERING = """
+import weakref
+INFO, BY_NAME, ALL, FULL = weakref.WeakKeyDictionary(), {}, set(), {}
+
+class Info:
+    def __init__(self, names): self.names = names
+
+class Meta(type):
+    def __init__(cls, name, bases, body):
+        super().__init__(name, bases, body)
+        INFO[cls], BY_NAME[name], FULL[cls] = Info(tuple(body)), cls, [lambda: 1]
+        ALL.add(cls)
+
+class Base(metaclass=Meta): pass
+"""
+
+
+def test_where_a_library_has_put_down_a_class_it_is_put_down_on_the_other_side(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "registering.py").write_text(REGISTERING)
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    notebook.local("import registering")
+    try:
+        notebook.gpu("class Mine(registering.Base):\n  x = 1")
+        notebook.local(
+            "r = registering\nfound = r.INFO[Mine].names[-1], r.BY_NAME['Mine'] is Mine, Mine in r.ALL, Mine in r.FULL"
+        )
+        assert notebook["found"] == ("x", True, True, False)
+    finally:
+        del sys.modules["registering"]
+
+
+def test_what_a_thread_keeps_for_itself_travels_for_the_thread_of_the_cells(notebook: Notebook) -> None:
+    notebook.local("import threading\nt = threading.local(); t.x = 1; held = [t]")
+    assert notebook.gpu("t.y = t.x + 1; held[0] is t").extra["result"] is True
+    assert (vars(notebook["t"]), notebook["held"][0] is notebook["t"]) == ({"x": 1, "y": 2}, True)
+
+
+def test_a_value_inside_another_one_is_not_sent_again_after_the_other_one_was(notebook: Notebook) -> None:
+    """What draws on an image holds the image's pixels: a second state would give the image others."""
+    notebook.local(
+        "class Image:\n"
+        "  def __init__(self): self.pixels = [0]\n"
+        "  def __getstate__(self): return list(self.pixels)\n"
+        "  def __setstate__(self, state): self.pixels = state\n"
+        "class Draw:\n"
+        "  def __init__(self, image): self.image, self.pixels, self.lines = image, image.pixels, (n for n in ())\n"
+    )
+    notebook.gpu("im = Image(); d = Draw(im)")
+    notebook.gpu("d.pixels[0] = 1")
+    assert notebook.gpu("d.pixels[0] = 2; im.pixels").extra["result"] == [2]
+    assert notebook["im"].pixels == [2]
+
+
+def test_what_draws_on_an_image_goes_on_drawing_on_it(notebook: Notebook) -> None:
+    pytest.importorskip("PIL")
+    notebook.local("from PIL import Image, ImageDraw\nim = Image.new('RGB', (4, 4)); d = ImageDraw.Draw(im); kept = im")
+    notebook.gpu("im.putpixel((0, 0), (255, 0, 0)); im.info['a'] = 1")
+    notebook.local("d.point((1, 1), fill='white'); found = [im.getpixel((n, n)) for n in range(2)]")
+    assert notebook["found"] == [(255, 0, 0), (255, 255, 255)]
+    notebook.gpu("im = im.resize((2, 2))")
+    assert (notebook["im"].size, notebook["kept"].size, notebook["kept"].info) == ((2, 2), (4, 4), {"a": 1})

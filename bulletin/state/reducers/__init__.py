@@ -20,6 +20,7 @@ from . import (
     figures,
     files,
     functions,
+    images,
     locks,
     named,
     pandas_frames,
@@ -106,6 +107,8 @@ def of_family(kind: type) -> Reducer | None:
         return tensors.reduce_module
     if figures.is_registry(kind):
         return figures.reduce_registry
+    if images.is_image(kind):
+        return images.reduce_image
     if pandas_frames.is_block(kind):
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):

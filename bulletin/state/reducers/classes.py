@@ -16,6 +16,7 @@ from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, 
 
 from . import foreign
 from .functions import is_importable, is_reference, known, meet
+from .registries import entries_of, put_down
 
 #: Types that no module holds under their own name.
 _NAMELESS = {kind: name for name, kind in vars(types).items() if type(kind) is type and not is_importable(kind)}
@@ -60,7 +61,8 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
         vars(cls).get("__module__"),
         slots if "__slots__" in vars(cls) else None,
     )
-    state = (RECEIVER, attributes(cls), [member.__dict__ for member in members.values()], _registered(cls))
+    of_members = [member.__dict__ for member in members.values()]
+    state = (RECEIVER, attributes(cls), of_members, _registered(cls), list(map(tuple, entries_of(cls))))
     bare = [(name, _plain(member)) for name, member in members.items()]
     return make_class, (*args, bare, _first_names(cls), cls.__qualname__), state, None, None, fill_class
 
@@ -180,14 +182,17 @@ def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
         type.__setattr__(owner, "__init_subclass__", hook)
 
 
-def fill_class(cls: type, state: tuple[LoadTransaction, dict[str, Any], list[dict[str, Any]], list[type]]) -> None:
+def fill_class(
+    cls: type, state: tuple[LoadTransaction, dict[str, Any], list[dict[str, Any]], list[type], list[Any]]
+) -> None:
     """Give a class its attributes: now if it is new, at the end of the transaction if this side had it."""
-    transaction, new, members, registered = state
+    transaction, new, members, registered, entries = state
     if id(cls) not in transaction.old:
         waiting = getattr(vars(cls).get("__setstate__"), "waiting", ())
         _set_attributes(cls, new)
         _fill_members(cls, members)
         _set_registered(cls, registered)
+        put_down(transaction, entries)
         for value, of_value in waiting:
             value.__setstate__(of_value)
         return

@@ -1,4 +1,4 @@
-"""Locks and threads: a free lock protects nothing now, so the other side gets one of its own; a held one stays.
+"""Locks, threads and their own values: a free lock protects nothing now, so the other side gets one; a held one stays.
 
 Whatever runs stays as a whole: a copy of its parts would fail in the midst of the standard library's code.
 """
@@ -11,7 +11,8 @@ from typing import Any
 
 from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
 from bulletin.state.encoding import Encoding
-from bulletin.state.load_transaction import Reduced, Unpicklable, refuse
+from bulletin.state.inplace import fill_dict
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable, refuse
 
 from . import containers
 
@@ -64,12 +65,41 @@ def reduce_thread(encoder: Encoding, thread: Any) -> Reduced:
     return NotImplemented if usual is None else usual(encoder, thread)
 
 
+def reduce_local(_: Encoding, local: Any) -> Reduced:
+    """Reduce a `threading.local` to what it holds for this thread, which runs the cells.
+
+    Raises
+    ------
+    Unpicklable
+        If its class has an `__init__`, which each thread calls with arguments that cannot be asked for.
+    """
+    kind = type(local)
+    if kind.__init__ is not object.__init__ or threading.current_thread() is not threading.main_thread():
+        return refuse(local)
+    return make_local, (RECEIVER, kind), (RECEIVER, dict(vars(local))), None, None, fill_local
+
+
+def make_local(transaction: LoadTransaction, kind: Any) -> Any:
+    """Return the existing value of threads, or a new one."""
+    old = transaction.take_existing()
+    return old if type(old) is kind else kind.__new__(kind)
+
+
+def fill_local(local: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:
+    """Make this all that it holds for this thread; other threads keep theirs."""
+    transaction, held = state
+    transaction.undoable(fill_dict, vars(local), dict(vars(local)))
+    fill_dict(vars(local), held)
+
+
 def _refuse(_: Encoding, value: object) -> Reduced:
     return refuse(value)
 
 
 def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
-    """Choose the reducer for threads and for executors of threads; None for other types."""
+    """Choose the reducer for threads, their own values and their executors; None for other types."""
+    if issubclass(kind, threading.local):
+        return reduce_local
     if issubclass(kind, threading.Thread):
         return reduce_thread
     return _refuse if issubclass(kind, concurrent.futures.ThreadPoolExecutor) else None

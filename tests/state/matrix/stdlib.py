@@ -87,7 +87,7 @@ RUNNING = Family("Standard library: what runs, is open, or belongs to a process"
     K("threading.Event", "import threading\nx = threading.Event()", "x.set()", look="x.is_set()"),
     K("threading.Condition", "import threading\nx = threading.Condition()", "with x: x.notify_all()", look="x.acquire(), x.release()", once=True),
     K("threading.Semaphore", "import threading\nx = threading.Semaphore(3)", "x.acquire()", look="x._value"),
-    K("threading.local", "import threading\nx = threading.local()\nx.v = 1", look="x.v", refused="_thread._local"),
+    K("threading.local", "import threading\nx = threading.local()\nx.v = 1", "x.w = 2", look="vars(x)"),
     K("threading.Thread, not started", "import threading\nx = threading.Thread(target=print, args=('a',), name='t')", "x.name = 'u'", look="x.name, x._args"),
     K("threading.Thread, ended", "import threading\nx = threading.Thread(target=print, args=('',), name='t')\nx.start()\nx.join()", "x.name = 'u'", look="x.name, x.is_alive()"),
     K("threading.Thread, running", "import threading\nstop = threading.Event()\nx = threading.Thread(target=stop.wait, name='t')\nx.start()", look="x.name, x.is_alive()", after="stop.set(); x.join()", refused="threading.Thread"),
