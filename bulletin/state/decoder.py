@@ -17,7 +17,7 @@ from typing import Any
 from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
 
 from . import opcodes
-from .atoms import REPEATED_ATOMS
+from .atoms import REPEATED_ATOMS, usual_nan
 from .inplace import (
     empty,
     fill_dict,
@@ -105,7 +105,7 @@ class Decoder:
         push, pop = stack.append, stack.pop
         marks: list[list[Any]] = []
         at = 0
-        nan = _nan()
+        nan = usual_nan()
         while True:
             op = data[at]
             at += 1
@@ -350,12 +350,6 @@ def _is_shared(made: Any, make: Callable[[], Any]) -> bool:
     Others hold it already, and whoever makes it again gets the same.
     """
     return sys.getrefcount(made) > _HOLDERS_OF_FRESH and type(made) not in REPEATED_ATOMS and make() is made
-
-
-def _nan() -> float:
-    """Return numpy's NaN where numpy is imported, else that of `math`: the object that most people's NaNs are."""
-    numpy: Any = sys.modules.get("numpy")
-    return getattr(numpy, "nan", math.nan)
 
 
 def _old_if_same(parts: tuple[Any, ...], old: Any) -> tuple[Any, ...]:

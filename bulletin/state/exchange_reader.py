@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any
 
 from . import modules, names
+from .atoms import has_nan
 from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
 from .handles import Handle
@@ -148,7 +149,7 @@ class ExchangeReader:
         oids = array("i", bytes(stream.oids)).tolist()
         self.transaction.regions = [self._region(rid) for rid in stream.rids]
         reader: Reader | Decoder
-        if self.table.objects.keys().isdisjoint(oids):
+        if self.table.objects.keys().isdisjoint(oids) and not has_nan(stream.data):
             reader = Reader(stream.data, self.namespace, self.transaction)
         else:
             existing = list(map(self.table.objects.get, oids))

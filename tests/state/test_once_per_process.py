@@ -251,3 +251,14 @@ def test_what_draws_on_an_image_goes_on_drawing_on_it(notebook: Notebook) -> Non
     assert notebook["found"] == [(255, 0, 0), (255, 255, 255)]
     notebook.gpu("im = im.resize((2, 2))")
     assert (notebook["im"].size, notebook["kept"].size, notebook["kept"].info) == ((2, 2), (4, 4), {"a": 1})
+
+
+def test_a_nan_is_found_in_what_came_with_it_or_without(notebook: Notebook) -> None:
+    np = pytest.importorskip("numpy")
+    notebook.local("import numpy as np\na = np.nan\nheld = [a, 1.0]; keys = {a: 1}")
+    assert notebook.gpu("found = [np.nan]\na in held, held[0] is np.nan, keys[np.nan]").extra["result"] == (
+        True,
+        True,
+        1,
+    )
+    assert notebook["found"][0] is np.nan

@@ -21,6 +21,7 @@ from . import (
     files,
     functions,
     images,
+    jitted,
     locks,
     named,
     pandas_frames,
@@ -109,6 +110,10 @@ def of_family(kind: type) -> Reducer | None:
         return figures.reduce_registry
     if images.is_image(kind):
         return images.reduce_image
+    if jitted.is_dispatcher(kind):
+        return jitted.reduce_dispatcher
+    if figures.is_part_of_plot(kind):
+        return containers.reduce_user_container
     if pandas_frames.is_block(kind):
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):
