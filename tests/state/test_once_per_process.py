@@ -249,6 +249,9 @@ def test_what_draws_on_an_image_goes_on_drawing_on_it(notebook: Notebook) -> Non
     notebook.gpu("im.putpixel((0, 0), (255, 0, 0)); im.info['a'] = 1")
     notebook.local("d.point((1, 1), fill='white'); found = [im.getpixel((n, n)) for n in range(2)]")
     assert notebook["found"] == [(255, 0, 0), (255, 255, 255)]
+    notebook.gpu("d.point((2, 2), fill='white'); e = ImageDraw.Draw(im); e.fill = True; e.point((3, 3), fill='white')")
+    notebook.local("e.point((0, 0), fill='white'); found = [im.getpixel((n, n))[1] for n in range(4)], e.fill")
+    assert notebook["found"] == ([255, 255, 255, 255], True)
     notebook.gpu("im = im.resize((2, 2))")
     assert (notebook["im"].size, notebook["kept"].size, notebook["kept"].info) == ((2, 2), (4, 4), {"a": 1})
 

@@ -110,6 +110,8 @@ def of_family(kind: type) -> Reducer | None:
         return figures.reduce_registry
     if images.is_image(kind):
         return images.reduce_image
+    if images.is_draw(kind):
+        return images.reduce_draw
     if jitted.is_dispatcher(kind):
         return jitted.reduce_dispatcher
     if figures.is_part_of_plot(kind):

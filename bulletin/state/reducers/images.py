@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .containers import instance_dict
@@ -42,6 +43,41 @@ def fill_image(image: Any, state: tuple[LoadTransaction, list[Any]]) -> None:
     before = image.__getstate__()
     transaction.undoable(_set_pixels, image, before)
     _set_pixels(image, of_image)
+
+
+def is_draw(kind: type) -> bool:
+    """Tell whether a type is what draws on an image."""
+    pillow: Any = sys.modules.get("PIL.ImageDraw")
+    return hasattr(pillow, "ImageDraw") and kind is pillow.ImageDraw
+
+
+def reduce_draw(_: Encoding, draw: Any) -> Reduced:
+    """Reduce what draws on an image to the image and how it draws; the pixels, which it holds, are of C code."""
+    how = {name: held for name, held in vars(draw).items() if name not in _OF_PIXELS}
+    return make_draw, (RECEIVER, type(draw)), (RECEIVER, draw._image, how), None, None, fill_draw
+
+
+_OF_PIXELS = frozenset({"_image", "im", "draw"})
+
+
+def make_draw(transaction: LoadTransaction, kind: Any) -> Any:
+    """Return what draws already, or a new one, which draws on nothing yet."""
+    old = transaction.take_existing()
+    if type(old) is kind:
+        return old
+    made = kind.__new__(kind)
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def fill_draw(draw: Any, state: tuple[LoadTransaction, Any, dict[str, Any]]) -> None:
+    """Have it draw on this image, and in this way."""
+    transaction, image, how = state
+    transaction.undoable(fill_dict, vars(draw), dict(vars(draw)))
+    if getattr(draw, "_image", None) is not image:
+        draw.__init__(image, how["mode"])
+    vars(draw).update(how)
 
 
 def _set_pixels(image: Any, state: list[Any]) -> None:
