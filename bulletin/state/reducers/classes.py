@@ -149,12 +149,22 @@ def _body(order: list[str]) -> dict[str, Any]:
     An instance may come before them, as an attribute of its own class: it is made as any object is. If the class says
     itself how an instance gets its state, that is done when the class is complete.
     """
-    body: dict[str, Any] = {name: None for name in order if name not in _ASKED}
+    body: dict[str, Any] = {name: _Inherited() if name in _ASKED else None for name in order}
     if "__setstate__" in order:
         waiting: list[tuple[Any, Any]] = []
         body["__setstate__"] = functools.partialmethod(_wait, waiting)
         body["__setstate__"].waiting = waiting
     return body
+
+
+class _Inherited:
+    """Stands for a method of a class until the class is complete: what its bases have is used."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+
+    def __get__(self, instance: object, kind: type) -> Any:
+        return getattr(super(self._owner, kind if instance is None else instance), self._name)
 
 
 def _wait(value: Any, waiting: list[tuple[Any, Any]], state: Any) -> None:

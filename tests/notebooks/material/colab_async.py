@@ -159,7 +159,6 @@ workers = [threading.Thread(target=add, args=(100,)) for _ in range(3)]
 counter, lock.locked()
 
 # %%
-# stays: local
 del workers
 local = threading.local()
 local.value = "mine"
