@@ -12,7 +12,7 @@ PILLOW = Family("pillow", (
     K("Image, mode P with a palette", "from PIL import Image\nx = Image.new('P', (2, 2))\nx.putpalette([0, 0, 0, 9, 9, 9])", "x.putpixel((0, 0), 1)", look="x.tobytes(), x.getpalette()[:6]"),
     K("Image with info", "from PIL import Image\nx = Image.new('L', (1, 1))\nx.info['dpi'] = [72]", "x.info['dpi'].append(1)", look="x.info", inner="x.info"),
     K("Image of a PNG file in memory", "from PIL import Image\nimport io\nb = io.BytesIO()\nImage.new('RGB', (2, 2), 'red').save(b, 'png')\nb.seek(0)\nx = Image.open(b)", "p = x.load(); del p", look="x.size, x.mode, x.tobytes(), x.im is not None", once=True),
-    K("ImageDraw", "from PIL import Image, ImageDraw\nim = Image.new('L', (3, 3))\nx = ImageDraw.Draw(im)", "x.point((1, 1), 9)", look="im.tobytes()", behind="x.draw: ImagingDraw"),
+    K("ImageDraw", "from PIL import Image, ImageDraw\nim = Image.new('L', (3, 3))\nx = ImageDraw.Draw(im)", "x.point((1, 1), 9)", look="im.tobytes(), x._image is im"),
     K("ImageFont", "from PIL import ImageFont\nx = ImageFont.load_default_imagefont()", look="x.getbbox('a')", behind="x.font: ImagingFont"),
 ), needs=("PIL",))
 
