@@ -171,3 +171,15 @@ def test_a_hot_session_holds_its_part_of_the_guarantee_until_it_has_left() -> No
     )  # fmt: skip
     left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))
     assert 100 < left_at == seen.granted("r-next0")
+
+
+def test_a_hot_session_elsewhere_holds_its_part_of_what_is_guaranteed_at_home_until_it_has_left() -> None:
+    seen = look(
+        quotas(POOL + "[projects.lab]\nnode_pools = { h100 = 2 }\n"), join(2, 2),
+        ask(1, 1, "lab", 50, 1000, think_s=300, name="r-hot", qos="reserved", gpu_type="L4"),
+        ask(2, 1, "lab", 1500, name="runs", qos="reserved", gpu_type="H100"),
+        ask(100, 1, "lab", 1500, name="r-next", qos="reserved", gpu_type="H100"),
+        last=900, evict_ms=5000,
+    )  # fmt: skip
+    left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))
+    assert 100 < left_at == seen.granted("r-next0")
