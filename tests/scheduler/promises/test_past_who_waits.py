@@ -1,0 +1,37 @@
+"""Who takes a cell back does not wait for those who stand before them and wait for running cells elsewhere, or longer."""
+
+from tests.scheduler.promises.seen import HOUR_S, nodes
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas, waits
+
+#: It takes no share, so that it waits until cells are over.
+SLOW = '[qos.slow]\nwalltime = "1 h"\npriority = 150\nshare_after = "1 d"\n'
+FIRST = "[projects.first]\npriority = 5\n"
+
+
+def test_who_waits_for_cells_of_one_node_keeps_nobody_from_a_share_on_another_one() -> None:
+    seen = look(
+        quotas(SLOW + FIRST),
+        nodes(2, 2),
+        ask(1, 1, "far", 1700, gpus=2, walltime_ms=1_700_000, qos="slow"),
+        ask(2, 2, "a", BATCH_S, **LONG),
+        ask(100, 1, "first", 600, gpus=2, qos="slow"),
+        ask(110, 1, "b", 60, **LONG),
+        last=HOUR_S,
+    )
+    assert waits(seen, "b") == [120 + 30]
+    assert seen.granted("first0") == 1701
+
+
+def test_who_would_stay_too_long_for_those_before_takes_the_place_of_a_cell_that_stays_longer() -> None:
+    """Half an hour in the place of five hours of batch is no loss for who waits for the other GPU."""
+    seen = look(
+        quotas(FIRST),
+        nodes(1, 2),
+        ask(1, 1, "far", 1700, walltime_ms=1_700_000, closes_ms=0),
+        ask(2, 1, "lab", BATCH_S, name="batch", **LONG),
+        ask(100, 1, "first", 600),
+        ask(130, 1, "lab", 60, name="types"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "types") == [30]
+    assert seen.granted("first0") <= 1701
