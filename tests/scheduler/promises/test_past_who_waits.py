@@ -1,4 +1,4 @@
-"""Who takes a cell back does not wait for those who stand before them and wait for running cells elsewhere, or longer."""
+"""Who takes a cell back does not wait for those before them who wait for running cells elsewhere, or for longer."""
 
 from tests.scheduler.promises.seen import HOUR_S, nodes
 from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas, waits
