@@ -1,6 +1,8 @@
 """Who takes a cell back does not wait for those before them who wait for running cells elsewhere, or for longer."""
 
-from tests.scheduler.promises.seen import HOUR_S, nodes
+from bulletin.ids import AgentId
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.seen import HOUR_S, at, nodes
 from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas, waits
 
 #: It takes no share, so that it waits until cells are over.
@@ -35,3 +37,19 @@ def test_who_would_stay_too_long_for_those_before_takes_the_place_of_a_cell_that
     )
     assert waits(seen, "types") == [30]
     assert seen.granted("first0") <= 1701
+
+
+def test_who_borrows_fills_a_gap_from_which_the_larger_one_may_take_it_back_in_time() -> None:
+    """A cell of a day that borrows is over before the other GPU comes free: nothing idles, and nobody waits longer."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\n[projects.course]\nguaranteed = 1\n"),
+        at(0, hi.Joins(AgentId("one"), hi.gpus(1))),
+        at(0, hi.Joins(AgentId("two"), hi.gpus(2))),
+        ask(1, 1, "far", BATCH_S, **LONG),
+        ask(2, 1, "course", 1700, walltime_ms=1_700_000, closes_ms=0),
+        ask(100, 1, "lab", 600, gpus=2),
+        ask(200, 1, "guest", BATCH_S, **LONG),
+        last=HOUR_S,
+    )
+    assert waits(seen, "guest") == [0]
+    assert seen.granted("lab0") <= 1702 + 30
