@@ -53,3 +53,18 @@ def test_who_borrows_fills_a_gap_from_which_the_larger_one_may_take_it_back_in_t
     )
     assert waits(seen, "guest") == [0]
     assert seen.granted("lab0") <= 1702 + 30
+
+
+def test_whose_place_is_that_of_a_cell_beyond_the_wait_of_those_before_may_stay_longer_than_it() -> None:
+    """The batch cell could end after an hour, and two hours of typing may: who is first has the other GPU before."""
+    seen = look(
+        quotas('[qos.typing]\nwalltime = "2 h"\npriority = 150\n' + FIRST),
+        nodes(1, 2),
+        ask(1, 1, "far", 1700, walltime_ms=1_700_000, closes_ms=0),
+        ask(2, 1, "lab", BATCH_S, name="batch", walltime_ms=3_600_000, **LONG),
+        ask(100, 1, "first", 600),
+        ask(130, 1, "lab", 60, name="types", qos="typing"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "types") == [30]
+    assert seen.granted("first0") <= 1701
