@@ -18,14 +18,6 @@ ROOM = (
         "a cell that ends when the head can start fills the gap",
     ),
     (
-        "gaps-on-any-node",
-        "placement/backfill.py",
-        "Head.is_over_before",
-        "held is not None and held[1] is node and (end_ms <= held[0])",
-        "held is not None and end_ms <= held[0]",
-        "what is being freed for another is no gap",
-    ),
-    (
         "head-waits-for-who-borrows",
         "placement/backfill.py",
         "Head._given_back_ms",

@@ -387,12 +387,12 @@ class Driver:
             self.tell(ev.CellRequeued(lease))
             return
         held = self.agents[agent].held.get(lease)
-        has_budget = any(project.budget is not None for project in self.history.settings.projects)
-        if held is None or held.cell is None or held.is_leaving or has_budget:
+        if held is None or held.cell is None or held.is_leaving:
             return
         if self.now_ms < held.began_ms + held.grant.walltime_ms + held.more_ms:
-            held.more_ms += 600_000
             self.tell(ev.CellExtended(lease, held.cell, 600_000))
+            known = self.scheduler.state.leases.get(lease)
+            held.more_ms = held.more_ms if known is None else known.more_ms
 
     def _return(self, name: AgentId) -> None:
         agent = self.agents.get(name)

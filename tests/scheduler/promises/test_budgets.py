@@ -140,3 +140,20 @@ def test_a_week_begins_on_monday() -> None:
         last=MIDNIGHT_S + 4 * DAY_S,
     )
     assert seen.granted("next") == MIDNIGHT_S + 3 * DAY_S
+
+
+def test_who_waits_for_the_budget_of_an_outer_project_keeps_no_gpu_from_others() -> None:
+    """What is left of `club` is too little for the next one of `two`, which has nothing to wait for: others have it."""
+    seen = look(
+        quotas(INSIDE + "[projects.far]\npriority = 5\n"),
+        nodes(1, 2),
+        ask(1, "first", 45 * MINUTE_S, 40 * MINUTE_S, "one"),
+        ask(2, "runs", 2 * HOUR_S, project="far"),
+        ask(2500, "holder", HOUR_S, project="far"),
+        ask(2600, "long", 21 * MINUTE_S, project="two", qos="interactive"),
+        ask(2601, "other", HOUR_S, project="two", qos="batch"),
+        ask(2602, "short", 19 * MINUTE_S, project="two", qos="batch"),
+        last=4 * HOUR_S,
+    )
+    assert seen.granted("long") == seen.granted("other") == NEVER
+    assert seen.granted("short") == 2500 + HOUR_S

@@ -39,3 +39,14 @@ def test_hot_sessions_leave_before_a_cell_that_they_begin_could_run_into_a_drain
         last=2 * HOUR_S,
     )
     assert seen.asked_to_leave("hot")[0] <= 40 * MINUTE_S + 1
+
+
+def test_more_time_is_within_the_budget_of_the_project() -> None:
+    seen = look(
+        quotas('[projects.p]\nbudget = "1 GPU-hours per day"\n'),
+        nodes(1, 1),
+        at(1, notebook("runs", "p", 3 * HOUR_S, walltime_ms=1_800_000, closes_ms=0)),
+        [by_hand(minute * MINUTE_S, "runs", "extend") for minute in range(10, 20)],
+        last=3 * HOUR_S,
+    )
+    assert HOUR_S / 2 < seen.gpu_seconds("p") <= HOUR_S + MINUTE_S

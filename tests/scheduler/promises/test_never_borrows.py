@@ -3,6 +3,7 @@
 
 import pytest
 
+from gpu_worker.scheduler.events import LeaseEnded
 from tests.scheduler.promises.crowds import SOON_S
 from tests.scheduler.promises.seen import HOUR_S, Seen, nodes
 from tests.scheduler.promises.stories import BATCH_S, LONG, POOL, ask, join, left, look, places, quotas, waits
@@ -158,3 +159,27 @@ def test_a_cell_larger_than_what_own_users_are_guaranteed_does_not_borrow_when_o
     assert waits(seen, "dean")[-1] <= SOON_S
     assert left(seen, "borrows") == 1
     assert not seen.violations
+
+
+def test_a_hot_session_holds_its_part_of_the_guarantee_until_it_has_left() -> None:
+    """Another GPU is free, and yet who comes waits until the hot session of their project is gone."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n"), nodes(1, 4),
+        ask(1, 1, "lab", 30, 600, think_s=600, name="r-hot", qos="reserved"),
+        ask(100, 1, "lab", 1500, name="r-next", qos="reserved"),
+        last=HOUR_S, evict_ms=5000,
+    )  # fmt: skip
+    left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))
+    assert 100 < left_at == seen.granted("r-next0")
+
+
+def test_a_hot_session_elsewhere_holds_its_part_of_what_is_guaranteed_at_home_until_it_has_left() -> None:
+    seen = look(
+        quotas(POOL + "[projects.lab]\nnode_pools = { h100 = 2 }\n"), join(2, 2),
+        ask(1, 1, "lab", 50, 1000, think_s=300, name="r-hot", qos="reserved", gpu_type="L4"),
+        ask(2, 1, "lab", 1500, name="runs", qos="reserved", gpu_type="H100"),
+        ask(100, 1, "lab", 1500, name="r-next", qos="reserved", gpu_type="H100"),
+        last=900, evict_ms=5000,
+    )  # fmt: skip
+    left_at = next(when for when, event, _ in seen.log if isinstance(event, LeaseEnded))
+    assert 100 < left_at == seen.granted("r-next0")

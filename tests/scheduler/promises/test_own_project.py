@@ -197,3 +197,17 @@ def test_what_was_taken_back_for_who_cannot_start_after_all_does_not_idle() -> N
     assert left(seen, "train") == 1
     assert seen.idle_share(2, 1040, 1900) == 0
     keeps_all(seen)
+
+
+def test_who_may_take_a_batch_cell_of_their_project_does_not_wait_for_those_of_others_who_wait() -> None:
+    seen = look(
+        quotas("[projects.first]\npriority = 5\n[projects.lab]\n"),
+        [at(0, hi.Joins(AgentId(f"n{n}"), hi.gpus(2))) for n in range(2)],
+        ask(1, 2, "far", 10 * HOUR_S, **LONG),
+        ask(2, 2, "lab", 10 * HOUR_S, name="batch", **LONG),
+        ask(100, 3, "first", HOUR_S, name="waits", qos="interactive"),
+        ask(110, 1, "other", HOUR_S, qos="interactive"),
+        ask(120, 1, "lab", 600, name="typing", qos="interactive"),
+        last=220,
+    )
+    assert seen.wait("typing0") <= 60

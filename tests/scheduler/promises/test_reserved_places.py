@@ -69,3 +69,29 @@ def test_nodes_that_are_gone_cost_those_alone_that_are_guaranteed_their_pool() -
         last=800,
     )
     assert left(seen, "far") == 4
+
+
+def test_who_waits_comes_before_others_of_the_project_where_a_reservation_for_them_begins() -> None:
+    seen = look(
+        quotas(EXAM),
+        nodes(1, 1),
+        ask(1, "far", "far", 10 * HOUR_S),
+        ask(1100, "bob", "cs", 300),
+        ask(1150, "zoe", "cs", 100, user="zoe"),
+        last=2000,
+    )
+    assert seen.granted("zoe") == BEGIN_S + 30
+    assert seen.granted("bob") > BEGIN_S + 30
+
+
+def test_what_runs_when_a_reservation_begins_leaves_all_of_it_to_those_who_have_it() -> None:
+    seen = look(
+        quotas("[projects.cs]\n" + reserve("exam", "cs", 2, "09:20", "10:40", "zoe", "yan")),
+        nodes(1, 3),
+        ask(1, "runs", "cs", 10 * HOUR_S, user="zoe"),
+        crowd(2, 2, "far", 10 * HOUR_S, **LONG),
+        ask(BEGIN_S + 100, "zoe", "cs", 1000, user="zoe"),
+        ask(BEGIN_S + 101, "yan", "cs", 1000, user="yan"),
+        last=2000,
+    )
+    assert max(seen.wait("zoe"), seen.wait("yan")) <= 30

@@ -1,0 +1,47 @@
+"""Nobody leaves, waits or gives back for somebody who gains nothing by that."""
+
+from bulletin.ids import AgentId
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.seen import HOUR_S, at, nodes
+from tests.scheduler.promises.stories import LONG, ask, join, left, look, quotas
+
+
+def test_nobody_leaves_for_who_may_not_have_what_a_part_of_a_department_keeps() -> None:
+    """Four GPUs are hot, and two of them are the lab's at once: so of three who borrow two have one."""
+    seen = look(
+        quotas('[projects.dep]\nguaranteed = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 2\nlending_limit = 0\n'),
+        nodes(1, 4),
+        ask(1, 2, "near", 50, 50, think_s=HOUR_S, **LONG),
+        ask(60, 2, "lab", 100, 100, think_s=HOUR_S, **LONG),
+        ask(300, 3, "far", 10 * HOUR_S, **LONG),
+        last=900,
+        evict_ms=5000,
+    )
+    assert sum(bool(seen.asked_to_leave(session)) for session in seen.opened) == 2
+
+
+def test_who_needs_more_cpus_than_a_node_has_keeps_nobody_from_the_cpus_of_that_one() -> None:
+    seen = look(
+        quotas(""),
+        at(0, hi.Joins(AgentId("few"), (*hi.gpus(1), *hi.cpu_slots(4)), 16, 64 * hi.GB)),
+        at(0, hi.Joins(AgentId("many"), hi.gpus(1), 64, 64 * hi.GB)),
+        ask(1, 1, "a", 5 * HOUR_S, name="runs", cpus=64, **LONG),
+        ask(100, 1, "b", 100, name="large", cpus=32, **LONG),
+        ask(200, 1, "c", 100, name="small", gpus=0, cpus=4, **LONG),
+        last=900,
+    )
+    assert seen.wait("small0") == 0
+
+
+def test_two_projects_do_not_take_a_gpu_from_each_other_in_turn() -> None:
+    """What one took for its share stays there, although it has more than the other one from then on."""
+    seen = look(
+        quotas(""),
+        join(1, 3),
+        ask(1, 1, "b", 5 * HOUR_S, name="loses", gpu_type="H100", **LONG),
+        ask(2, 1, "b", 5 * HOUR_S, gpu_type="L4", **LONG),
+        ask(100, 1, "a", 5 * HOUR_S, name="takes", gpu_type="H100", **LONG),
+        ask(600, 2, "a", 5 * HOUR_S, gpu_type="L4", **LONG),
+        last=HOUR_S,
+    )
+    assert (left(seen, "loses"), left(seen, "takes")) == (1, 0)

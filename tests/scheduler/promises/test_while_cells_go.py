@@ -1,0 +1,52 @@
+"""While cells have their grace for somebody, others get what they may have, and nobody takes what that one needs."""
+
+from tests.scheduler.promises.seen import HOUR_S, nodes
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, look, quotas, waits
+
+#: All of the department may use what one inside it does not.
+DEPARTMENT = (
+    '[projects.dep]\nguaranteed = 4\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+    '[projects.group]\nparent = "dep"\n[projects.course]\nparent = "dep"\n'
+)
+
+
+def test_however_many_wait_for_what_is_guaranteed_a_hot_gpu_leaves_at_once_for_who_borrows() -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 16\n"),
+        join(16, 1),
+        ask(1, 1, "near", 309, gpu_type="L4", **LONG),
+        ask(2, 16, "far", BATCH_S, gpu_type="H100", **LONG),
+        ask(300, 16, "lab", 1000, gpu_type="H100"),
+        ask(305, 1, "other", 100, gpu_type="L4", **LONG),
+        last=900,
+    )
+    assert waits(seen, "lab") == [30] * 16
+    assert seen.granted("other0") == 310
+
+
+def test_a_cell_that_goes_for_one_of_a_department_counts_against_no_other_of_it() -> None:
+    """With three GPUs of the group, one of which goes for the lab, the department has one left for the course."""
+    seen = look(
+        quotas(DEPARTMENT),
+        join(3, 2),
+        ask(1, 3, "group", BATCH_S, gpu_type="H100", **LONG),
+        ask(2, 2, "far", BATCH_S, gpu_type="L4", **LONG),
+        ask(300, 1, "lab", 1000, gpu_type="H100"),
+        ask(310, 1, "course", 1000, gpu_type="L4"),
+        last=900,
+    )
+    assert waits(seen, "lab") == waits(seen, "course") == [30]
+
+
+def test_what_a_higher_class_takes_back_is_not_given_to_a_lower_one_that_is_covered() -> None:
+    """The large one needs what is free, too, and one GPU more than is guaranteed to the lab."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\n"),
+        nodes(1, 4),
+        ask(1, 3, "lab", BATCH_S, name="batch", **LONG),
+        ask(300, 1, "lab", 600, name="large", gpus=4),
+        ask(310, 1, "lab", 60, name="late", **LONG),
+        last=HOUR_S,
+    )
+    assert waits(seen, "large") == [30]
+    assert seen.granted("late0") >= seen.granted("large0") + 600
