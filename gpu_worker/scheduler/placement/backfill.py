@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from bulletin.ids import AgentId, LeaseId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Amount
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -30,7 +30,7 @@ class Head:
     def __init__(
         self, state: State, request: Request, claims: dict[AgentId, list[Shape]], kinds: frozenset[NodeKind]
     ) -> None:
-        self._state, self.shape = state, request.entry.shape
+        self._state, self._id, self.shape = state, request.id, request.entry.shape
         self.kinds = kinds  #: of nodes whose cells it waits for
         self.account = state.accounts.of(request.project)
         covered = state.accounts.is_covered(self.account, request.entry.shape)
@@ -118,6 +118,10 @@ class Head:
         """Whether a guarantee covers it: it may take back what is borrowed."""
         return self._request is not None
 
+    def is_for(self, request: Request) -> bool:
+        """Whether it is this request."""
+        return request.id == self._id
+
     def is_of(self, node: Node) -> bool:
         """Whether it waits for cells of the node."""
         return node.kind in self.kinds
@@ -177,6 +181,10 @@ class Head:
         end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + stays_ms
         return held is not None and held[1] is node and end_ms <= held[0]
 
+    def end_ms(self, lease: Lease) -> int:
+        """Find when a cell is over at the latest: by its walltime, or given back to the head."""
+        return min(self._state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))
+
     def takes_from(self, borrower: Account) -> bool:
         """Whether it may take back what this project borrows from now on."""
         if self._request is None:
@@ -194,7 +202,6 @@ class Head:
         at_ms, node = held
         lacks = Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes).less(node.free(shape))
         for lease in map(state.leases.__getitem__, node.leases):
-            end_ms = min(state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))
-            if lease.phase is not Phase.HOT and end_ms <= at_ms:
+            if lease.phase is not Phase.HOT and self.end_ms(lease) <= at_ms:
                 lacks = lacks.less(node.part_of(lease, shape))
         return lacks

@@ -67,7 +67,7 @@ def decisions(
                 feasible.forget()
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
-                    line.take_for_granted(pool, lends=capped.is_for_lenders)
+                    line.take_for_granted(pool)
                 if capped.agent is not None:
                     claims.setdefault(capped.agent, []).append(request.entry.shape)
                     feasible.note_claim(capped.agent)

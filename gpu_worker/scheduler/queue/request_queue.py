@@ -294,7 +294,7 @@ class RequestQueue:
                 if is_hopeless and not self._may_have_room(account, entry, closed):
                     continue
                 first = first or entry
-                if not account.children and not self._has_room(account):
+                if not account.children and not account.waiting_in_quota and not self._has_room(account):
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
 
