@@ -47,10 +47,9 @@ class RequestQueue:
         *,
         charged: int = 0,
         is_awaited: bool = False,
-        lends: bool = True,
     ) -> None:
         """Count so much more, or less, as in use, as accounts do; whoever uses more is later."""
-        self._accounts.use(project, name, qos, cost, sign, charged=charged, is_awaited=is_awaited, lends=lends)
+        self._accounts.use(project, name, qos, cost, sign, charged=charged, is_awaited=is_awaited)
         self._rank_user(project, name, qos)
 
     def enter(self, project: ProjectId, entry: QueueEntry) -> None:

@@ -109,6 +109,25 @@ def test_no_cell_goes_for_one_whose_own_project_has_a_late_request_that_would_ke
     assert seen.asked_to_leave("batch") == []
 
 
+def test_who_leaves_a_place_to_a_higher_class_of_its_project_has_another_one_made_free() -> None:
+    text = "[projects.lab]\nguaranteed = 3\n[projects.mine]\nguaranteed = 1\n"
+    seen = look(
+        quotas(text),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(1))),
+        [at(0.1 * n, hi.Joins(AgentId(f"n{n}"), hi.gpus(2))) for n in (1, 2)],
+        at(1, notebook("first", "others", HOUR_S)),
+        at(2, notebook("batch", "lab", HOUR_S, **RUNS)),
+        at(3.9, notebook("second", "elsewhere", HOUR_S)),
+        at(4, notebook("young", "others", HOUR_S, **RUNS)),
+        at(61.2, notebook("runs", "lab", HOUR_S)),
+        at(62.3, notebook("yields", "lab", HOUR_S, **RUNS)),
+        at(62.4, notebook("mine", "mine", HOUR_S)),
+        at(63.2, notebook("types", "lab", HOUR_S)),
+        last=300,
+    )
+    assert seen.granted("mine") <= 64 + 30 + SOON_S
+
+
 def test_who_never_borrows_has_what_class_hours_guarantee_its_project_whatever_the_department_uses() -> None:
     text = '[projects.dep]\n[projects.other]\nparent = "dep"\n[projects.cs]\nparent = "dep"\n'
     text += '[projects.cs.class_hours.lecture]\ndays = ["Thu"]\nfrom = "08:00"\nuntil = "12:00"\nguaranteed = 1\n'
