@@ -198,16 +198,16 @@ class Ahead:
 
     def has_head(self, request: Request) -> bool:
         """Whether a request is one of the heads."""
-        return any(head.is_for(request) for head in self.heads)
+        return any(head.request.id == request.id for head in self.heads)
 
     def end_ms(self, node: Node, lease: Lease) -> int:
         """Find when a cell is over there at the latest, by its walltime, or since a head takes it back."""
         return min((head.end_ms(lease) for head in self.heads if head.holds(node)), default=self._state.end_ms(lease))
 
-    def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Shape]:
+    def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Head]:
         """List the heads that are to have their places there before running cells are given back for such a request.
 
         Whoever is over before they can start does them no harm, if it starts after the grace of others.
         """
         heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
-        return [head.shape for head in heads if not head.is_over_before(node, shape, grace_ms)]
+        return [head for head in heads if not head.is_over_before(node, shape, grace_ms)]

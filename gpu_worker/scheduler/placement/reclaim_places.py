@@ -109,7 +109,8 @@ def _find_place(
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
-            heads = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            heads = [head.shape for head in there if not _shares_before(state, request, head, chosen or ())]
             heads += _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
@@ -216,6 +217,20 @@ def _those_that_stay(state: State, request: Request, ahead: Ahead, node: Node, a
         if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
             found.append(one)
     return found
+
+
+def _shares_before(state: State, request: Request, head: Head, chosen: Sequence[Victim]) -> bool:
+    """Whether a request takes its user's part of its project before the head of the line, which may not do so yet.
+
+    That one is of the same project and class and, since it asked for it, has not waited for as long.
+    """
+    other, qos = head.request, state.qos[head.request.qos]
+    if other.project != request.project or qos.priority != state.qos[request.qos].priority:
+        return False
+    if any(one.right is not Right.SHARE or one.lease.project != request.project for one in chosen):
+        return False
+    has_waited = other.since_ms + qos.share_after_ms <= state.accounts.now_ms
+    return other.entry.key.is_early and not has_waited and not state.is_covered(other)
 
 
 def _late_there(

@@ -139,3 +139,32 @@ def test_who_never_borrows_has_what_class_hours_guarantee_its_project_whatever_t
         last=600,
     )
     assert seen.granted("firm") <= 130 + SOON_S
+
+
+def test_who_has_waited_for_its_part_does_not_wait_for_one_who_lost_a_cell_lately() -> None:
+    seen = look(
+        quotas(""),
+        nodes(1, 2),
+        at(1, notebook("a", "lab", 590, user="bob", walltime_ms=600_000, **RUNS)),
+        at(2, notebook("back", "lab", HOUR_S, user="ann", **RUNS)),
+        at(115, notebook("waits", "lab", HOUR_S, user="cid", **RUNS)),
+        at(200, notebook("typing", "lab", HOUR_S, user="bob", closes_ms=0)),
+        last=600,
+    )
+    assert seen.asked_to_leave("back") == [200]
+    assert seen.asked_to_leave("a")[0] <= 235 + SOON_S
+    assert seen.granted("waits") <= 265 + 2 * SOON_S
+
+
+def test_a_user_has_their_part_back_where_who_took_it_has_had_another_one_since() -> None:
+    seen = look(
+        quotas(""),
+        nodes(1, 2),
+        at(1, notebook("ends", "lab", 300, user="ann", **RUNS)),
+        at(2, notebook("stays", "lab", HOUR_S, user="ann", **RUNS)),
+        at(100, notebook("took", "lab", HOUR_S, user="bob", **RUNS)),
+        at(400, notebook("typing", "lab", HOUR_S, user="bob", closes_ms=0)),
+        last=900,
+    )
+    assert seen.asked_to_leave("stays")[1:] == [400]
+    assert 540 <= seen.asked_to_leave("took")[0] <= 560
