@@ -50,6 +50,15 @@ class View:
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
+    def covered_soon(self, request: Waiting) -> Side | None:
+        """Find what covers a request once cells of its own project have left that are being taken back."""
+        used = dict(self.used)
+        for lease in self.books.leases.values():
+            if lease.is_using and lease.is_reclaimed and lease.project == request.event.project:
+                for side in self.tree.chain(lease.project):
+                    used[side] -= lease.cost
+        return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
+
     def _covered_without_lower(self, request: Waiting) -> Side | None:
         """Find what would cover a request if cells of lower classes of its project borrowed."""
         used, priority = dict(self.used), self.tree.qos[request.event.qos].priority
