@@ -162,12 +162,6 @@ def _find(
     return found
 
 
-def _is_open(state: State, request: Request, node: Node) -> bool:
-    """Whether a request may start on a node, as far as that depends on node pools."""
-    nodes = open_nodes(state, request)
-    return nodes is None or node.agent in nodes
-
-
 def _kinds_of(state: State, kinds: tuple[NodeKind, ...], nodes: frozenset[AgentId] | None) -> tuple[NodeKind, ...]:
     """Select the kinds of these nodes; None is all."""
     if nodes is None:
