@@ -27,7 +27,10 @@ def evict(state: State, lease: Lease) -> Evict:
 
 
 def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
-    """Ask for a running cell's slots, or ask again. Who had to give back what it borrowed stands behind for a while."""
+    """Ask for a running cell's slots, or ask again. Who had to give back what it borrowed stands behind for a while.
+
+    A project loses nothing to its own users, nor to projects inside it: it stands where it stood for them.
+    """
     now_ms, settings = state.accounts.now_ms, state.settings
     grace_ms = state.grace_ms(lease)
     alarm_ms = now_ms + grace_ms + settings.ask_again_ms
@@ -39,11 +42,17 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
     wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
     wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), wants)
     state.reclaimed_ages.keep(lease.session, wanted, lease.age, now_ms)
-    if lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE):
+    if lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE) and not _is_lost_inside(state, lease):
         first_ms, longest_ms = settings.back_off_ms, settings.longest_back_off_ms
         state.accounts.of(lease.project).back_off(now_ms, grace_ms, first_ms, longest_ms)
     lease.is_pausing = state.qos[lease.qos].preemption is Preemption.PAUSE
     return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.reclaimed_by)
+
+
+def _is_lost_inside(state: State, lease: Lease) -> bool:
+    """Whether a cell goes for somebody of its own project, or of one inside it."""
+    to = lease.reclaimed_for
+    return to is not None and any(at.project.id == lease.project for at in state.accounts.of(to).path)
 
 
 def decline_pause(state: State, lease_id: LeaseId) -> list[Action]:

@@ -371,7 +371,8 @@ class Scheduler:
 
     def _stand_before_newcomers(self, request: Request, place: Placement) -> None:
         """Let a request for which room is made by right have it: whoever comes later has others leave."""
-        key, is_taking = request.entry.key, any(right is not Right.SHARE for _, right in place.reclaimed)
+        key = request.entry.key
+        is_taking = any(right is not Right.SHARE or one.project == request.project for one, right in place.reclaimed)
         if key.is_early and not key.since_ms and (is_taking or self.state.is_covered(request)):
             self.state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))
 

@@ -28,7 +28,7 @@ from gpu_worker.scheduler.nodes.room_index import RoomIndex
 from gpu_worker.scheduler.nodes.slot_catalog import SlotCatalog
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.boosts import Boosts
-from gpu_worker.scheduler.queue.patience import Patience
+from gpu_worker.scheduler.queue.patience import Patience, as_waited
 from gpu_worker.scheduler.queue.request_queue import RequestQueue
 from gpu_worker.scheduler.wakeups import Wakeups
 
@@ -110,10 +110,10 @@ class State:
             lease.pool = self._pool_of(lease)
         for request in self.pending.values():
             request.project = self.accounts.place_of(request.home, request.user)
+            request.entry = as_waited(request, self.qos[request.qos].patience_ms, before.now_ms)
             if request.standing is RequestStatus.QUEUED:
                 self.queue.enter(request.project, request.entry)
-            if not request.entry.key.is_early:
-                self.patience.note_late(self.accounts, request)
+            self.patience.note_late(self.accounts, request)
         for lease in leases:
             lease.project = self.accounts.place_lease(lease)
             if lease.phase in IDLE:
@@ -161,8 +161,7 @@ class State:
             return
         request.lane = shape.lane
         self._set_entry(request, entry)
-        if not request.entry.key.is_early:
-            self.patience.note_late(self.accounts, request)
+        self.patience.note_late(self.accounts, request)
 
     def part(self, agent: AgentId) -> list[Lease]:
         """Take a node away, and its leases, which are handed back."""

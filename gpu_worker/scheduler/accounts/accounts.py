@@ -170,11 +170,10 @@ class Accounts:
         *,
         charged: int = 0,
         is_awaited: bool = False,
-        lends: bool = True,
     ) -> None:
         """Count so much more, or less, as in use, and as charged.
 
-        What `is_awaited` is of a request that is only taken for granted. Without `lends` only its own project lends it.
+        What `is_awaited` is of a request that is only taken for granted.
         """
         for account in self.of(project).path:
             account.count(self.now_ms)
@@ -187,8 +186,8 @@ class Accounts:
             own.by_qos[qos] = own.by_qos.get(qos, 0) + sign * cost
             if not own.by_qos[qos]:
                 del own.by_qos[qos]
-            self.awaited += sign * cost if is_awaited and lends else 0
-            self._trade(own, sign * cost, lends=lends)
+            self.awaited += sign * cost if is_awaited else 0
+            self._trade(own, sign * cost)
         self.of(project).note_change()
         self.changes += self.has_lenders  # what one keeps is nobody else's
 
@@ -310,10 +309,9 @@ class Accounts:
         self.market.count(self.now_ms)
         self.market.unpromised = max(0, capacity - sum(account.guaranteed for account in self.top.values()))
 
-    def _trade(self, account: Account, more: int, *, lends: bool) -> None:
+    def _trade(self, account: Account, more: int) -> None:
         """Count that the users of the project use so much more, or less below 0."""
-        if lends:
-            self.in_use += more
+        self.in_use += more
         if self.has_lenders:
             note_use(self, account)
         if account.children:

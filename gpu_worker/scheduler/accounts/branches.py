@@ -1,5 +1,6 @@
 """The sides of a tree of projects: where the paths of two projects part, and what each side is guaranteed and uses."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -114,19 +115,20 @@ def lacks_of_quota(account: Account, cost: int, *, below: int, with_hot: bool = 
     """Compute how much too little is guaranteed for a cell that never borrows.
 
     Cells of lower classes of its project that use `below` borrow from then on. `with_hot` counts what hot leases keep
-    for such cells.
+    for such cells. What is guaranteed nearer than by its payer is so in class hours alone, and counts in them, too.
     """
-    sides = [Branch(account.payer)]
+    nearer = itertools.takewhile(lambda at: at is not account.payer, account.path)
+    sides = [Branch(account.payer), *map(Branch, nearer)]
     if account.children and account.payer is account:
         sides.append(Branch(account, is_members=True))
     return min(side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed for side in sides)
 
 
 def has_room(account: Account) -> bool:
-    """Whether anything is left of its guarantee, or of one that it is in."""
+    """Whether anything is left of its guarantee, or of one that it is in, once others have what goes for them."""
     at: Account | None = account
     while at is not None:
-        if at.used < at.guaranteed:
+        if at.used - at.replaced < at.guaranteed:
             return True
         at = at.parent
     return False

@@ -30,7 +30,7 @@ def headroom(account: Account, most: int) -> Headroom:
     limit = account.limit
     return Headroom(
         covered=min(most, max(0, account.guaranteed - account.used + account.replaced)),
-        has_guarantee_left=account.used < account.guaranteed,
+        has_guarantee_left=account.used - account.replaced < account.guaranteed,
         allowed=None if limit is None else min(2 * most, limit - account.used),  # besides what is kept for the late one
         held=None if limit is None else min(most, limit - account.held),
         late=None if limit is None else next(iter(account.late.items()), None),

@@ -6,6 +6,7 @@ from typing import Literal
 
 from bulletin.ids import AgentId
 from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.backfill import Head
@@ -195,10 +196,18 @@ class Ahead:
         held = [head.held[0] for head in self._heads_of(node.kind, shape) if head.held is not None and head.holds(node)]
         return max(held, default=0)
 
-    def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Shape]:
+    def has_head(self, request: Request) -> bool:
+        """Whether a request is one of the heads."""
+        return any(head.request.id == request.id for head in self.heads)
+
+    def end_ms(self, node: Node, lease: Lease) -> int:
+        """Find when a cell is over there at the latest, by its walltime, or since a head takes it back."""
+        return min((head.end_ms(lease) for head in self.heads if head.holds(node)), default=self._state.end_ms(lease))
+
+    def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Head]:
         """List the heads that are to have their places there before running cells are given back for such a request.
 
         Whoever is over before they can start does them no harm, if it starts after the grace of others.
         """
         heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
-        return [head.shape for head in heads if not head.is_over_before(node, shape, grace_ms)]
+        return [head for head in heads if not head.is_over_before(node, shape, grace_ms)]

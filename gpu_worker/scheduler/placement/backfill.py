@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from bulletin.ids import AgentId, LeaseId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Amount
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -30,14 +30,14 @@ class Head:
     def __init__(
         self, state: State, request: Request, claims: dict[AgentId, list[Shape]], kinds: frozenset[NodeKind]
     ) -> None:
-        self._state, self.shape = state, request.entry.shape
+        self._state, self.request, self.shape = state, request, request.entry.shape
         self.kinds = kinds  #: of nodes whose cells it waits for
         self.account = state.accounts.of(request.project)
         covered = state.accounts.is_covered(self.account, request.entry.shape)
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
-        self._request = request if state.is_covered(request) else None  #: that may take cells back by its guarantee
+        self._taker = request if state.is_covered(request) else None  #: that may take cells back by its guarantee
         self._given_back_cache: dict[LeaseId, int] | None = None
         self._gives_back: dict[ProjectId, bool] = {}
         self._held_cache: tuple[int, Node] | None = None
@@ -100,7 +100,7 @@ class Head:
     def _given_back_ms(self) -> dict[LeaseId, int]:
         """When cells are over at the latest that it may take back."""
         if self._given_back_cache is None:
-            state, request = self._state, self._request
+            state, request = self._state, self._taker
             plan = None if request is None else VictimSelection(state, state.accounts, request)
             self._given_back_cache = plan.given_back_ms(self.shape.lane) if plan is not None else {}
         return self._given_back_cache
@@ -116,7 +116,7 @@ class Head:
     @property
     def is_covered(self) -> bool:
         """Whether a guarantee covers it: it may take back what is borrowed."""
-        return self._request is not None
+        return self._taker is not None
 
     def is_of(self, node: Node) -> bool:
         """Whether it waits for cells of the node."""
@@ -177,9 +177,13 @@ class Head:
         end_ms = self._state.accounts.now_ms + later_ms + self._state.settings.start_ms + stays_ms
         return held is not None and held[1] is node and end_ms <= held[0]
 
+    def end_ms(self, lease: Lease) -> int:
+        """Find when a cell is over at the latest: by its walltime, or given back to the head."""
+        return min(self._state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))
+
     def takes_from(self, borrower: Account) -> bool:
         """Whether it may take back what this project borrows from now on."""
-        if self._request is None:
+        if self._taker is None:
             return False
         name = borrower.project.id
         if name not in self._gives_back:
@@ -194,7 +198,6 @@ class Head:
         at_ms, node = held
         lacks = Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes).less(node.free(shape))
         for lease in map(state.leases.__getitem__, node.leases):
-            end_ms = min(state.end_ms(lease), self._given_back_ms.get(lease.id, FOREVER_MS))
-            if lease.phase is not Phase.HOT and end_ms <= at_ms:
+            if lease.phase is not Phase.HOT and self.end_ms(lease) <= at_ms:
                 lacks = lacks.less(node.part_of(lease, shape))
         return lacks

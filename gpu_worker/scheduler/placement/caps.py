@@ -8,10 +8,10 @@ from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
 from gpu_worker.scheduler.accounts.branches import lacks_of_quota, used_in_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
-from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.lent import lacks_of_lent
 from gpu_worker.scheduler.placement.places import Placement, hot_place, nodes_of_pools, ready_place
 from gpu_worker.scheduler.placement.reclaim import VictimSelection
 from gpu_worker.scheduler.placement.reclaim_places import Full, choose_for_full, reclaim_place
@@ -53,7 +53,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         hot_ones = _in_the_way_of_quota(state, account, shape)
         is_capped |= bool(hot_ones)
         victims.update(dict.fromkeys(hot_ones))
-    unlent = _unlent(state, account, shape.cost)
+    unlent = lacks_of_lent(state, account, shape.cost)
     if unlent is not None:
         is_capped = True
         full += [Full(None, unlent)] if unlent > 0 else []
@@ -64,8 +64,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
-    lends = unlent is not None
-    return msgspec.structs.replace(found, is_for_lenders=lends, has_grace=bool(full) or is_going or lends)
+    return msgspec.structs.replace(found, has_grace=bool(full) or is_going or unlent is not None)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
@@ -81,17 +80,6 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
         if lacks_of_quota(there, beside, below=there.used_below(state.qos, state.qos[shape.qos].priority)) <= 0:
             return []
     return [lease.id for lease in hot]
-
-
-def _unlent(state: State, account: Account, cost: int) -> int | None:
-    """Compute how much must be given back before what lenders keep is free beside a request; None where it is."""
-    if not cost or not state.accounts.has_lenders:
-        return None
-    lent = lent_to(state.accounts, account, cost)
-    lacks = max(lent.lacks, lent.lacks_in_pool)
-    if lent.kept <= 0 or lacks <= 0:
-        return None
-    return lacks - sum(at.going for at in state.accounts.top.values())
 
 
 def _with_node(

@@ -9,7 +9,7 @@ no harm. And who is covered by a guarantee passes all that is not late, where it
 
 from collections.abc import Generator
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, ProjectId, RequestId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import Lane
@@ -21,7 +21,7 @@ from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.placement.open_nodes import open_nodes
-from gpu_worker.scheduler.placement.places import Placement, fit, is_free, nodes_of_pools, place, victims_of
+from gpu_worker.scheduler.placement.places import Placement, fit, nodes_of_pools, place, victims_of
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk, has_node
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, may_reclaim
 from gpu_worker.scheduler.placement.reclaim_places import reclaim_place
@@ -54,6 +54,8 @@ def decisions(
     line = QueueWalk(state, lane)
     claims: dict[AgentId, list[Shape]] = {}
     left, ahead = RoomLeft(state, claims), 0
+    asked_first: set[RequestId] = set()  #: those that others of their project would take cells for, or leave them
+    passed: set[ProjectId] = set()  #: of those that found no place: what they would take nobody behind them has
     feasible = FeasibleShapes(state, claims, left)
     walk = iter(line)
     try:
@@ -67,7 +69,9 @@ def decisions(
                 feasible.forget()
                 if not capped.is_stuck:
                     pool = "" if capped.agent is None else state.pools.of(capped.agent, request.entry.shape)
-                    line.take_for_granted(pool, lends=capped.is_for_lenders)
+                    line.take_for_granted(pool)
+                if capped.agent is None and request.id in asked_first:
+                    passed.add(request.project)
                 if capped.agent is not None:
                     claims.setdefault(capped.agent, []).append(request.entry.shape)
                     feasible.note_claim(capped.agent)
@@ -94,13 +98,16 @@ def decisions(
                 if found is None and open_to_it is None:
                     waiting.note_no_room(shape)
             node = None if found is None or found.agent is None else state.nodes[found.agent]
+            if node is None and request.id in asked_first:
+                passed.add(request.project)
             first = None if node is None else _who_took(state, request, node, there, claims)
-            if node is not None and first is not None:
+            if first is not None and first.id not in asked_first:
+                asked_first.add(first.id)
+                line.look_first(first)
+                continue
+            if node is not None and (first is not None or request.project in passed):
                 yield request, None
                 line.close_in_project(request)
-                is_capped = make_room_in_limits(state, first, waiting, claims) is not None
-                if is_free(node, first.entry.shape) and not is_capped and _is_open(state, first, node):
-                    yield first, node
                 continue
             if isinstance(found, Node):
                 yield request, found
@@ -153,12 +160,6 @@ def _find(
     if found is None and makes_room:
         found = reclaim_place(state, request, ahead, claims)
     return found
-
-
-def _is_open(state: State, request: Request, node: Node) -> bool:
-    """Whether a request may start on a node, as far as that depends on node pools."""
-    nodes = open_nodes(state, request)
-    return nodes is None or node.agent in nodes
 
 
 def _kinds_of(state: State, kinds: tuple[NodeKind, ...], nodes: frozenset[AgentId] | None) -> tuple[NodeKind, ...]:

@@ -27,7 +27,6 @@ class Placement(msgspec.Struct, frozen=True):
     victims: tuple[Lease, ...] = ()
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
     waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
-    is_for_lenders: bool = False  #: what it lacks is to stay free for them: nobody else borrows that
     has_grace: bool = False  #: a limit is full of cells that are given back: it waits for their grace, wherever it is
     is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 

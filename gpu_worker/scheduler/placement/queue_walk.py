@@ -40,15 +40,17 @@ class QueueWalk:
         self._groups: dict[Shape, list[Shape]] = {}
         self._open: list[list[Shape]] | None = None  #: shapes in line that are not closed, by what they need of a node
         self._is_timed = bool(state.planned_drains)
-        self._is_placed, self._lends = False, True  #: whether room is made for the request that was looked at last
+        self._is_placed = False  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
+        self._first: Request | None = None
 
-    def take_for_granted(self, pool: str = "", *, lends: bool = True) -> None:
-        """Count the request that was looked at last as one that runs; without `lends` only in its own project.
+    def take_for_granted(self, pool: str = "") -> None:
+        """Count the request that was looked at last as one that runs. `pool` is that in which room is made for it."""
+        self._is_placed, self._pool = True, pool
 
-        `pool` is the node pool in which room is made for it.
-        """
-        self._is_placed, self._lends, self._pool = True, lends, pool
+    def look_first(self, request: Request) -> None:
+        """Look at this request next, and after that again at the one that was looked at last."""
+        self._first = request
 
     def close_in_project(self, request: Request) -> None:
         """Skip, from now on, requests of its project that need what this one does, or more."""
@@ -162,16 +164,17 @@ class QueueWalk:
     def __iter__(self) -> Generator[Request]:
         state, queue = self._state, self._state.queue
         aside: list[Request] = []
-        served: list[tuple[Request, bool, str]] = []
+        served: list[tuple[Request, str]] = []
         try:
-            while (found := queue.next(self._closed)) is not None:
-                request = state.pending[found[1].id]
-                self._is_placed, self._lends, self._pool = self._is_forecast, True, ""
+            while (request := self._next()) is not None:
+                self._is_placed, self._pool = self._is_forecast, ""
                 yield request
+                if self._first is not None:
+                    continue
                 if request.id in state.pending and not self._closed.has_all(queue.shapes):
                     queue.leave(request.project, request.entry)
                     if self._is_placed and has_node(state, request.entry.shape):
-                        served.append((request, self._lends, self._pool))
+                        served.append((request, self._pool))
                         self._use(*served[-1], +1)
                     aside.append(request)
         finally:
@@ -181,12 +184,19 @@ class QueueWalk:
                 queue.enter(request.project, request.entry)
                 state.patience.expect_request(state.accounts, request)  # its user's timer may have gone meanwhile
 
-    def _use(self, request: Request, lends: bool, pool: str, sign: Literal[1, -1]) -> None:  # noqa: FBT001
+    def _next(self) -> Request | None:
+        first, self._first = self._first, None
+        if first is not None:
+            return first
+        found = self._state.queue.next(self._closed)
+        return None if found is None else self._state.pending[found[1].id]
+
+    def _use(self, request: Request, pool: str, sign: Literal[1, -1]) -> None:
         user, cost = (request.project, request.user, request.qos), request.entry.shape.cost
         if not request.entry.key.is_early:  # it uses meanwhile what a limit keeps for it
             for at in self._state.accounts.of(request.project).path:
                 at.late[request.id] = 0 if sign > 0 or at.limit is None else cost
-        self._state.queue.use(*user, cost, sign, is_awaited=True, lends=lends)
+        self._state.queue.use(*user, cost, sign, is_awaited=True)
         self._state.pools.use(pool, *user, cost, sign)
 
 

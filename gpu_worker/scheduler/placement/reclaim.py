@@ -11,8 +11,8 @@ A request may take cells of its own project of a lower class of service. Classes
 A request that borrows, and has waited for a while, may take borrowed cells from who has more of the surplus for its
 weight, as long as it has no more than the other afterwards; and in the same way cells of its own project and class from
 a user who uses more. Each such step makes the division more even, so taking ends where everybody has a share by weight.
-One share is compared with another, so nobody need know who wants how much. What was taken for a share is not taken back
-for one, whatever happens next. So no two requests ever preempt each other.
+One share is compared with another, so nobody need know who wants how much. What was taken from another project for a
+share is not taken back for one, whatever happens next. So no two requests ever preempt each other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -187,7 +187,7 @@ class VictimSelection:
         if qos.priority < self._priority:
             return Right.CLASS
         is_alike = qos.priority == self._priority and lease.user != self._request.user
-        if not is_alike or not self._shares_inside or self._request.session in lease.took:
+        if not is_alike or not self._shares_inside:
             return None
         users = self._account.users
         its = has_beside_going(users[lease.user]) - self._taken_of_users.get(lease.user, 0) - lease.cost

@@ -10,6 +10,8 @@ from gpu_worker.scheduler.leases.resources import Amount
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
+from gpu_worker.scheduler.placement.backfill import Head
+from gpu_worker.scheduler.placement.lent import would_be_lent
 from gpu_worker.scheduler.placement.places import Placement, distance, has_slots, idles, victims_of
 from gpu_worker.scheduler.placement.reclaim import Victim, VictimSelection, may_reclaim
 from gpu_worker.scheduler.placement.reclaimable import reclaimable
@@ -107,7 +109,9 @@ def _find_place(
         if ahead.lets_reclaim(node, shape):
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
-            heads = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
+            heads = [head.shape for head in there if not _shares_before(state, request, head, chosen or ())]
+            heads += _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
                 chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
@@ -124,7 +128,7 @@ def _find_place(
         if more is None:
             continue
         gone = [*chosen, *more]
-        if not plan.stands_before(gone):
+        if not plan.stands_before(gone) or not would_be_lent(state, request, [one.lease for one in gone]):
             continue
         loss = (
             sum(victim.is_spared for victim in gone),
@@ -201,15 +205,62 @@ def _choose_victims(
 
 
 def _those_that_stay(state: State, request: Request, ahead: Ahead, node: Node, able: list[Victim]) -> list[Victim]:
-    """Select the cells of its own project that would be there for longer than the request, or than anybody waits."""
+    """Select the cells of its own project that would be there for longer than the request, or than anybody waits.
+
+    One that whoever waits there takes back is there no longer than that.
+    """
     most_ms = state.accounts.now_ms + state.settings.start_ms + request.entry.shape.walltime_ms
     waits_ms = ahead.waits_until_ms(node, request.entry.shape)
     found: list[Victim] = []
     for one in able:
-        is_own, end_ms = one.right is Right.CLASS or one.lease.project == request.project, state.end_ms(one.lease)
+        is_own, end_ms = one.right is Right.CLASS or one.lease.project == request.project, ahead.end_ms(node, one.lease)
         if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
             found.append(one)
     return found
+
+
+def _shares_before(state: State, request: Request, head: Head, chosen: Sequence[Victim]) -> bool:
+    """Whether a request takes its user's part of its project before the head of the line, which may not do so yet.
+
+    That one is of the same project and class and, since it asked for it, has not waited for as long.
+    """
+    other, qos = head.request, state.qos[head.request.qos]
+    if other.project != request.project or qos.priority != state.qos[request.qos].priority:
+        return False
+    if any(one.right is not Right.SHARE or one.lease.project != request.project for one in chosen):
+        return False
+    has_waited = other.since_ms + qos.share_after_ms <= state.accounts.now_ms
+    return other.entry.key.is_early and not has_waited and not state.is_covered(other)
+
+
+def _late_there(
+    state: State,
+    request: Request,
+    ahead: Ahead,
+    node: Node,
+    claims: Claims,
+    chosen: Sequence[Victim],
+    grace_ms: int,
+) -> list[Shape]:
+    """List late requests of its own project that would hold the node once a cell of a lower class has been given back.
+
+    That one's place in the guarantee is theirs first. No more than one of them is looked at for each need.
+    """
+    found: dict[Shape, None] = {}
+    account, shape = state.accounts.of(request.project), request.entry.shape
+    for name in account.late if any(one.right is Right.CLASS for one in chosen) else ():
+        late = state.pending[name]
+        its = late.entry.shape
+        if late.project != request.project or late is request or its in found or ahead.has_head(late):
+            continue
+        if not node.kind.holds(its) or not node.kind.are_rivals(its, shape):
+            continue
+        if not state.accounts.is_allowed(account, late.entry):
+            continue
+        head = Head(state, late, {agent: list(shapes) for agent, shapes in claims.items()}, frozenset({node.kind}))
+        if head.holds(node) and not head.is_over_before(node, shape, grace_ms):
+            found[its] = None
+    return list(found)
 
 
 def _is_in_time(state: State, node: Node, shape: Shape) -> bool:

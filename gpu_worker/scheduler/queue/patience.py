@@ -7,6 +7,8 @@ requests of one user are no way to the front.
 from collections.abc import Mapping
 from heapq import heappop, heappush
 
+import msgspec
+
 from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.leases.leases import Request
@@ -67,7 +69,9 @@ class Patience:
 
     @staticmethod
     def note_late(accounts: Accounts, request: Request) -> None:
-        """Note that a request is late: its user has no other one then, and limits are kept for it."""
+        """Note where a request is late: its user has no other one then, and limits are kept for it."""
+        if request.entry.key.is_early:
+            return
         accounts.user_of(request.project, request.user).late = request.id
         for at in accounts.of(request.project).path:
             at.late[request.id] = request.entry.shape.cost if at.limit is not None else 0
@@ -86,6 +90,14 @@ class Patience:
             if is_granted and now_ms >= at.late_grant_ms + patience_ms:
                 at.late_grant_ms = now_ms
         accounts.of(request.project).note_change()
+
+
+def as_waited(request: Request, patience_ms: int, now_ms: int) -> QueueEntry:
+    """Make the entry that a request has once its class has this patience: one that is late may not be any more."""
+    entry, key = request.entry, request.entry.key
+    if key.is_early or request.since_ms + patience_ms <= now_ms:
+        return entry
+    return msgspec.structs.replace(entry, key=key._replace(is_early=True, since_ms=0))
 
 
 def next_late(accounts: Accounts, pending: Mapping[RequestId, Request], owner: Owner) -> tuple[int, QueueEntry] | None:

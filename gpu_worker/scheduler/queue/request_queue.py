@@ -47,10 +47,9 @@ class RequestQueue:
         *,
         charged: int = 0,
         is_awaited: bool = False,
-        lends: bool = True,
     ) -> None:
         """Count so much more, or less, as in use, as accounts do; whoever uses more is later."""
-        self._accounts.use(project, name, qos, cost, sign, charged=charged, is_awaited=is_awaited, lends=lends)
+        self._accounts.use(project, name, qos, cost, sign, charged=charged, is_awaited=is_awaited)
         self._rank_user(project, name, qos)
 
     def enter(self, project: ProjectId, entry: QueueEntry) -> None:
@@ -294,7 +293,7 @@ class RequestQueue:
                 if is_hopeless and not self._may_have_room(account, entry, closed):
                     continue
                 first = first or entry
-                if not account.children and not self._has_room(account):
+                if not account.children and not account.waiting_in_quota and not self._has_room(account):
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
 

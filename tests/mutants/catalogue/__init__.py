@@ -15,6 +15,7 @@ from tests.mutants.catalogue.patience import PATIENCE
 from tests.mutants.catalogue.remembered import REMEMBERED
 from tests.mutants.catalogue.room import ROOM
 from tests.mutants.catalogue.sharing import SHARING
+from tests.mutants.catalogue.taken_in_vain import TAKEN_IN_VAIN
 from tests.mutants.catalogue.trade import TRADE
 
 
@@ -47,6 +48,7 @@ _ALL = (
     *REMEMBERED,
     *ROOM,
     *SHARING,
+    *TAKEN_IN_VAIN,
     *TRADE,
 )
 MUTANTS = tuple(Mutant(*one) for one in _ALL)

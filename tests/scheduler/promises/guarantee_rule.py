@@ -7,7 +7,6 @@ comes pays the oldest. Requests that want more than that, or that take from thei
 import dataclasses
 from collections.abc import Sequence
 
-from bulletin.ids import RequestId
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpus
 from tests.scheduler.promises.books import Tenancy, Waiting
@@ -34,6 +33,7 @@ class Clock:
     promise: int
     facts: str
     known: frozenset[str] = frozenset()  #: leases that could go when it began
+    covers: Side | None = None  #: whose guarantee covers it
 
 
 def is_simple(view: View, request: Waiting) -> bool:
@@ -97,8 +97,8 @@ class GuaranteeRule(Rule):
         granted = [action for action in actions if isinstance(action, act.Grant)]
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
         given_back = [view.books.leases[name] for name in names if name in view.books.leases]
-        self._note_taken_later(view, given_back)
         self._note_moved(view, given_back)
+        self._note_taken_later(view, given_back)
         running: dict[tuple[str, int], Clock] = {}
         for request in may_run:
             for promise, place, covers in self._places(view, request):
@@ -110,10 +110,10 @@ class GuaranteeRule(Rule):
                     until_ms = self.times.until(view, place.leaving, together=not is_simple(view, request))
                     if promise == 13:  # shares are looked at every so often
                         until_ms += view.tree.settings.share_every_ms
-                    clock = Clock(view.now_ms, until_ms, promise, facts)
+                    clock = Clock(view.now_ms, until_ms, promise, facts, covers=covers)
                 if promise != 1:  # what is taken back already may have a longer grace
                     taken = [lease for lease in given_back if lease.project == request.event.project]
-                    clock.until_ms = max(clock.until_ms, self.times.until(view, taken)) if taken else clock.until_ms
+                    _extend(clock, self.times, view, taken)
                 running[key] = clock
         self.clocks = running
 
@@ -156,20 +156,17 @@ class GuaranteeRule(Rule):
     def _note_taken_later(self, view: View, given_back: Sequence[Tenancy]) -> None:
         """Give more time where a cell is taken back that ran already, and is borrowed only from a later time on.
 
-        And where one is that a higher class of its own project waits for: that comes before others there (12).
+        And where one is that whoever is owed something by the same guarantee has to yield: to one inside, or to a
+        higher class of its project (12).
         """
-        lower = [lease for lease in given_back if _is_for_higher(view, lease)]
         for side, debts in self.debts.items():
-            own = [lease for lease in lower if side in view.tree.chain(lease.project)]
+            yielded = [lease for lease in given_back if side in self._moved.get(lease.lease, ())]
             for debt in debts:
                 ran = [one for one in given_back if one.lease not in debt.known and one.began_ms <= debt.since_ms]
-                debt.until_ms = (
-                    max(debt.until_ms, self.times.until(view, [*ran, *own])) if ran or own else debt.until_ms
-                )
-        for (name, _), clock in self.clocks.items():
-            request = view.books.waiting.get(RequestId(name))
-            own = [lease for lease in lower if request is not None and lease.project == request.event.project]
-            clock.until_ms = max(clock.until_ms, self.times.until(view, own)) if own else clock.until_ms
+                _extend(debt, self.times, view, [*ran, *yielded])
+        for clock in self.clocks.values():
+            yielded = [lease for lease in given_back if clock.covers in self._moved.get(lease.lease, ())]
+            _extend(clock, self.times, view, yielded)
 
     def _note_moved(self, view: View, given_back: Sequence[Tenancy]) -> None:
         """Note which cells are taken back that only a side covers, for one inside it; or for a higher class of it."""
@@ -210,6 +207,12 @@ class GuaranteeRule(Rule):
                 facts = f"{uses}; {claimant} waited; could go: {going}"
                 known = frozenset(lease.lease for lease in leaving)
                 debts.append(Clock(view.now_ms, self.times.until(view, leaving), 1, facts, known))
+
+
+def _extend(clock: Clock, times: ReclaimTime, view: View, leaving: Sequence[Tenancy]) -> None:
+    """Give so much more time that all of these can have left."""
+    if leaving:
+        clock.until_ms = max(clock.until_ms, times.until(view, leaving))
 
 
 def _is_for_higher(view: View, lease: Tenancy) -> bool:

@@ -22,6 +22,7 @@ class IdleRule(Rule):
         self.may: dict[tuple[str, str], int] = {}
         self._seen: tuple[View, list[Waiting]] | None = None
         self._told: set[str] = set()
+        self._came: dict[str, int] = {}  #: since when each request may be given something, beside its session's lease
         self._freed: set[tuple[str, str]] = set()  #: slots whose tenant was asked to leave, as of the last step
 
     def restart(self) -> None:
@@ -55,12 +56,15 @@ class IdleRule(Rule):
     def action(self, action: act.Action, view: View) -> None:
         """Give whoever waits as much time again where somebody who came later is given what is being freed."""
         if isinstance(action, act.Grant) and action.request in view.books.waiting:
-            came_ms = view.books.waiting[action.request].since_ms
+            came_ms = self._came.get(action.request, view.now_ms)
             if any((action.agent, slot) in self._freed for slot in action.slots):
                 self.may = {key: view.now_ms if at_ms < came_ms else at_ms for key, at_ms in self.may.items()}
 
     def step(self, event: ev.Event, actions: Sequence[act.Action], view: View) -> None:
         """Take in how things stand."""
+        sessions = {lease.session for lease in view.books.leases.values()}
+        came = [one for one in view.books.waiting.values() if one.event.session not in sessions]
+        self._came = {one.event.request: self._came.get(one.event.request, view.now_ms) for one in came}
         idle: dict[tuple[str, str], int] = {}
         for machine in view.machines():
             taken = {

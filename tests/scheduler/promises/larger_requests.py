@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from gpu_worker.scheduler.policy.projects import Preemption
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
+from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 
 _MINUTE = 60_000
@@ -114,7 +115,7 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
 
 def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
     """Find when a request could start on a node, if cells there take their whole walltime, or are taken back."""
-    at, covers = request.event, view.covered(request)
+    at, covers = request.event, view.covered_soon(request)
     staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
 
     def ends(lease: Tenancy) -> int:
@@ -140,11 +141,24 @@ def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
 def _stays_ms(view: View, request: Waiting, other: Waiting) -> int:
     """Find for how long a request may be where another one waits: until it is over, or taken back for that one."""
     stays_ms, qos = _round_up(request.walltime_ms), view.tree.qos.get(request.event.qos)
-    covers, inside = view.covered(other), view.tree.chain(request.event.project)
+    covers, inside = view.covered_soon(other), view.tree.chain(request.event.project)
+    if covers is not None and _is_given_to_others(view, other, covers):
+        return stays_ms
     if qos is None or qos.preemption is Preemption.NEVER or covers is None or covers in inside:
         return stays_ms
     is_borrowed = view.covered(request) is None
     return min(stays_ms, qos.min_runtime_ms + qos.grace_ms) if is_borrowed else stays_ms
+
+
+def _is_given_to_others(view: View, request: Waiting, covers: Side) -> bool:
+    """Whether room is made for somebody, with whom the guarantee may have too little left for the request."""
+    if not any(lease.is_reclaimed for lease in view.books.leases.values()):
+        return False
+    others = [other for other in view.books.waiting.values() if other is not request]
+    most = max(
+        (view.books.most_cost(one.event) for one in others if covers in view.tree.chain(one.event.project)), default=0
+    )
+    return view.used.get(covers, 0) + view.books.most_cost(request.event) + most > view.guaranteed.get(covers, 0)
 
 
 def _round_up(walltime_ms: int) -> int:

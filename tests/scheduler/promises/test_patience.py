@@ -2,7 +2,7 @@
 
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.one_gpu import ask, line
-from tests.scheduler.promises.seen import HOUR_S, at, nodes
+from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
 from tests.scheduler.promises.stories import look, quotas
 
 #: Nobody takes a share, so that only the line decides.
@@ -128,3 +128,17 @@ def test_who_was_put_first_later_stands_before_who_was_before() -> None:
 def test_who_is_boosted_stands_before_the_other_users() -> None:
     boost = at(1030, hi.ByHand("b", "boost"))  # type: ignore[arg-type]
     assert line("", ask(1010, "a", "p"), ask(1025, "b", "p"), boost) == "b a"
+
+
+def test_who_has_not_waited_for_a_longer_patience_that_is_set_keeps_no_limit_from_others() -> None:
+    text = '[projects.lab]\nlimit = 2\n[qos.batch]\nwalltime = "1 d"\nshare_after = "1 d"\npatience = "{}"\n'
+    seen = look(
+        quotas(text.format("1 min")),
+        nodes(1, 3),
+        at(1, notebook("guest", "guests", 20 * HOUR_S, gpus=2, qos="batch")),
+        at(10, notebook("large", "lab", HOUR_S, gpus=2, qos="batch")),
+        at(100, notebook("small", "lab", HOUR_S, qos="batch", walltime_ms=HOUR_S * 1000)),
+        at(200, hi.Changes(quotas(text.format("1 h")))),
+        last=300,
+    )
+    assert 200 <= seen.granted("small") <= 201

@@ -50,6 +50,15 @@ class View:
         cost = self.books.most_cost(request.event)
         return covered_by(self.tree, request.event.project, cost, self.used, self.guaranteed)
 
+    def covered_soon(self, request: Waiting) -> Side | None:
+        """Find what covers a request once cells of its own project have left that are being taken back."""
+        used = dict(self.used)
+        for lease in self.books.leases.values():
+            if lease.is_using and lease.is_reclaimed and lease.project == request.event.project:
+                for side in self.tree.chain(lease.project):
+                    used[side] -= lease.cost
+        return covered_by(self.tree, request.event.project, self.books.most_cost(request.event), used, self.guaranteed)
+
     def _covered_without_lower(self, request: Waiting) -> Side | None:
         """Find what would cover a request if cells of lower classes of its project borrowed."""
         used, priority = dict(self.used), self.tree.qos[request.event.qos].priority
@@ -132,11 +141,10 @@ class View:
             limit = self.tree.limit(side, self.nominal if surely else self.guaranteed)
             if limit is not None and (0 if surely else self.used.get(side, 0)) + cost > limit:
                 return f"the limit of {side.project!r}"
-            if (
-                project.user_limit_milli is not None
-                and not (surely and side.project != at.project)
-                and self.user_use(at.user, side.project) + cost > project.user_limit_milli
-            ):
+            if surely and side.project != at.project:
+                continue
+            theirs = self._use_of_own(at.user, side.project) if surely else self.user_use(at.user, side.project)
+            if project.user_limit_milli is not None and theirs + cost > project.user_limit_milli:
                 return f"the user limit of {side.project!r}"
         inside = {side.project for side in self.tree.chain(at.project)}
         for name in () if surely else budgets_of(self.tree):
@@ -175,11 +183,14 @@ class View:
 
     @functools.cached_property
     def may_run_together(self) -> tuple[Waiting, ...]:
-        """List requests that may run now, all of them at once, whoever else has the GPUs; the oldest first."""
+        """List requests that may run now, all of them at once, whoever else has the GPUs.
+
+        Those that are covered come first to what a limit leaves, then the oldest.
+        """
         used, users, classes = dict(self.used), dict[tuple[str, str], int](), dict[tuple[str, str], int]()
         budgets = {name: self.budgets.left(name) for name in budgets_of(self.tree)}
         found = []
-        for request in self.books.waiting.values():
+        for request in sorted(self.books.waiting.values(), key=lambda one: self.covered(one) is None):
             if self.what_holds(request) is not None:
                 continue
             at, cost = request.event, self.books.most_cost(request.event)
@@ -217,16 +228,27 @@ class View:
         return len(names | {request.event.project for request in self.books.waiting.values()}) <= 1
 
     def demand(self, requests: Sequence[Waiting]) -> int:
-        """Count the slots that covered requests want together, of each side no more than it is owed."""
+        """Count the slots that covered requests want together, of each side no more than it is owed.
+
+        Those of a class that never borrows want theirs, too, where cells of lower classes of their project borrow then.
+        """
         wanted: dict[Side, int] = {}
         for request in requests:
             side = self.covered(request)
             if side is not None:
                 wanted[side] = wanted.get(side, 0) + self.books.most_cost(request.event)
-        return sum(
+        owed = sum(
             -(-min(amount, self.guaranteed.get(side, 0) - self.used.get(side, 0)) // 1000)
             for side, amount in wanted.items()
         )
+        return owed + sum(-(-self.books.most_cost(request.event) // 1000) for request in self._displacing)
+
+    @functools.cached_property
+    def _displacing(self) -> list[Waiting]:
+        """List requests of classes that never borrow that may run since cells of lower classes borrow then."""
+        classes = [(self.tree.qos.get(request.event.qos), request) for request in self.books.waiting.values()]
+        firm = [request for qos, request in classes if qos is not None and qos.must_be_in_quota]
+        return [one for one in firm if self.what_holds(one) is not None and self.what_holds(one, surely=True) is None]
 
     def slots_for(
         self, request: Waiting, machine: Machine, promises: tuple[str, ...], covers: Side | None

@@ -1,0 +1,35 @@
+"""What lenders keep from a request: how much of it must be given back first, and whether that would do."""
+
+from collections.abc import Iterable
+
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.lending import lent_to
+from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.state import State
+
+
+def lacks_of_lent(state: State, account: Account, cost: int) -> int | None:
+    """Compute how much must be given back before what lenders keep is free beside a request; None where it is."""
+    if not cost or not state.accounts.has_lenders:
+        return None
+    lent = lent_to(state.accounts, account, cost)
+    lacks = max(lent.lacks, lent.lacks_in_pool)
+    if lent.kept <= 0 or lacks <= 0:
+        return None
+    return lacks - sum(at.going for at in state.accounts.top.values())
+
+
+def would_be_lent(state: State, request: Request, gone: Iterable[Lease]) -> bool:
+    """Whether lenders keep nothing from a request once these cells have been given back.
+
+    A lender that uses less keeps more: what it gave back would be free, and its own again at once.
+    """
+    if not state.accounts.has_lenders:
+        return True
+    uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
+    for use in uses:
+        state.accounts.use(*use, -1)
+    lacks = lacks_of_lent(state, state.accounts.of(request.project), request.entry.shape.cost)
+    for use in uses:
+        state.accounts.use(*use, +1)
+    return lacks is None or lacks <= 0

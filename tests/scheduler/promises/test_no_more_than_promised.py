@@ -1,0 +1,76 @@
+"""What the page allows, and the referee once called a broken promise."""
+
+from bulletin.ids import AgentId
+from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
+from tests.scheduler.promises.stories import look, quotas
+
+RUNS = {"qos": "batch", "closes_ms": 0}
+
+
+def test_a_user_limit_is_of_the_projects_own_users_so_a_larger_request_may_wait_beside_what_they_use_inside_it() -> (
+    None
+):
+    seen = look(
+        quotas('[projects.dep]\npriority = 5\nuser_limit = 2\n[projects.inner]\nparent = "dep"\n'),
+        nodes(1, 3),
+        at(1, notebook("inside", "inner", HOUR_S, user="ann", **RUNS)),
+        at(2, notebook("ends", "guests", 600, walltime_ms=600_000, closes_ms=0)),
+        at(10, notebook("large", "dep", 600, user="ann", gpus=2, closes_ms=0)),
+        at(20, notebook("guest", "guests", HOUR_S, closes_ms=0)),
+        last=60,
+    )
+    assert seen.granted("large") > 60
+    assert seen.granted("guest") > 60
+
+
+def test_who_is_covered_by_a_department_alone_waits_as_much_longer_where_a_cell_goes_for_a_project_inside_it() -> None:
+    text = '[projects.dep]\n[projects.cs]\nparent = "dep"\nguaranteed = 2\n[qos.interactive]\npatience = "1 d"\n'
+    seen = look(
+        quotas(text),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2), cpus=32, memory_bytes=256 << 30)),
+        at(1, notebook("guest", "guests", HOUR_S, **RUNS)),
+        at(4, notebook("own", "dep", HOUR_S, closes_ms=0)),
+        at(5, notebook("large", "cs", 600, gpus=2, cpus=16, closes_ms=0)),
+        at(61.2, notebook("more", "dep", HOUR_S, cpus=4, closes_ms=0)),
+        last=120,
+    )
+    assert seen.asked_to_leave("guest") == [61.2]
+    assert seen.granted("large") <= 64 + 30 + 2
+
+
+def test_who_is_owed_something_by_a_lab_waits_for_the_cell_that_borrows_once_a_class_that_never_does_has_its_gpu() -> (
+    None
+):
+    text = '[projects.dep]\nguaranteed = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+    text += '[qos.batch]\nwalltime = "1 d"\nmin_runtime = "5 min"\n[qos.long]\ngrace = "2 min"\n'
+    seen = look(
+        quotas(text),
+        nodes(1, 2),
+        at(1, notebook("first", "dep", HOUR_S, **RUNS)),
+        at(2, notebook("second", "dep", HOUR_S, **RUNS | {"qos": "long"})),
+        at(3, notebook("firm", "dep", HOUR_S, qos="reserved", closes_ms=0)),
+        at(98, notebook("mine", "lab", HOUR_S, **RUNS)),
+        last=400,
+    )
+    assert seen.asked_to_leave("second")[0] <= 63
+    assert seen.granted("mine") <= 301 + 30 + 2
+
+
+def test_a_larger_request_is_not_covered_for_sure_while_room_is_made_for_another_one_of_its_project() -> None:
+    """With `small` the lab has one of two GPUs: `large` could not have the guest's back, and keeps its node from it."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\n[projects.owner]\nguaranteed = 1\n"),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2))),
+        at(0.1, hi.Joins(AgentId("n1"), hi.gpus(1))),
+        at(1, notebook("borrows", "others", HOUR_S, closes_ms=0)),
+        at(2, notebook("owner", "owner", HOUR_S, walltime_ms=1_200_000, closes_ms=0)),
+        at(3, notebook("ends", "lab", 197, closes_ms=0)),
+        at(50, notebook("guest", "guests", HOUR_S, closes_ms=0)),
+        at(100, notebook("large", "lab", HOUR_S, gpus=2, **RUNS)),
+        at(200.1, notebook("small", "lab", HOUR_S, **RUNS)),
+        last=220,
+        evict_ms=500,
+    )
+    assert seen.granted("guest") > 220
+    assert seen.asked_to_leave("borrows") != []
