@@ -47,6 +47,14 @@ def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
 
 
+@pytest.mark.parametrize(
+    "path", ["../web_app.py", "%2e%2e/web_app.py", "..%2fweb_app.py", "//etc/passwd", "%2fetc/passwd", "x%00.css", ""]
+)
+def test_no_file_is_served_but_script_and_style(path: str, tmp_path: Path) -> None:
+    head = f"GET /pool/static/{path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    assert _answer(head.encode(), tmp_path).startswith((b"HTTP/1.1 403", b"HTTP/1.1 404", b"HTTP/1.1 400"))
+
+
 @pytest.mark.parametrize("path", ["static/pool.css", "oauth_callback?error=none"])
 def test_whatever_it_sends_no_browser_takes_for_something_else(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
