@@ -1,14 +1,17 @@
 """The connections of a server's socket: who is known stays, of strangers there are so many at most, and for so long.
 
 ZeroMQ lets anybody connect who has the server's public key, and never ends a connection by itself. Each takes a
-descriptor and memory, and what waits to be sent on it stays until it is gone. So here they are counted as they come, by
-what the socket's monitor tells; a connection is ended by shutting its TCP socket down, which ZeroMQ takes for its end.
+descriptor and memory, and what waits to be sent on it stays until it is gone. Of a message it holds frame after frame
+until the last one has come, however many. So here connections are counted as they come, by what the socket's monitor
+tells, and how much each has sent since it was heard, by what TCP tells; one is ended by shutting its TCP socket down,
+which ZeroMQ takes for its end.
 """
 
 import contextlib
 import resource
 import secrets
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -18,6 +21,10 @@ from zmq.utils.monitor import parse_monitor_message
 
 #: So many strangers at most, whatever the process may open: each takes some 20 kB.
 _MOST_STRANGERS = 16_384
+#: What a heartbeat every two seconds takes, and more, in bytes a second: of it no message comes.
+_HEARTBEATS_PER_S = 100
+#: `tcpi_bytes_received` in Linux's `struct tcp_info`, which only grows at its end.
+_RECEIVED_AT, _RECEIVED = 128, struct.Struct("=Q")
 _FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 
 #: Whether somebody has shown who they are by the connection of this route.
@@ -30,6 +37,8 @@ class _Connection:
     def __init__(self, peer: tuple[str, int], since_s: float) -> None:
         self.peer, self.since_s = peer, since_s
         self.route: bytes | None = None
+        #: What had come by it when it was last heard, and when that was.
+        self.heard_bytes, self.heard_s = 0, since_s
 
 
 class Connections:
@@ -42,8 +51,12 @@ class Connections:
         is_known: IsKnown,
         patience_s: float,
         most: int | None = None,
+        unheard_limit_bytes: int | None = None,
     ) -> None:
         """Watch a socket that is not bound yet.
+
+        A connection by which more comes than `unheard_limit_bytes` without a message that is whole is ended, whoever's
+        it is.
 
         Strangers are left there for `patience_s`, and so many of them (`most`): by default as many as a quarter of the
         descriptors that this process may have. Of more, the oldest goes of the host that has most of them: who is
@@ -51,6 +64,7 @@ class Connections:
         """
         self._server, self._is_known, self._patience_s = server, is_known, patience_s
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._unheard_limit_bytes = unheard_limit_bytes
         self._most = min(_MOST_STRANGERS, soft // 4) if most is None else most
         #: Turned away by ZeroMQ: a wrong key, no key, bytes that are not ZeroMQ. And ended here.
         self.failed = self.ended = 0
@@ -58,6 +72,8 @@ class Connections:
         self._known: dict[int, _Connection] = {}
         self._strangers: dict[str, dict[int, _Connection]] = {}
         self._descriptors: dict[bytes, int] = {}
+        #: By which something was heard since `tidy`.
+        self._heard: set[bytes] = set()
         address = f"inproc://monitor-{secrets.token_hex(8)}"
         server.monitor(address, _FAILED | zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED)
         self._news: zmq.asyncio.Socket = context.socket(zmq.PAIR)
@@ -82,6 +98,7 @@ class Connections:
     def note(self, received: Sequence[zmq.Frame]) -> None:
         """Take note of whose connection something has come by: a message as ZeroMQ gave it, the route first."""
         route = received[0].bytes
+        self._heard.add(route)
         if route not in self._descriptors:
             descriptor = int(received[-1].get(zmq.SRCFD))
             self._add(descriptor)  # the monitor may tell of it later
@@ -93,8 +110,12 @@ class Connections:
                 self._descriptors[route] = descriptor
 
     def tidy(self) -> None:
-        """Find out who is known by now, and end strangers who were there for too long. To be called each second."""
+        """Find out who is known by now, and end who was a stranger for too long, or sends and is never heard.
+
+        To be called each second.
+        """
         now_s = time.monotonic()
+        self._end_unheard(now_s)
         for descriptor, connection in list(self._known.items()):
             if not self._has_shown(connection):
                 connection.since_s = now_s
@@ -106,6 +127,20 @@ class Connections:
                     self._move_to_known(descriptor, connection)
                 elif now_s - connection.since_s > self._patience_s:
                     self._end(descriptor, connection)
+
+    def _end_unheard(self, now_s: float) -> None:
+        """End connections by which too much has come since a message was heard: ZeroMQ holds all of it."""
+        heard, self._heard = self._heard, set()
+        if self._unheard_limit_bytes is None:
+            return
+        groups = (self._known, *self._strangers.values())
+        for descriptor, connection in [one for group in groups for one in group.items()]:
+            received_bytes = _received_bytes(descriptor)
+            if connection.route in heard:
+                connection.heard_bytes, connection.heard_s = received_bytes, now_s
+            allowed_bytes = self._unheard_limit_bytes + _HEARTBEATS_PER_S * (now_s - connection.heard_s)
+            if received_bytes - connection.heard_bytes > allowed_bytes:
+                self._end(descriptor, connection)
 
     def end(self, route: bytes) -> None:
         """End the connection of a route at once, with what still waits to be sent on it."""
@@ -191,3 +226,14 @@ def _peer_of(descriptor: int, port: int) -> tuple[str, int] | None:
             return (host, peer_port) if tcp.getsockname()[1] == port else None
     except (OSError, ValueError):  # no descriptor, no socket, or one of another family
         return None
+
+
+def _received_bytes(descriptor: int) -> int:
+    """Return how much has come by a TCP connection; 0 where it is none any more."""
+    size = _RECEIVED_AT + _RECEIVED.size
+    try:
+        with _as_socket(descriptor) as tcp:
+            info = tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, size)
+    except (OSError, ValueError):
+        return 0
+    return int(_RECEIVED.unpack_from(info, _RECEIVED_AT)[0]) if len(info) == size else 0

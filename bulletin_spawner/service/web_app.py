@@ -62,7 +62,8 @@ def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application
             (settings.prefix, PoolPage, {"broker": broker}),
             (settings.prefix + "api/status", StatusApi, {"broker": broker}),
             (settings.prefix + "oauth_callback", LoginCallback),
-            (settings.prefix + r"static/(.*)", _StaticFiles, {"path": _HERE / "static"}),
+            # No other path: of one with a zero byte Tornado leaves a traceback in the log.
+            (settings.prefix + r"static/([a-z.]+)", _StaticFiles, {"path": _HERE / "static"}),
         ],
         cookie_secret=secrets.token_bytes(32),  # pages ask the hub again after a restart; nobody types anything
         template_path=str(_HERE / "templates"),

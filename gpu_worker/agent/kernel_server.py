@@ -12,7 +12,7 @@ import zmq.asyncio
 from bulletin.codes import RefusalCode
 from bulletin.errors import MalformedMessage, VersionMismatch
 from bulletin.ids import LeaseId
-from bulletin.wire import channel, frames, keys, messages as wire
+from bulletin.wire import blobs as bulk, channel, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from bulletin.wire.frames import Blob
 from gpu_worker.agent.session_registry import SessionRegistry
@@ -31,6 +31,8 @@ _STRANGER_PER_S, _STRANGER_MOST = 50, 200
 _ATTACH_PER_S, _ATTACH_MOST = 5, 20
 #: So long a connection may be there that shows no ticket.
 _PATIENCE_S = 30.0
+#: What may come by a connection before a message of it is whole. A kernel that keeps to its window never sends so much.
+_UNHEARD_LIMIT_BYTES = 4 * bulk.RING
 _TOO_FAST = (
     "The notebook shows its ticket more often than the node listens to. Wait some seconds, then run the cell again."
 )
@@ -57,7 +59,11 @@ class KernelServer:
             self._state = keys.AgentFile(keys=keys.make_keys(), address="")
         self._socket = channel.serve(context.socket(zmq.ROUTER), self._state.keys, channel.DATA_LIMIT, _QUEUE)
         self._connections = Connections(
-            context, self._socket, lambda route: self._sessions.by_route(route) is not None, _PATIENCE_S
+            context,
+            self._socket,
+            lambda route: self._sessions.by_route(route) is not None,
+            _PATIENCE_S,
+            unheard_limit_bytes=_UNHEARD_LIMIT_BYTES,
         )
 
     @property

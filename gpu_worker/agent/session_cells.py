@@ -3,6 +3,9 @@
 from bulletin.ids import CellId
 from gpu_worker.agent.agent_cell import AgentCell
 
+#: Of so many cells the names are kept. What is said twice comes soon, and each name may have a thousand letters.
+_MOST_KNOWN = 1_000
+
 
 class SessionCells:
     """At most one cell runs; the last is kept until its kernel has all of it, or runs another."""
@@ -10,8 +13,8 @@ class SessionCells:
     def __init__(self) -> None:
         self.running: AgentCell | None = None
         self.last: AgentCell | None = None
-        #: All that have run here.
-        self._known: set[CellId] = set()
+        #: Those that have run here, the latest last.
+        self._known: dict[CellId, None] = {}
 
     @property
     def latest(self) -> AgentCell | None:
@@ -29,7 +32,7 @@ class SessionCells:
         return not self._known
 
     def is_known(self, name: CellId) -> bool:
-        """Tell whether a cell of this name has run here: each is counted once, so each must be new."""
+        """Tell whether one of the latest cells had this name: each is counted once, so each must be new."""
         return name in self._known
 
     def find(self, name: CellId) -> AgentCell | None:
@@ -42,7 +45,9 @@ class SessionCells:
 
     def start(self, cell: AgentCell) -> None:
         """Let a cell run."""
-        self._known.add(cell.id)
+        self._known[cell.id] = None
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
         self.running = cell
 
     def close(self, cell: AgentCell) -> None:

@@ -46,6 +46,8 @@ from gpu_worker.scheduler.machine import Scheduler
 _TICK_S = 1.0
 #: What a kernel says to a broker is short.
 _KERNEL_LIMIT = 64 * 1024
+#: And this much by a connection of theirs before a message is whole.
+_KERNEL_UNHEARD_LIMIT_BYTES = 16 * _KERNEL_LIMIT
 #: So many messages wait on one connection, in each direction: beyond, kernels and agents keep what they have to say,
 #: and what there is to say to them is dropped.
 _KERNEL_QUEUE, _AGENT_QUEUE = 500, 10_000
@@ -81,6 +83,7 @@ class Broker:
                 self._kernel_socket,
                 lambda route: self.kernels.person_of(route) is not None,
                 _KERNEL_PATIENCE_S,
+                unheard_limit_bytes=_KERNEL_UNHEARD_LIMIT_BYTES,
             ),
             Connections(
                 self._agent_context,

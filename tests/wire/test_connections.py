@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ _PATIENCE_S = 30
 class Server:
     """A socket whose peers are known by a word."""
 
-    def __init__(self, patience_s: float, most: int) -> None:
+    def __init__(self, patience_s: float, most: int, unheard_limit_bytes: int | None = None) -> None:
         self.context, self.keys = zmq.asyncio.Context(), make_keys()
         self.known: set[bytes] = set()
         self.socket = channel.serve(self.context.socket(zmq.ROUTER), self.keys, 100_000, 0)
-        self.connections = Connections(self.context, self.socket, self.known.__contains__, patience_s, most)
+        self.connections = Connections(
+            self.context, self.socket, self.known.__contains__, patience_s, most, unheard_limit_bytes
+        )
         self.address = channel.bind(self.socket, "tcp://127.0.0.1:0")
         self.strangers: list[socket.socket] = []
         self.peers: list[zmq.asyncio.Socket] = []
@@ -79,9 +81,14 @@ async def is_ended(stranger: socket.socket) -> bool:
     return True
 
 
-def play(story: Callable[[Server], Coroutine[Any, Any, None]], patience_s: float = 1000.0, most: int = 1000) -> None:
+def play(
+    story: Callable[[Server], Coroutine[Any, Any, None]],
+    patience_s: float = 1000.0,
+    most: int = 1000,
+    unheard_limit_bytes: int | None = None,
+) -> None:
     async def main() -> None:
-        server = Server(patience_s, most)
+        server = Server(patience_s, most, unheard_limit_bytes)
         following = asyncio.create_task(server.connections.run())
         try:
             await story(server)
@@ -178,3 +185,55 @@ def test_a_number_that_is_a_files_by_now_is_left_alone(tmp_path: Path) -> None:
         os.close(descriptor)
 
     play(story)
+
+
+async def carry(source: socket.socket, target: socket.socket, most: int) -> None:
+    """Pass so many bytes on."""
+    loop = asyncio.get_running_loop()
+    while data := await loop.sock_recv(source, min(most, 65_536)):  # where nothing is left, nothing is read
+        await loop.sock_sendall(target, data)
+        most -= len(data)
+
+
+@contextlib.asynccontextmanager
+async def relay(address: str, most: int) -> AsyncIterator[str]:
+    """Listen before a server for one connection, and pass so many bytes on to it and all that it says; the address."""
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+
+    async def join() -> None:
+        client, _ = await asyncio.get_running_loop().sock_accept(listening)
+        with client, socket.create_connection((host, int(port))) as server:
+            server.setblocking(False)
+            client.setblocking(False)
+            await asyncio.gather(carry(client, server, most), carry(server, client, 10**9))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        joining = asyncio.create_task(join())
+        try:
+            yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            joining.cancel()
+            await asyncio.gather(joining, return_exceptions=True)
+
+
+def test_of_a_message_that_does_not_end_so_much_is_taken_and_of_whole_ones_any_number() -> None:
+    limit_bytes, frame = 1_000_000, bytes(50_000)
+
+    async def story(server: Server) -> None:
+        friend = server.connect()
+        await friend.send(b"friend")
+        route = await server.hear()
+        for _ in range(3 * limit_bytes // len(frame)):
+            await friend.send(frame)
+            await server.hear()
+        server.connections.tidy()
+        assert server.connections.ended == 0
+        async with relay(server.address, 2 * limit_bytes) as server.address:
+            flooder = server.connect()
+            await flooder.send_multipart([frame] * (3 * limit_bytes // len(frame)))
+            await server.until(lambda: server.connections.ended == 1)
+        await friend.send(b"still there")
+        assert await server.hear() == route
+
+    play(story, unheard_limit_bytes=limit_bytes)

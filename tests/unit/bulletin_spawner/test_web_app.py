@@ -35,17 +35,24 @@ def _answer(head: bytes, folder: Path) -> bytes:
     return asyncio.run(send())
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nContent-Length: 100000000\r\n\r\n",
-        b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
-    ],
-    ids=["body", "header"],
-)
-def test_what_is_too_long_is_not_read(head: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [70_000, 100_000_000])
+def test_a_body_that_is_too_long_is_refused_before_any_of_it_comes(length: int, tmp_path: Path) -> None:
+    head = f"POST /pool/ HTTP/1.1\r\nHost: hub\r\nContent-Length: {length}\r\n\r\n"
+    assert _answer(head.encode(), tmp_path).startswith(b"HTTP/1.1 400")
+
+
+def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
+    head = b"POST /pool/ HTTP/1.1\r\nHost: hub\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"
     answer = _answer(head, tmp_path)
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
+
+
+@pytest.mark.parametrize(
+    "path", ["../web_app.py", "%2e%2e/web_app.py", "..%2fweb_app.py", "//etc/passwd", "%2fetc/passwd", "x%00.css", ""]
+)
+def test_no_file_is_served_but_script_and_style(path: str, tmp_path: Path) -> None:
+    head = f"GET /pool/static/{path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    assert _answer(head.encode(), tmp_path).startswith((b"HTTP/1.1 403", b"HTTP/1.1 404", b"HTTP/1.1 400"))
 
 
 @pytest.mark.parametrize("path", ["static/pool.css", "oauth_callback?error=none"])

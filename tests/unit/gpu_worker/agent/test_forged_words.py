@@ -63,3 +63,21 @@ def test_the_end_of_a_cell_brings_no_bytes_that_it_does_not_tell_of(tmp_path: Pa
             assert session.memory_bytes < 10**6
 
     asyncio.run(main())
+
+
+def test_what_kind_of_output_it_is_takes_no_more_than_a_name(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session = agent.session("l1")
+            said_to_broker(agent, session)
+            start_cell(agent, session)
+            running = asyncio.create_task(session.run())
+            with session.executor.child_socket as executor:
+                forged = wire.Output(cell=CELL, type="x" * 10**6)
+                await asyncio.to_thread(pipe.send, executor, pack(forged, [b"{}"]))
+            await running
+            assert session.shutdown.lease_end is LeaseEnd.EXECUTOR_DIED
+            assert session.cells.last is not None
+            assert session.cells.last.outputs.last == 0, "it is not kept"
+
+    asyncio.run(main())
