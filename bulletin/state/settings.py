@@ -86,8 +86,11 @@ def now_of(kinds: Iterable[str]) -> Settings:
 
 def prepare(found: Settings) -> None:
     """Set what values rely on as they load: where modules are found, and the precision of libraries, for instance."""
+    now = current()
     for name in found.keys() & {"path", *LIBRARY_KINDS}:
         kind = KINDS[name]
+        if found[name] == now.get(name):
+            continue
         if kind.module not in sys.modules and kind.default is None:
             continue
         with contextlib.suppress(Exception):  # `write` comes to it again
