@@ -68,7 +68,14 @@ def _look_at(name: str, module: ModuleType, top: str, places: dict[type, dict[in
         home = kind.__module__
         if isinstance(value, type) or not isinstance(home, str) or home.partition(".")[0] != top:
             continue
-        places.setdefault(kind, {}).setdefault(id(value), (name, attribute))
+        found = places.setdefault(kind, {})
+        if id(value) not in found or (_is_private(found[id(value)]) and not _is_private((name, attribute))):
+            found[id(value)] = name, attribute
+
+
+def _is_private(place: Place) -> bool:
+    """Tell whether a name is the library's own business: another version may have it elsewhere."""
+    return any(part[:1] == "_" for part in (*place[0].split("."), place[1]))
 
 
 def is_in_place(value: object, place: Place) -> bool:
