@@ -121,7 +121,8 @@ class GuaranteeRule(Rule):
         covers = view.covered(request)
         found: list[tuple[int, Place, Side | None]] = []
         wanted: list[tuple[int, tuple[str, ...]]] = []
-        if covers is not None and not kept_from(view, request.event.project, covers):
+        costs = view.books.most_cost(request.event) > 0  # a guarantee is one of GPUs
+        if covers is not None and costs and not kept_from(view, request.event.project, covers):
             wanted.append((1, ("hot", "leaves", "borrowed")))
         others = [other for other in view.books.waiting.values() if other.event.project == request.event.project]
         is_open = not any(map(view.books.is_put_first, others))  # else whoever is first waits for whatever it does
