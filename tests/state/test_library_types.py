@@ -20,6 +20,20 @@ class Lazy(ModuleType):
 
 sys.modules[__name__].__class__ = Lazy
 
+_NOTHING = object()
+
+class Holder:
+    def __init__(self):
+        self.value = _NOTHING
+    def is_empty(self):
+        return self.value is _NOTHING
+
+class Several(ExceptionGroup):
+    def __new__(cls, message, errors, wanted):
+        self = super().__new__(cls, message, errors)
+        self.wanted = wanted
+        return self
+
 class SlottedError(Exception):
     __slots__ = ("place", "later", "args")
     def __init__(self, place):
@@ -45,6 +59,26 @@ def test_a_module_of_a_librarys_own_type_travels_by_its_name(library: Notebook) 
     assert library.gpu("unlikelib.word, held[0] is unlikelib").extra["result"] == ("lazy word", True)
     library.gpu("import unlikelib as there")
     assert library["there"] is sys.modules["unlikelib"]
+
+
+def test_a_sentinel_that_a_module_holds_is_the_receivers_own(library: Notebook) -> None:
+    library.gpu("import unlikelib\nholder = unlikelib.Holder()")
+    library.local("found = holder.is_empty(), holder.value is unlikelib._NOTHING")
+    assert library["found"] == (True, True)
+    library.local("mine = object(); both = [mine, holder.value]")
+    assert library.gpu("both[0] is mine, both[1] is unlikelib._NOTHING, holder.is_empty()").extra["result"] == (
+        True,
+        True,
+        True,
+    )
+
+
+def test_an_exception_group_that_is_made_of_more_comes_back(library: Notebook) -> None:
+    applied = library.gpu("import unlikelib\nraise unlikelib.Several('two', [KeyError(1), ValueError(2)], int)")
+    raised = applied.extra["error"]
+    assert isinstance(raised, ExceptionGroup)
+    assert (raised.message, [type(one) for one in raised.exceptions]) == ("two", [KeyError, ValueError])
+    assert raised.wanted is int  # type: ignore[attr-defined]
 
 
 def test_an_exception_keeps_what_it_has_in_slots(library: Notebook) -> None:

@@ -28,7 +28,7 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     cls = type(error)
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
-    args = error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()
+    args = _made_of(error)
     extra = [
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
@@ -39,6 +39,13 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     attributes = error.__dict__ if shares_dict else dict(error.__dict__)
     state = (RECEIVER, args_now, attributes, shares_dict, extra, links)
     return make_exception, (RECEIVER, cls, args), state, None, None, fill_exception
+
+
+def _made_of(error: BaseException) -> tuple[Any, ...]:
+    """Return what the built-in part of an exception must be made of; a subclass may have been made of more."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.message, error.exceptions
+    return error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()  # type: ignore[return-value]
 
 
 def _slots(cls: type) -> list[str]:
@@ -100,4 +107,4 @@ def _link(error: BaseException, cause: Any, context: Any, suppress: bool) -> Non
 
 
 #: What these hold besides `args` is set only when they are made.
-_MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)
+_MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError)
