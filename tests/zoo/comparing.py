@@ -1,6 +1,7 @@
 """A notebook played by all ways, and what differs, cell by cell."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -41,9 +42,9 @@ class BadSpecimen(Exception):
 Played: TypeAlias = dict[Way, list[Shown]]
 
 
-def play_all(name: str, python: str = sys.executable) -> Played:
-    """Play a notebook here and by all ways. Raises CannotPlay."""
-    return {way: play(name, way, python) for way in ("here", *WAYS)}
+def play_all(name: str, python: str = sys.executable, ways: Sequence[Way] = WAYS) -> Played:
+    """Play a notebook here and by these ways. Raises CannotPlay."""
+    return {way: play(name, way, python) for way in ("here", *ways)}
 
 
 def differences(material: Specimen, played: Played) -> list[Difference]:
@@ -57,7 +58,7 @@ def differences(material: Specimen, played: Played) -> list[Difference]:
     if unlike:
         raise BadSpecimen(material.name, *unlike)
     found = []
-    for way in WAYS:
+    for way in (way for way in WAYS if way in played):
         is_refused = False
         for place, (one, other) in enumerate(zip(here, played[way], strict=True)):
             if one != other:
@@ -75,10 +76,10 @@ def _kind(here: Shown, there: Shown, *, is_refused: bool) -> Kind:
     return Kind.OTHER_ERROR if there.error is not None and there.error != here.error else Kind.SILENT
 
 
-def unexplained(name: str, found: list[Difference]) -> tuple[list[Difference], list[str]]:
+def unexplained(name: str, found: list[Difference], ways: Sequence[Way] = WAYS) -> tuple[list[Difference], list[str]]:
     """What differs that nobody knows of, and what is known to differ and no longer does."""
     rows: list[Known] = [row for row in KNOWN if row.name == name]
     seen = {(one.way, one.cell) for one in found}
-    known = {place for row in rows for place in row.cells}
+    known = {(way, cell) for row in rows for way, cell in row.cells if way in ways}
     gone = [f"{way}, cell {cell}" for way, cell in sorted(known - seen)]
     return [one for one in found if (one.way, one.cell) not in known], gone
