@@ -6,7 +6,7 @@
                                      found, too; ARGS go to pytest
     python3 make.py soak [N]         links cut for 30 s and notebooks killed, at N random moments (20), 1,000 times as
                                      many random histories of the scheduler, and 50,000 times as many random messages
-                                     on every link of a pool; takes long
+                                     on every link of a pool, and the notebooks of the zoo; takes long
     python3 make.py check            lint, types and imports only
     python3 make.py mutants [ARGS]   break the scheduler on purpose and see whether its tests notice; some minutes
     python3 make.py pictures         take the pictures of docs/images anew, in a browser
@@ -368,13 +368,14 @@ def mutants(arguments: list[str]) -> None:
 
 
 def soak(arguments: list[str]) -> None:
-    """Break at many moments what may break at any, and play many histories of the scheduler."""
+    """Break at many moments what may break at any, play many histories of the scheduler, and a zoo of libraries."""
     install("test")
     count = arguments[0] if arguments else "20"
     if not count.isdecimal():
         raise Problem(f"{count!r} is not a number. Write how many moments: python3 make.py soak 20.")
     do(PYTHON, "-m", "tests.scheduler.promises.soak", int(count) * 1000)
     do(PYTHON, "-m", "tests.fuzz.soak", int(count) * 50_000)
+    do(PYTHON, "-m", "tests.zoo.soak")
     files = ["tests/integration/test_lost_links.py", "tests/integration/test_attach.py"]
     do(PYTHON, "-m", "pytest", *files, env={**os.environ, "BULLETIN_SOAK": count})
 

@@ -1,7 +1,6 @@
 """The executor of the tests: reads cells from its standard input, answers on its standard output."""
 
 import ast
-import io
 import os
 import pickle
 import struct
@@ -11,6 +10,7 @@ import types
 from typing import Any
 
 from bulletin import state
+from tests.state.cell_output import CellOutput
 
 #: A cell that begins so is also handed back whole.
 FOR_ANOTHER = "# for another notebook"
@@ -24,9 +24,9 @@ def run_cell(source: str, namespace: dict[str, Any]) -> Any:
 
 
 def main() -> None:
-    """Until the input ends. What cells print goes nowhere."""
+    """Until the input ends. What cells print is told in the answer."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    sys.stdout = io.StringIO()
+    sys.stdout = printed = CellOutput()
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     namespace, table = module.__dict__, state.Table()
@@ -35,13 +35,15 @@ def main() -> None:
         answer: dict[str, Any] = {}
         try:
             baseline = state.restore(parts, namespace, table)
+            printed.take()  # of what loading printed
             extra: dict[str, object] = {}
             try:
                 extra["result"] = run_cell(source, namespace)
             except BaseException as error:  # noqa: BLE001  it is the cell's, and travels
                 extra["error"] = error
+            out = printed.take()
             changed = state.changes(namespace, baseline, extra=extra)
-            answer = {"parts": [bytearray(part) for part in changed.parts], "names": changed.names}
+            answer = {"parts": [bytearray(part) for part in changed.parts], "names": changed.names, "out": out}
             if source.startswith(FOR_ANOTHER):
                 whole = state.whole(namespace, changed.touched, extra=extra)
                 answer["whole"] = [bytearray(part) for part in whole.parts]

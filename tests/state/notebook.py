@@ -6,7 +6,7 @@ import struct
 import subprocess
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,10 @@ def run_cell(source: str, namespace: dict[str, Any], filename: str) -> Any:
 class Executor:
     """A child process that restores, runs and answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         command = [sys.executable, str(Path(__file__).with_name("executor_child.py"))]
-        self._child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}
-        )
+        environ = {"PYTHONPATH": str(ROOT), "PATH": "", **(environ or {})}
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environ)
 
     def ask(self, source: str, parts: Sequence[Any]) -> dict[str, Any]:
         assert self._child.stdin is not None

@@ -42,6 +42,8 @@ def places_of(kind: type) -> Mapping[int, Place]:
 
     Whoever finds one there asks `is_in_place`: names may have been bound anew since.
     """
+    if kind is object:
+        return _sentinels()
     module = kind.__module__
     top = module.partition(".")[0] if isinstance(module, str) else ""
     if top in _NEVER or issubclass(kind, _CONTAINERS):
@@ -58,6 +60,25 @@ def places_of(kind: type) -> Mapping[int, Place]:
 
 
 _NEVER = frozenset({"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_magic", "gpu_worker"})
+
+
+#: Modules that were looked through for sentinels, by name; and the sentinels that were found.
+_looked_through: dict[str, ModuleType] = {}
+_found_sentinels: dict[int, Place] = {}
+
+
+def _sentinels() -> Mapping[int, Place]:
+    """Find bare `object()`s that modules of libraries and of Python hold: there is nothing in them but identity."""
+    for name, module in list(sys.modules.items()):
+        if _looked_through.get(name) is module or name.partition(".")[0] in _NEVER:
+            continue
+        _looked_through[name] = module
+        if not isinstance(module, ModuleType) or location_of(name, spec_in(module)) is not None:
+            continue
+        for attribute, value in list(vars(module).items()):
+            if type(value) is object:
+                _found_sentinels.setdefault(id(value), (name, attribute))
+    return _found_sentinels
 
 
 def _look_at(name: str, module: ModuleType, top: str, places: dict[type, dict[int, Place]]) -> None:

@@ -1,7 +1,9 @@
 """Exceptions: with their class, arguments, attributes and causes, without running an `__init__` of the user's."""
 
+from types import MemberDescriptorType
 from typing import Any
 
+from bulletin.cpython.class_layout import is_python_class
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import empty_attributes
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
@@ -14,6 +16,7 @@ _EXTRA = {
     SystemExit: ("code",),
     StopIteration: ("value",),
 }
+_UNSET = object()
 _OWN_REDUCE = (BaseException.__reduce__, OSError.__reduce__, ImportError.__reduce__)
 
 
@@ -25,14 +28,35 @@ def reduce_exception(encoder: Encoding, error: BaseException) -> Reduced:
     cls = type(error)
     if cls.__reduce__ not in _OWN_REDUCE or cls.__reduce_ex__ is not object.__reduce_ex__:
         return NotImplemented
-    args = error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()
+    args = _made_of(error)
     extra = [
         (name, getattr(error, name)) for base, names in _EXTRA.items() if isinstance(error, base) for name in names
     ]
+    extra += [(name, getattr(error, name)) for name in _slots(cls) if hasattr(error, name)]
     links = (error.__cause__, error.__context__, error.__suppress_context__)
     shares_dict = id(error) in encoder.dict_sharers
-    state = (RECEIVER, error.args, error.__dict__ if shares_dict else dict(error.__dict__), shares_dict, extra, links)
+    args_now = getattr(error, "args", ())  # a class may have a slot of that name
+    attributes = error.__dict__ if shares_dict else dict(error.__dict__)
+    state = (RECEIVER, args_now, attributes, shares_dict, extra, links)
     return make_exception, (RECEIVER, cls, args), state, None, None, fill_exception
+
+
+def _made_of(error: BaseException) -> tuple[Any, ...]:
+    """Return what the built-in part of an exception must be made of; a subclass may have been made of more."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.message, error.exceptions
+    return error.__reduce__()[1] if isinstance(error, _MADE_OF_ARGS) else ()  # type: ignore[return-value]
+
+
+def _slots(cls: type) -> list[str]:
+    """List what the classes of an exception, those written in Python, keep in slots."""
+    return [
+        name
+        for base in cls.__mro__
+        if is_python_class(base)
+        for name, value in vars(base).items()
+        if isinstance(value, MemberDescriptorType)
+    ]
 
 
 def make_exception(transaction: LoadTransaction, cls: Any, args: tuple[Any, ...]) -> BaseException:
@@ -62,8 +86,12 @@ def fill_exception(
         transaction.undoable(_link, error, *before)
         _link(error, *links)
     for name, value in [("args", args), *extra]:
-        if getattr(error, name) is not value:
-            transaction.undoable(setattr, error, name, getattr(error, name))
+        before_it = getattr(error, name, _UNSET)
+        if before_it is not value:
+            if before_it is _UNSET:
+                transaction.undoable(delattr, error, name)
+            else:
+                transaction.undoable(setattr, error, name, before_it)
             setattr(error, name, value)
     if shares_dict and error.__dict__ is not attributes:
         transaction.undoable(setattr, error, "__dict__", error.__dict__)
@@ -79,4 +107,4 @@ def _link(error: BaseException, cause: Any, context: Any, suppress: bool) -> Non
 
 
 #: What these hold besides `args` is set only when they are made.
-_MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError, BaseExceptionGroup)
+_MADE_OF_ARGS = (OSError, UnicodeError, SyntaxError)

@@ -27,6 +27,14 @@ def reduce_module(encoder: Encoding, module: ModuleType) -> Reduced:
     return make_module, args, vars(module), None, None, fill_module
 
 
+def reduce_kind_of_module(encoder: Encoding, module: ModuleType) -> Reduced:
+    """Reduce a module of a library's own type, as lazy ones are, to its name.
+
+    Raises Unpicklable where the other side cannot import it by that: what such a module holds, its type makes.
+    """
+    return reduce_module(encoder, module) if travels_by_name(module) else refuse(module)
+
+
 def travels_by_name(module: ModuleType) -> bool:
     """Tell whether the other side imports a module by itself: it is in `sys.modules` under its name."""
     return sys.modules.get(module.__name__) is module
@@ -202,13 +210,15 @@ def find_shell(transaction: LoadTransaction) -> Any:
 
 
 def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
-    """Choose the reducer for a shell, a logger, a part of `argparse` or a constant of torch; None for other types."""
+    """Choose the reducer for a shell, a logger, a module, a part of `argparse`, a constant of torch; else None."""
     if is_shell(kind):
         return reduce_shell
     if issubclass(kind, logging.Logger):
         return reduce_logger
     if is_of_argparse(kind):
         return reduce_of_argparse
+    if issubclass(kind, ModuleType) and kind.__reduce__ is object.__reduce__:
+        return reduce_kind_of_module
     return reduce_of_torch if is_of_torch(kind) else None
 
 

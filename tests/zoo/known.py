@@ -1,0 +1,249 @@
+"""What differs today in the notebooks of the zoo, in which cells, and why; whoever mends it takes the cells away."""
+
+from dataclasses import dataclass
+
+from tests.zoo.playing import Way
+
+
+@dataclass(frozen=True)
+class Known:
+    """A cause, in a notebook, and the cells that differ for it, counted from 0, each way."""
+
+    name: str
+    why: str
+    pool: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+
+    @property
+    def cells(self) -> set[tuple[Way, int]]:
+        """All of them, each with its way."""
+        return {("pool", cell) for cell in self.pool} | {("turns", cell) for cell in self.turns}
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        "altair_charts",
+        "what a registry of the library has enabled (`alt.data_transformers`) stays on its side",
+        turns=(5,),
+    ),
+    Known(
+        "bidict_maps",
+        "a bidict pickles as its class and a dict, so its inverse, which only it knows, is made anew on the other side",
+        turns=(1, 3, 4),
+    ),
+    Known(
+        "boltons_structs",
+        "`make_sentinel` makes a class that is nowhere by its name, and its value refuses to pickle",
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "box_dicts",
+        "a Box asks for its own attributes before pickle has given them: it is made without its constructor",
+        pool=(1, 2, 3),
+        turns=(1, 2, 3),
+    ),
+    Known(
+        "bs4_pages",
+        "a soup pickles as its text, and parses it again: tags that are held by other names are no longer in it",
+        pool=(3, 4),
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "deap_evolution",
+        "`creator.create` puts a class into a module of the library, which stays on its side: there are two of it",
+        pool=(3, 4),
+        turns=(4,),
+    ),
+    Known(
+        "flax_nnx",
+        "a variable of a class that the notebook derives is not found by that class in the state; the cause "
+        "is not yet known",
+        turns=(4,),
+    ),
+    Known(
+        "fsspec_memory",
+        "the files of the memory filesystem are in a dict of the library's class, which stays on its side",
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "humanize_words",
+        "the language is in a variable of the library's module for each thread",
+        turns=(2,),
+    ),
+    Known(
+        "hypothesis_strategies",
+        "the profile that was loaded is in the library's class of settings, which stays on its side",
+        turns=(4,),
+    ),
+    Known(
+        "jax_arrays",
+        "a name that a cell reads is missing on the executor after a cell that flattened a tree with it; the "
+        "cause is not yet known",
+        pool=(4,),
+    ),
+    Known(
+        "jax_pytrees",
+        "classes that are registered as pytrees are in a registry of C++, which stays on its side",
+        turns=(1, 3, 4),
+    ),
+    Known(
+        "loguru_logs",
+        "sinks and levels are in the library's core, which stays on its side",
+        turns=(1, 3, 4),
+    ),
+    Known(
+        "lxml_trees",
+        "trees of lxml are in C and do not pickle",
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "matplotlib_axes",
+        "figures that arrive are registered with pyplot under a new number each time",
+        turns=(3, 5),
+    ),
+    Known(
+        "mpmath_precision",
+        "constants of a context other than `mp` are made without what they are made of",
+        pool=(3, 4),
+        turns=(3, 4),
+    ),
+    Known(
+        "msgpack_codecs",
+        "packers and unpackers are in C and do not pickle",
+        turns=(1, 3),
+    ),
+    Known(
+        "msgspec_structs",
+        "a class of the notebook that derives from Struct is made by C code that refuses `__slots__`; coders "
+        "do not pickle",
+        pool=(0, 1, 2, 3, 4, 5),
+        turns=(1, 2, 3, 4, 5),
+    ),
+    Known(
+        "multidict_yarl",
+        "a MultiDictProxy refuses to pickle",
+        turns=(3, 4),
+    ),
+    Known(
+        "numba_jitclass",
+        "typed containers hold memory of numba's own, and with it ends the process that they are filled in; "
+        "instances of jitclasses do not pickle",
+        turns=(1, 3, 4),
+    ),
+    Known(
+        "numexpr_sums",
+        "a compiled expression is in C and does not pickle",
+        turns=(3,),
+    ),
+    Known(
+        "omegaconf_configs",
+        "resolvers are registered in a class of the library, which stays on its side",
+        turns=(1,),
+    ),
+    Known(
+        "pandas_index",
+        "an accessor that the notebook registers is an attribute of the library's class, which stays on its side",
+        turns=(4,),
+    ),
+    Known(
+        "patsy_designs",
+        "designs refuse to pickle",
+        pool=(3, 4),
+        turns=(1, 3),
+    ),
+    Known(
+        "pendulum_dates",
+        "locale and first day of the week are variables of the library's module",
+        turns=(3,),
+    ),
+    Known(
+        "pillow_drawing",
+        "the access to single pixels (`image.load()`) is in C and does not pickle",
+        turns=(5,),
+    ),
+    Known(
+        "pint_quantities",
+        "quantities pickle without their registry: on the other side they take the library's own, which does "
+        "not know the notebook's units",
+        turns=(1, 2, 3, 4, 5),
+    ),
+    Known(
+        "plotly_figures",
+        "a template that the notebook defines is in a registry of the library; where it is missing, the "
+        "setting that names it is lost",
+        pool=(4,),
+        turns=(4,),
+    ),
+    Known(
+        "polars_frames",
+        "a namespace that the notebook registers is an attribute of the library's class, which stays on its side",
+        turns=(4,),
+    ),
+    Known(
+        "pyrsistent_maps",
+        "an evolver of vectors is in C and does not pickle",
+        turns=(4,),
+    ),
+    Known(
+        "rich_tables",
+        "a console holds a threading.local whose class has an `__init__`; what each thread is made of cannot be asked",
+        turns=(1, 3, 5),
+    ),
+    Known(
+        "simplejson_encoders",
+        "the scanner of a decoder is in C and does not pickle",
+        turns=(5,),
+    ),
+    Known(
+        "sqlalchemy_orm",
+        "relationships are set up by mappers that know what the library keeps in weak references and events, "
+        "which does not travel whole",
+        pool=(3, 4, 5),
+        turns=(1, 2, 3, 4, 5),
+    ),
+    Known(
+        "statsmodels_fits",
+        "a model keeps memory that is only partly sent a second time, and is refused; its formula names a "
+        "function of the notebook, which is looked up while the model loads",
+        pool=(2, 3, 4, 5),
+        turns=(1, 2, 3, 4, 5),
+    ),
+    Known(
+        "structlog_events",
+        "the configuration is in variables of the library's module, which stay on its side",
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "tokenizers_bpe",
+        "a trainer pickles as nothing but its state and cannot be made so; a tokenizer is replaced by another"
+        " where it changes, and what else holds it goes on with the old one",
+        pool=(3,),
+        turns=(1, 2, 3, 4),
+    ),
+    Known(
+        "toolz_pipes",
+        "a curried function pickles by its module and name, which the decorator's result has not yet when it arrives",
+        turns=(1, 2, 3, 5),
+    ),
+    Known(
+        "traitlets_config",
+        "what has traits pickles without the observers that were set from outside, as `link` does",
+        pool=(3,),
+        turns=(1, 3),
+    ),
+    Known(
+        "wrapt_proxies",
+        "proxies of wrapt refuse to pickle",
+        turns=(1, 3),
+    ),
+    Known(
+        "xarray_datasets",
+        "an accessor that the notebook registers is an attribute of the library's class, which stays on its side",
+        turns=(3, 4),
+    ),
+    Known(
+        "yaml_documents",
+        "constructors and representers are registered in classes of the library, which stay on their side",
+        turns=(3, 4),
+    ),
+)
