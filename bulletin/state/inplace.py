@@ -255,11 +255,14 @@ def is_made_blank(kind: type) -> bool:
 def takes_state_again(kind: type) -> bool:
     """Tell whether an instance that has a state may be given another one by its `__setstate__`.
 
-    What wraps an object of C++ (pybind11, nanobind, Boost) makes that object there, and must do so once. The
-    metaclasses of these bindings name a module that does not exist.
+    Code in C may do there what is to be done once: bindings of C++ make the object that an instance wraps, and jax
+    lists a compiled function in its cache. Of Python's own it is known that it does not.
     """
-    metaclass: Any = type(kind)
-    return all(base.__module__ in sys.modules for base in metaclass.__mro__)
+    for base in kind.__mro__:
+        if "__setstate__" in vars(base):
+            top = base.__module__.partition(".")[0]
+            return isinstance(vars(base)["__setstate__"], FunctionType) or top in sys.stdlib_module_names
+    return True
 
 
 def _made_alike(transaction: LoadTransaction, old: Any, made_by: object, args: tuple[Any, ...]) -> bool:
