@@ -5,7 +5,7 @@ Python that runs it, and `test_cpython_alone.py` says where a new use of one wou
 
 | module | what is relied on | why it is needed | what breaks if it changes |
 | --- | --- | --- | --- |
-| `refcounts` | `sys.getrefcount` counts every holder, and nothing else | to tell values that exist for a stream alone, and instances whose `__dict__` somebody else holds | temporaries enter the object table (memory grows, aliasing is seen where none is), or `vars(x)` loses its instance |
+| `refcounts` | `sys.getrefcount` counts every holder, and nothing else | to tell values that exist for a stream alone, instances whose `__dict__` somebody else holds, and singletons from new objects | temporaries enter the object table (memory grows, aliasing is seen where none is), `vars(x)` loses its instance, or a library's singleton is emptied |
 | `referrers` | `gc.get_referrers` and `gc.get_referents` see through frames, proxies and iterators | to replace an object wherever it is held, and to find what a read-only view looks at | what could not be changed in place keeps its old self in some places; proxies and iterators stay behind |
 | `class_layout` | bit 9 of `__flags__`, `__basicsize__`, and the C half of `abc` | to tell classes written in Python from those of C code, whose instances hold more than attributes | instances of C classes travel without what only C code knows |
 | `pickle_memo` | the C pickler's memo, its places, and the private names of `copyreg` | one number names an object on both sides: its place in the memo | the object table and the streams fall apart: every exchange fails |

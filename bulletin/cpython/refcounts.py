@@ -26,6 +26,24 @@ HELD_BY_STREAM_MAPPED = min(map(sys.getrefcount, [object()])) + 1
 HELD_BY_INSTANCE = HELD_BY_STREAM - 1
 
 
+def is_held_elsewhere(value: object) -> bool:
+    """Tell whether anybody holds a value besides the one variable of the caller's that it comes from."""
+    return sys.getrefcount(value) > _HELD_BY_CALLER
+
+
+def _count_for_a_caller() -> int:
+    """Measure the reference count that a function sees of an object that a variable of its caller holds alone."""
+
+    def count_of(value: object) -> int:
+        return sys.getrefcount(value)
+
+    made = object()
+    return count_of(made)
+
+
+_HELD_BY_CALLER = _count_for_a_caller()
+
+
 def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[int]) -> bool:
     """Set to None the nodes that nobody but the stream holds, and then those that only these have held.
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bulletin.cpython.pickle_memo import EXTENSIONS, new_object
+from bulletin.cpython.refcounts import is_held_elsewhere
 
 from . import opcodes
 from .atoms import REPEATED_ATOMS, usual_nan
@@ -58,8 +59,6 @@ from .opcodes import (
 _U16, _I32, _U32, _U64, _F64 = (struct.Struct(form).unpack_from for form in ("<H", "<i", "<I", "<Q", ">d"))
 #: Containers that `empty` knows.
 _EMPTIED = (dict, list, set, deque, bytearray)
-#: The argument, and the caller's variable that it comes from; `getrefcount` counts its own argument as well.
-_HOLDERS_OF_FRESH = 3
 #: How an old container gets its old content back.
 _FILL: dict[type, Any] = {dict: fill_dict, list: fill_list, set: fill_set}
 
@@ -293,7 +292,7 @@ class Decoder:
             empty(self._transaction, old)
             return old
         made = cls.__new__(cls, *args, **options)
-        if made is not old and _is_shared(made, lambda: cls.__new__(cls, *args, **options)):
+        if made is not old and is_held_elsewhere(made) and _is_kept(made, lambda: cls.__new__(cls, *args, **options)):
             return put_in_place(self._transaction, old, made)
         return transplant(self._transaction, old, made, new_object, (cls, *args))
 
@@ -329,7 +328,7 @@ class Decoder:
             old, transaction.existing = transaction.existing, None
         if old is None or old is made:
             return made
-        if _is_shared(made, lambda: made_by(*args)):
+        if is_held_elsewhere(made) and _is_kept(made, lambda: made_by(*args)):
             return put_in_place(transaction, old, made)
         self._becomes(old, type(made))
         return transplant(transaction, old, made, made_by, args)
@@ -344,12 +343,12 @@ def find_class(module: str, name: str) -> Any:
     return found
 
 
-def _is_shared(made: Any, make: Callable[[], Any]) -> bool:
+def _is_kept(made: Any, make: Callable[[], Any]) -> bool:
     """Tell whether a value that was just made is one that its library keeps for all: a singleton, or an interned one.
 
-    Others hold it already, and whoever makes it again gets the same.
+    Whoever makes it again gets the same.
     """
-    return sys.getrefcount(made) > _HOLDERS_OF_FRESH and type(made) not in REPEATED_ATOMS and make() is made
+    return type(made) not in REPEATED_ATOMS and make() is made
 
 
 def _old_if_same(parts: tuple[Any, ...], old: Any) -> tuple[Any, ...]:

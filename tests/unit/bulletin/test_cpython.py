@@ -112,6 +112,14 @@ def test_an_instance_whose_dict_somebody_else_holds_is_told_from_others() -> Non
     assert held == {"part": 1}
 
 
+def test_a_value_that_a_variable_holds_alone_is_told_from_one_that_others_hold() -> None:
+    alone, kept = Plain(), Plain()
+    holder = [kept]
+    assert not refcounts.is_held_elsewhere(alone), f"what a variable holds alone seems held {THIS}: see refcounts"
+    assert refcounts.is_held_elsewhere(kept), f"a second holder is not counted {THIS}: see refcounts"
+    assert holder
+
+
 def test_the_collector_finds_containers_instances_and_closures_that_hold_an_object() -> None:
     value, instance = [1], Plain()
     instance.part = value  # type: ignore[attr-defined]
