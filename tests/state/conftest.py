@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,3 +26,21 @@ def notebook(executor: Executor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     before = random.getstate()
     yield book
     random.setstate(before)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Path]]:
+    """Put a module of this name and text where libraries are installed, for one test; return the folder."""
+    folder, names = tmp_path / "site-packages", list[str]()
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def write(name: str, text: str) -> Path:
+        (folder / f"{name}.py").write_text(text)
+        names.append(name)
+        return folder
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)

@@ -252,14 +252,11 @@ def test_a_traceback_through_a_function_from_the_cell_shows_its_source(notebook:
 
 
 def test_a_module_that_the_executor_lacks_is_said_before_anything_runs(
-    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook, install: Callable[[str, str], Path]
 ) -> None:
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    (installed / "only_here.py").write_text("x = 1")
-    monkeypatch.syspath_prepend(installed)
+    folder = install("only_here", "x = 1")
     notebook.local("import only_here")
-    sys.path.remove(str(installed))  # the notebook has it from somewhere that the executor does not see
+    sys.path.remove(str(folder))  # the notebook has it from somewhere that the executor does not see
     with pytest.raises(RuntimeError, match=r"CannotSend.*'only_here'.*cannot be imported there"):
         notebook.gpu("only_here.x")
 

@@ -1,7 +1,7 @@
 """Modules and exceptions of a library that are unlike Python's own: lazy modules, exceptions with slots."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,14 +44,9 @@ class SlottedError(Exception):
 
 
 @pytest.fixture
-def library(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    (installed / "unlikelib.py").write_text(LIBRARY)
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    yield notebook
-    sys.modules.pop("unlikelib", None)
+def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("unlikelib", LIBRARY)
+    return notebook
 
 
 def test_a_module_of_a_librarys_own_type_travels_by_its_name(library: Notebook) -> None:

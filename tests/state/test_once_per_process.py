@@ -1,7 +1,7 @@
 """What a library has once in each process: it keeps its identity on both sides, and is never emptied or copied."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -81,15 +81,10 @@ class Wrapped:
 
 
 @pytest.fixture
-def library(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    (installed / "oncelib.py").write_text(LIBRARY)
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("oncelib", LIBRARY)
     notebook.local("import oncelib")
-    yield notebook
-    del sys.modules["oncelib"]
+    return notebook
 
 
 @pytest.mark.parametrize("kind", ["Singleton", "Blank"])
@@ -162,23 +157,16 @@ def test_a_module_inside_a_package_that_a_cell_imports_is_there_in_the_notebook(
 
 
 def test_what_libraries_look_at_as_they_are_imported_is_set_before_values_load(
-    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook, install: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    (installed / "precise.py").write_text("import os\nIS_PRECISE = 'PRECISE' in os.environ\nclass Number: pass\n")
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    folder = install("precise", "import os\nIS_PRECISE = 'PRECISE' in os.environ\nclass Number: pass\n")
     monkeypatch.setenv("PRECISE", "")
     monkeypatch.delenv("PRECISE")
     notebook.gpu(
-        f"import os, sys\nsys.path.insert(0, {str(installed)!r})\n"
+        f"import os, sys\nsys.path.insert(0, {str(folder)!r})\n"
         "os.environ['PRECISE'] = '1'\nimport precise\nn = precise.Number()"
     )
-    try:
-        assert notebook["precise"].IS_PRECISE
-    finally:
-        del sys.modules["precise"]
+    assert notebook["precise"].IS_PRECISE
 
 
 def test_the_arguments_of_the_process_are_the_notebooks(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,22 +195,13 @@ class Base(metaclass=Meta): pass
 
 
 def test_where_a_library_has_put_down_a_class_it_is_put_down_on_the_other_side(
-    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    notebook: Notebook, install: Callable[[str, str], Path]
 ) -> None:
-    installed = tmp_path / "site-packages"
-    installed.mkdir()
-    (installed / "registering.py").write_text(REGISTERING)
-    monkeypatch.syspath_prepend(installed)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    notebook.local("import registering")
-    try:
-        notebook.gpu("class Mine(registering.Base):\n  x = 1")
-        notebook.local(
-            "r = registering\nfound = r.INFO[Mine].names[-1], r.BY_NAME['Mine'] is Mine, Mine in r.ALL, Mine in r.FULL"
-        )
-        assert notebook["found"] == ("x", True, True, False)
-    finally:
-        del sys.modules["registering"]
+    install("registering", REGISTERING)
+    notebook.local("import registering as r")
+    notebook.gpu("class Mine(r.Base):\n  x = 1")
+    notebook.local("found = r.INFO[Mine].names[-1], r.BY_NAME['Mine'] is Mine, Mine in r.ALL, Mine in r.FULL")
+    assert notebook["found"] == ("x", True, True, False)
 
 
 def test_what_a_thread_keeps_for_itself_travels_for_the_thread_of_the_cells(notebook: Notebook) -> None:
