@@ -34,6 +34,7 @@ NO_RETURN = frozenset(
         "ExchangeReader.write_memory",
         "LoadTransaction.finish",
         "ExchangeReader.delete",
+        "apply",
         "_land",
         "_settle",
         "InterruptGuard.__enter__",
