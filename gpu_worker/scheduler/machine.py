@@ -42,10 +42,9 @@ from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
 from gpu_worker.scheduler.leases.resources import LANES, Lane
 from gpu_worker.scheduler.leases.shapes import FIRST_MS, QueueEntry, QueueKey
-from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.order import decisions
-from gpu_worker.scheduler.placement.places import Placement
+from gpu_worker.scheduler.placement.places import Placement, Start
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.state import State
@@ -348,7 +347,7 @@ class Scheduler:
         for request, decision in decisions(self.state, lane, ahead):
             self._looked_at.add(request.id)
             match decision:
-                case Node():
+                case Start():
                     actions.append(self._give(request, decision))
                     is_settled &= not has_waiting
                 case Placement():
@@ -376,9 +375,8 @@ class Scheduler:
         if key.is_early and not key.since_ms and (is_taking or self.state.is_covered(request)):
             self.state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))
 
-    def _give(self, request: Request, node: Node) -> Grant:
-        shape = request.entry.shape
-        slots = node.free_slots(shape)
+    def _give(self, request: Request, start: Start) -> Grant:
+        shape, node, slots = request.entry.shape, self.state.nodes[start.agent], start.slots
         self.state.drop(request, RequestStatus.GRANTED)
         cost = self.state.slot_catalog.cost_on(node, shape.lane, slots)
         charged = self.state.slot_catalog.charge_on(node, slots)

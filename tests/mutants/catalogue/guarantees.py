@@ -306,8 +306,8 @@ elif open_to_it is None:
         "what-is-spare-idles-beside-room-that-is-made",
         "placement/room.py",
         "is_spare",
-        "with_it.less(Amount(0).less(given_back)).is_nothing",
-        "with_it.is_nothing",
+        "one in left",
+        "False",
         "nothing idles beside room that is made for somebody",
     ),
     (

@@ -10,7 +10,7 @@ import pytest
 
 from tests.scheduler.promises.history import ByHand, PlansDrain
 from tests.scheduler.promises.play import play
-from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, random_history
+from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, MIXED, random_history
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
@@ -41,10 +41,8 @@ def test_what_is_open_is_open_still(seed: int) -> None:
     assert judge.violations, f"seed {seed} keeps its promises now: take it off the list"
 
 
-@pytest.mark.parametrize(
-    "first", [*range(BY_HAND, BY_HAND + 4 * _SIZE, _SIZE), *range(DRAINS, DRAINS + 4 * _SIZE, _SIZE)]
-)
-def test_what_people_change_by_hand_breaks_no_promise(first: int) -> None:
+@pytest.mark.parametrize("first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED) for part in range(4)])
+def test_what_people_change_by_hand_breaks_no_promise_nor_do_nodes_of_several_types(first: int) -> None:
     for seed in sorted(set(range(first, first + _SIZE)) - set(OPEN)):
         history = random_history(seed)
         judge, _ = play(history)
