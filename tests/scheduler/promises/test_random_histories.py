@@ -8,7 +8,10 @@ import sys
 import msgspec
 import pytest
 
+from gpu_worker.scheduler.machine import Scheduler
+from tests.scheduler.promises.driver import Driver
 from tests.scheduler.promises.history import ByHand, PlansDrain
+from tests.scheduler.promises.judge import Judge
 from tests.scheduler.promises.play import play
 from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, MIXED, random_history
 from tests.scheduler.promises.shrink import shrink
@@ -32,6 +35,17 @@ def test_they_do_where_a_busy_broker_decides_upon_several_facts_at_once(part: in
         history = random_history(seed)
         busy = msgspec.structs.replace(history.delays, noted_only_percent=40)
         judge, _ = play(msgspec.structs.replace(history, delays=busy))
+        assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_they_do_where_every_line_is_taken_for_a_long_one(part: int) -> None:
+    for seed in range(part * _SIZE, (part + 1) * _SIZE):
+        history = random_history(seed)
+        judge = Judge(history, most=1)
+        driver = Driver(history, judge)
+        driver.scheduler = Scheduler(history.settings, many=0)
+        driver.play()
         assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
 
 
