@@ -3,12 +3,24 @@
 In a busy pool most are of this kind: a cell has begun, one more asks for what is taken, and one of many that nobody had
 come to yet asks no more. What they change of the order is decided upon with the next fact that can change more, and at
 the latest half a second later.
+
+And in a long line, where something comes free on a node, only that is decided upon at once: who is to have it. What
+else follows, like what a project may take back that has less now, can wait as well.
 """
 
 from collections.abc import Container
+from typing import NamedTuple
 
-from bulletin.ids import RequestId
-from gpu_worker.scheduler.events import CellStarted, Event, RequestSubmitted, RequestWithdrawn, Tick
+from bulletin.ids import AgentId, RequestId, SlotId
+from gpu_worker.scheduler.events import (
+    CellEnded,
+    CellStarted,
+    Event,
+    LeaseEnded,
+    RequestSubmitted,
+    RequestWithdrawn,
+    Tick,
+)
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.placement.feasible import may_hold
@@ -17,6 +29,16 @@ from gpu_worker.scheduler.state import State
 
 #: How long a decision is put off at most.
 LATEST_MS = 500
+
+#: How many requests a decision has looked at that takes long, so that the next one is better put off.
+MANY = 16
+
+
+class Freed(NamedTuple):
+    """Slots that nobody uses any more."""
+
+    agent: AgentId
+    slots: tuple[SlotId, ...]
 
 
 def can_wait(state: State, event: Event, looked_at: Container[RequestId]) -> bool:
@@ -37,6 +59,12 @@ def can_wait(state: State, event: Event, looked_at: Container[RequestId]) -> boo
             return request.id not in looked_at and key.is_early and not key.turn
         case _:
             return False
+
+
+def slots_freed(state: State, event: Event) -> Freed | None:
+    """Find the slots of a fact, not noted yet, after which nothing but these may have come free."""
+    lease = state.leases.get(event.lease) if isinstance(event, CellEnded | LeaseEnded) else None
+    return None if lease is None else Freed(lease.agent, lease.slots)
 
 
 def has_prospects(state: State, request: Request) -> bool:

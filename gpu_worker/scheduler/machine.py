@@ -1,17 +1,13 @@
 """The scheduler: `step(event, now_ms)` takes in one fact and says what to do; `deadline()` says when to look again."""
 
-from typing import assert_never
-
 from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
 from gpu_worker.scheduler import departures
 from gpu_worker.scheduler.actions import (
     Action,
     EndLease,
-    Grant,
     Reason,
     Refuse,
     Replaced,
-    Right,
     UnknownQoS,
     Why,
 )
@@ -19,7 +15,7 @@ from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, wallt
 from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
-from gpu_worker.scheduler.deferral import LATEST_MS, can_wait, has_prospects
+from gpu_worker.scheduler.deferral import LATEST_MS, MANY, can_wait, has_prospects, slots_freed
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -37,17 +33,13 @@ from gpu_worker.scheduler.events import (
     UseRefunded,
 )
 from gpu_worker.scheduler.interventions import drain_due, end_boosts, intervene, note_drains
-from gpu_worker.scheduler.leases.leases import Lease, Request, lease_of
+from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
-from gpu_worker.scheduler.leases.resources import LANES, Lane
-from gpu_worker.scheduler.leases.shapes import FIRST_MS, QueueEntry, QueueKey
-from gpu_worker.scheduler.nodes.node import Node
-from gpu_worker.scheduler.placement.ahead import Ahead
-from gpu_worker.scheduler.placement.order import decisions
-from gpu_worker.scheduler.placement.places import Placement
+from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
+from gpu_worker.scheduler.scheduling_pass import SchedulingPass, grant
 from gpu_worker.scheduler.state import State
 
 #: Who is due within the same ten seconds is put in order by walltime.
@@ -61,7 +53,9 @@ class Scheduler:
     error. The caller performs the actions in their order, and sends a `Tick` at `deadline()`.
     """
 
-    def __init__(self, settings: SchedulerSettings | None = None) -> None:
+    def __init__(self, settings: SchedulerSettings | None = None, *, many: int = MANY) -> None:
+        """Begin without nodes. Where `many` requests or more were looked at, what can wait a little does."""
+        self._many = many
         self.settings = settings or SchedulerSettings()
         self.state = State(self.settings)
         self._now_ms = 0
@@ -81,6 +75,7 @@ class Scheduler:
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
         is_due = any(at_ms is not None and at_ms <= self._now_ms for at_ms in (due_ms, self._decide_by_ms))
         waits = not is_due and can_wait(self.state, event, self._looked_at)
+        freed = None if is_due or len(self._looked_at) < self._many else slots_freed(self.state, event)
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.begin_step(self._now_ms)
@@ -94,12 +89,16 @@ class Scheduler:
         self._turns = turns
         self._promote()
         waits = waits and self._can_wait(event, actions)
-        if decides and not waits:
+        if decides and freed is not None:
+            actions += self._pass().fill(freed)
+            self._note_undecided(self._now_ms + LATEST_MS)
+        elif decides and not waits:
             self._decide_by_ms = None
-            actions += self._advance()
+            self._looked_at.clear()
+            actions += self._pass().complete()
         elif not waits or not isinstance(event, Tick):
             self._note_undecided(self._now_ms + (LATEST_MS if waits else 0))
-        if told_ms is not None and not (decides and not waits):
+        if told_ms is not None and not (decides and not waits and freed is None):
             self.state.wakeups.note(told_ms)
         actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
@@ -135,6 +134,9 @@ class Scheduler:
         if not isinstance(event, RequestSubmitted) or event.request not in self.state.pending:
             return True
         return not has_prospects(self.state, self.state.pending[event.request])
+
+    def _pass(self) -> SchedulingPass:
+        return SchedulingPass(self.state, self._looked_at, self._now_ms)
 
     def _note_undecided(self, by_ms: int) -> None:
         self._decide_by_ms = by_ms if self._decide_by_ms is None else min(by_ms, self._decide_by_ms)
@@ -204,7 +206,7 @@ class Scheduler:
             return []
         for lease in [state.leases[lease] for lease in state.leases_of.get(event.session, ())]:
             if lease.request == event.request:  # said twice: it was granted, and perhaps the grant was lost on its way
-                return [_grant(event.request, lease)] if lease.phase is Phase.GRANTED else []
+                return [grant(event.request, lease)] if lease.phase is Phase.GRANTED else []
         reason = refusal(state, event)
         if reason is not None:
             return [Refuse(event.request, reason)]
@@ -325,67 +327,3 @@ class Scheduler:
                 state.promote(state.pending[found[1].id])
             else:
                 state.patience.watch(state.accounts, state.pending, owner)
-
-    def _advance(self) -> list[Action]:
-        """Grant what fits, and make room for what is next, until nobody is granted past one who waits, or loses a cell.
-
-        Either changes who is next: another cell of the same project, which a large one stood before, may come to
-        stand before it. And where hot sessions leave, what is free there may not be needed by who waits for a grace.
-        Ends: each walk but the last one grants, takes back or evicts something.
-        """
-        actions: list[Action] = []
-        is_settled = False
-        while not is_settled:
-            ahead, is_settled = Ahead(self.state), True
-            self._looked_at.clear()
-            for lane in LANES:
-                is_settled &= self._walk(lane, ahead, actions)
-        return actions
-
-    def _walk(self, lane: Lane, ahead: Ahead, actions: list[Action]) -> bool:
-        """Take up each request of a lane, in order; whether no one was granted past another, or lost a cell."""
-        has_waiting, is_settled = False, True
-        for request, decision in decisions(self.state, lane, ahead):
-            self._looked_at.add(request.id)
-            match decision:
-                case Node():
-                    actions.append(self._give(request, decision))
-                    is_settled &= not has_waiting
-                case Placement():
-                    actions += [departures.evict(self.state, victim) for victim in decision.victims]
-                    self._stand_before_newcomers(request, decision)
-                    for victim, right in decision.reclaimed:
-                        if right is Right.SHARE:
-                            request.took |= {victim.session}
-                        victim.reclaimed_by, victim.reclaimed_for = right, request.project
-                        actions.append(departures.reclaim(self.state, victim))
-                    has_waiting = True
-                    is_settled &= not decision.reclaimed
-                    if decision.victims and decision.agent in ahead.slow:  # what leaves does as well for who is slow
-                        is_settled = False
-                case None:
-                    has_waiting = True
-                case _:
-                    assert_never(decision)
-        return is_settled
-
-    def _stand_before_newcomers(self, request: Request, place: Placement) -> None:
-        """Let a request for which room is made by right have it: whoever comes later has others leave."""
-        key = request.entry.key
-        is_taking = any(right is not Right.SHARE or one.project == request.project for one, right in place.reclaimed)
-        if key.is_early and not key.since_ms and (is_taking or self.state.is_covered(request)):
-            self.state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))
-
-    def _give(self, request: Request, node: Node) -> Grant:
-        shape = request.entry.shape
-        slots = node.free_slots(shape)
-        self.state.drop(request, RequestStatus.GRANTED)
-        cost = self.state.slot_catalog.cost_on(node, shape.lane, slots)
-        charged = self.state.slot_catalog.charge_on(node, slots)
-        lease = lease_of(request, node.agent, slots, Phase.GRANTED, self._now_ms, cost, charged)
-        self.state.add(lease, self._now_ms + self.settings.start_ms)
-        return _grant(request.id, lease)
-
-
-def _grant(request_id: RequestId, lease: Lease) -> Grant:
-    return Grant(request_id, lease.id, lease.session, lease.agent, lease.slots, lease.walltime_ms)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from gpu_worker.scheduler import events as ev
-from gpu_worker.scheduler.deferral import LATEST_MS
+from gpu_worker.scheduler.deferral import LATEST_MS, MANY
 from tests.scheduler.bench import MINUTE, SETTINGS, granted, project, slots
 from tests.scheduler.quota_bench import Quotas, taken
 
@@ -76,3 +76,28 @@ def test_a_tick_before_its_time_decides_nothing(early_ms: int) -> None:
     pool.now_ms += early_ms
     assert pool.say(ev.Tick()) == []
     assert pool.scheduler.deadline() == due_ms
+
+
+def long_line(length: int) -> tuple[Quotas, list[str]]:
+    """So many labs wait for what they are guaranteed while guests, who are listed, have their grace."""
+    labs = [f"lab{number}" for number in range(length)]
+    pool = Quotas(*(project(name, guaranteed_milli=1000) for name in labs), qos=SETTINGS.qos)
+    pool.join("a", slots(length))
+    pool.busy(*(f"guests.u{number}" for number in range(length)))
+    pool.later(10 * MINUTE)
+    return pool, [lease for name in labs for lease in taken(pool.ask(f"{name}.ann", project=name))]
+
+
+@pytest.mark.parametrize(("length", "is_long"), [(MANY, True), (MANY - 1, False)])
+def test_in_a_long_line_what_comes_free_is_given_at_once_and_what_else_follows_soon(length: int, is_long: bool) -> None:
+    pool, going = long_line(length)
+    assert len(going) == length
+    assert granted(pool.free(going[0])) == ["lab0.ann:1"]
+    assert is_put_off(pool) == is_long
+    pool.replay()
+
+
+def test_what_comes_free_one_after_the_other_is_given_in_order() -> None:
+    pool, going = long_line(MANY)
+    assert [granted(pool.free(lease)) for lease in going] == [[f"lab{number}.ann:1"] for number in range(MANY)]
+    pool.replay()

@@ -1,6 +1,6 @@
 """What somebody is told who borrows, and waits because other projects keep their hot sessions."""
 
-from tests.scheduler.bench import MINUTE, granted, project, slots
+from tests.scheduler.bench import MINUTE, granted, models, project, slots
 from tests.scheduler.quota_bench import Quotas
 
 
@@ -19,3 +19,15 @@ def test_who_borrows_is_told_how_many_gpus_are_kept_and_until_when() -> None:
     assert "for another 4 min; all others are busy" in pool.why("lab.tim/1").reason
     assert pool.wants("class.kim") == []
     assert "a GPU is being freed for you" in pool.why("class.kim/1").reason
+
+
+def test_what_is_kept_of_another_type_is_no_reason_to_wait() -> None:
+    pool = Quotas(project("class", guaranteed_milli=1000, keep_hot_ms=5 * MINUTE))
+    pool.join("a", models(1, "NVIDIA H100", 80) + models(1, "NVIDIA L4", 24))
+    pool.busy("lab.eve", gpu_type="L4")
+    pool.busy("class.ann", gpu_type="H100")
+    pool.end("class.ann:1")
+    assert pool.wants("lab.sam", gpu_type="L4") == []
+    assert pool.why("lab.sam/1").reason == "the only GPU of this kind is busy"
+    assert pool.wants("lab.tim", gpu_type="H100") == []
+    assert pool.why("lab.tim/1").reason.startswith("1 GPU is kept for people between two cells")

@@ -86,11 +86,12 @@ def _kept_hot(state: State, request: Request) -> tuple[str, int]:
     if not state.accounts.keeps_hot:
         return "", 0
     able = [node for node in state.nodes.values() if node.holds(shape)]
-    hot = [state.leases[name] for node in able for name in node.lanes[shape.lane].hot_leases]
+    leases = [(node, state.leases[name]) for node in able for name in node.lanes[shape.lane].hot_leases]
+    hot = [lease for node, lease in leases if node.part_of(lease, shape).slots]
     ends = [(until_ms, lease) for lease in hot if (until_ms := kept_from_until_ms(state, lease, account, shape.cost))]
     if not ends:
         return "", 0
-    number = sum(len(lease.slots) for _, lease in ends)
+    number = sum(state.nodes[lease.agent].part_of(lease, shape).slots for _, lease in ends)
     left = show_duration(min(until_ms for until_ms, _ in ends) - state.accounts.now_ms)
     are, first = ("is", "") if number == 1 else ("are", "the first ")
     amount = count(number, on_cpu=shape.lane == "cpu")

@@ -9,7 +9,7 @@ from bulletin.ids import AgentId, LeaseId, SlotId
 from gpu_worker.scheduler.events import Slot
 from gpu_worker.scheduler.leases.leases import LEAVING, USING, Lease, insert_hot
 from gpu_worker.scheduler.leases.life import Phase
-from gpu_worker.scheduler.leases.resources import Amount, Lane, SlotKind, lane_of
+from gpu_worker.scheduler.leases.resources import PLAIN, Amount, Lane, SlotKind, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 
 
@@ -40,6 +40,7 @@ class NodeKind(msgspec.Struct, frozen=True, eq=False):
     _holds_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
     _is_all_cache: dict[Shape, bool] = msgspec.field(default_factory=dict)
     _shares_cache: dict[tuple[Lane, SlotKind, SlotKind], bool] = msgspec.field(default_factory=dict)
+    _is_one_type_cache: dict[tuple[Lane, SlotKind], bool] = msgspec.field(default_factory=dict)
 
     def _of_kind(self, lane: Lane, kind: SlotKind) -> frozenset[int]:
         """Select the slots of a lane that are of a kind, by their places."""
@@ -67,6 +68,18 @@ class NodeKind(msgspec.Struct, frozen=True, eq=False):
             serving = self._of_kind(shape.lane, shape.wants.kind)
             self._is_all_cache[shape] = not shape.wants.is_more and len(serving) == len(self.offered[shape.lane])
         return self._is_all_cache[shape]
+
+    def is_one_type(self, lane: Lane, kind: SlotKind = PLAIN.kind) -> bool:
+        """Whether all slots of a lane that are of a kind are alike."""
+        if (lane, kind) not in self._is_one_type_cache:
+            found = {self.offered[lane][place] for place in self._of_kind(lane, kind)}
+            self._is_one_type_cache[lane, kind] = len(found) <= 1
+        return self._is_one_type_cache[lane, kind]
+
+    def leaves_some(self, one: Shape, other: Shape) -> bool:
+        """Whether the first serves itself of slots of a lane, and the other could use some more of them."""
+        mine, its = self._of_kind(one.lane, one.wants.kind), self._of_kind(other.lane, other.wants.kind)
+        return one.lane == other.lane and bool(mine) and not its <= mine
 
     def are_rivals(self, one: Shape, other: Shape) -> bool:
         """Whether two requests could use the same slot, CPU or memory of such a node."""
@@ -153,15 +166,14 @@ class Node(msgspec.Struct):
         serving = self.serving(shape.lane, shape.wants.kind) if lease.lane == shape.lane else ()
         return Amount(sum(slot in serving for slot in lease.slots), lease.cpus, lease.memory_bytes)
 
-    def least(self, shape: Shape) -> tuple[int, int]:
-        """Find the cost and the memory of the least slot that serves such a request."""
-        slot = self.slots[self.serving(shape.lane, shape.wants.kind)[0]]
-        return slot.milli, slot.memory_bytes
+    def size_of(self, slots: tuple[SlotId, ...]) -> tuple[int, int]:
+        """Sum up the cost and the memory of some slots."""
+        each = [self.slots[slot] for slot in slots]
+        return sum(slot.milli for slot in each), sum(slot.memory_bytes for slot in each)
 
     def free_slots(self, shape: Shape) -> tuple[SlotId, ...]:
-        """Choose the free slots that such a request is given: those that cost and have least."""
-        free = [slot for slot in self.serving(shape.lane, shape.wants.kind) if self.tenants[slot] is None]
-        return tuple(free[: shape.need])
+        """List the free slots that serve such a request: those that cost and have least first."""
+        return tuple(slot for slot in self.serving(shape.lane, shape.wants.kind) if self.tenants[slot] is None)
 
     def count(self, lease: Lease, sign: Literal[1, -1], leases: Mapping[LeaseId, Lease]) -> None:
         """Add or take a lease in its present phase to or from what is in use, hot and leaving."""

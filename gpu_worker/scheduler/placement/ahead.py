@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Literal
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -123,8 +123,12 @@ class Ahead:
         self.heads = []
 
     def unheaded(self, kinds: Iterable[NodeKind], shape: Shape) -> frozenset[NodeKind]:
-        """Select the kinds of nodes that could hold such a request, of which no head could have what it would use."""
-        return frozenset(kind for kind in kinds if kind.holds(shape) and not self._heads_of(kind, shape))
+        """Select the kinds of nodes that could hold such a request, where no head could have all the same slots."""
+        return frozenset(
+            kind
+            for kind in kinds
+            if kind.holds(shape) and all(kind.leaves_some(one.shape, shape) for one in self._heads_of(kind, shape))
+        )
 
     def _heads_of(self, kind: NodeKind, shape: Shape) -> list[Head]:
         """List the heads that could have of such a node what such a request would use."""
@@ -134,31 +138,32 @@ class Ahead:
         """Whether nobody who is looked at now may have anything of the node."""
         return self._nodes is not None and node.agent not in self._nodes
 
-    def lets_in(self, node: Node, shape: Shape) -> bool:
-        """Whether such a request passes nobody there, or a head without harm."""
-        if self.is_closed(node) or self._is_promised(node, shape):
+    def lets_in(self, node: Node, shape: Shape, slots: tuple[SlotId, ...]) -> bool:
+        """Whether such a request passes nobody there on these free slots, or a head without harm."""
+        if self.is_closed(node) or self._is_promised(node, shape, slots):
             return False
         heads = self._heads_of(node.kind, shape)
         if heads:
-            return all(head.is_left_free(node, shape) for head in heads)
+            return all(head.is_left_free(node, shape, slots) for head in heads)
         return not self.blocked.to(node, shape)
 
-    def lets_fill(self, node: Node, shape: Shape) -> bool:
-        """Whether such a request only uses, of a node that is held for a head, the time until that can start."""
-        if self.is_closed(node) or self._is_promised(node, shape):
+    def lets_fill(self, node: Node, shape: Shape, slots: tuple[SlotId, ...]) -> bool:
+        """Whether such a request only uses, on these slots of a node held for a head, the time until that can start."""
+        if self.is_closed(node) or self._is_promised(node, shape, slots):
             return False
-        return self._is_harmless(node, shape)
+        return self._is_harmless(node, shape, slots)
 
-    def _is_promised(self, node: Node, shape: Shape) -> bool:
-        """Whether room is being made there for somebody who would have it later if such a request took what is free."""
+    def _is_promised(self, node: Node, shape: Shape, slots: tuple[SlotId, ...]) -> bool:
+        """Whether room is being made there for somebody who would have it later if such a request took these slots."""
         promised = [one for one in self.placed.get(node.agent, ()) if node.kind.are_rivals(one, shape)]
-        return bool(promised) and not is_spare(self._state, node, shape, promised)
+        slow = self.slow.get(node.agent, ())
+        return bool(promised) and not is_spare(self._state, node, shape, slots, promised, slow)
 
-    def _is_harmless(self, node: Node, shape: Shape) -> bool:
-        """Whether no head starts later on the node, which is held for one, whatever such a request takes there."""
+    def _is_harmless(self, node: Node, shape: Shape, slots: tuple[SlotId, ...]) -> bool:
+        """Whether no head starts later on the node, which is held for one, although such a request has these slots."""
         heads = self._heads_of(node.kind, shape)
         return any(head.holds(node) for head in heads) and all(
-            self._is_over_before(head, node, shape) or head.is_left_free(node, shape) for head in heads
+            self._is_over_before(head, node, shape) or head.is_left_free(node, shape, slots) for head in heads
         )
 
     def _is_over_before(self, head: Head, node: Node, shape: Shape) -> bool:
@@ -182,6 +187,14 @@ class Ahead:
                 for head in heads
             )
         return not self.blocked.to(node, shape)
+
+    def kept_slots(self, node: Node, shape: Shape) -> frozenset[SlotId]:
+        """Select the slots that heads are to have there, and such a request beside them is not, of several types."""
+        if node.kind.is_one_type(shape.lane):
+            return frozenset()
+        heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
+        kept = [head.kept_slots(shape) for head in heads if not self._is_over_before(head, node, shape)]
+        return frozenset[SlotId]().union(*kept)
 
     def lets_reclaim(self, node: Node, shape: Shape) -> bool:
         """Whether running cells may be given back for such a request: where that passes nobody but heads."""

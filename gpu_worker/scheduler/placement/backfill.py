@@ -8,9 +8,9 @@ What is hot there leaves before a cell that it begins could end too late. (After
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from bulletin.ids import AgentId, LeaseId, ProjectId
+from bulletin.ids import AgentId, LeaseId, ProjectId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
@@ -28,7 +28,12 @@ class Head:
     """The first request of a walk that waits for running cells of some nodes, and the one that is held for it."""
 
     def __init__(
-        self, state: State, request: Request, claims: dict[AgentId, list[Shape]], kinds: frozenset[NodeKind]
+        self,
+        state: State,
+        request: Request,
+        claims: dict[AgentId, list[Shape]],
+        kinds: frozenset[NodeKind],
+        before: Iterable["Head"] = (),
     ) -> None:
         self._state, self.request, self.shape = state, request, request.entry.shape
         self.kinds = kinds  #: of nodes whose cells it waits for
@@ -37,6 +42,8 @@ class Head:
         #: It is covered by a guarantee and has waited for its patience: others that are covered do not pass it either.
         self.is_before_covered = covered and not request.entry.key.is_early
         self._ahead = {agent: tuple(shapes) for agent, shapes in claims.items()}  #: what those ahead of it are to have
+        #: Heads before it that could have some of the slots of a node that it could, and not all.
+        self._before = [one for one in before if not kinds.isdisjoint(one.kinds)]
         self._taker = request if state.is_covered(request) else None  #: that may take cells back by its guarantee
         self._given_back_cache: dict[LeaseId, int] | None = None
         self._gives_back: dict[ProjectId, bool] = {}
@@ -83,7 +90,8 @@ class Head:
         if node.is_drained or not self.is_of(node):
             return None
         ahead = self._ahead.get(node.agent, ())
-        if not ahead and node.is_all(shape) and not self._kept_ms(node) and not self._takes_on(node):
+        is_counted = node.is_all(shape) and not self._kept_ms(node) and not self._takes_on(node)
+        if not ahead and is_counted and not self._before:
             return max(self._state.accounts.now_ms, self._state.ends_ms(node, shape.lane)[shape.need - 1])
         timeline = self._timeline(node)
         for other in ahead:
@@ -94,7 +102,12 @@ class Head:
 
     def _timeline(self, node: Node) -> NodeTimeline:
         now_ms, given_back_ms = self._state.accounts.now_ms, self._given_back_ms
-        return NodeTimeline(self._state, node, now_ms, self._kept_ms(node), given_back_ms)
+        timeline = NodeTimeline(self._state, node, now_ms, self._kept_ms(node), given_back_ms)
+        for one in self._before:
+            if one.held is not None and one.holds(node):
+                until_ms = one.held[0] + self._state.settings.start_ms + one.shape.walltime_ms
+                timeline.put(tuple(one.kept_slots(self.shape)), one.shape, until_ms)
+        return timeline
 
     @property
     def _given_back_ms(self) -> dict[LeaseId, int]:
@@ -127,15 +140,15 @@ class Head:
         held = self.held
         return held is not None and held[1] is node
 
-    def is_left_free(self, node: Node, shape: Shape) -> bool:
-        """Whether it starts no later although such a request takes what is free there, for as long as it likes."""
+    def is_left_free(self, node: Node, shape: Shape, slots: tuple[SlotId, ...]) -> bool:
+        """Whether it starts no later although such a request takes these slots, for as long as it likes."""
         held = self.held
         if held is None or held[1] is not node:
             return True
         if self._is_counted(node, shape):
             return self._has_enough(node, shape, held[0])
         timeline = self._timeline(node)
-        timeline.take(node.free_slots(shape), shape)
+        timeline.take(slots, shape)
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
 
@@ -149,18 +162,36 @@ class Head:
             return True
         if self._is_counted(node, shape):
             return self._has_enough(node, shape, held[0])
-        mine, its = ((one.lane, one.wants.kind) for one in (self.shape, shape))
-        if set(node.serving(*mine)) != set(node.serving(*its)):
-            return False
+        mine, its = (node.serving(one.lane, one.wants.kind) for one in (self.shape, shape))
+        if set(mine) != set(its):
+            is_more = self.shape.wants.is_more and shape.wants.is_more
+            return not is_more and len(set(its).difference(self.kept_slots(shape))) >= shape.need
         timeline = self._timeline(node)
         timeline.seat(shape, FOREVER_MS)
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
 
+    def kept_slots(self, other: Shape) -> frozenset[SlotId]:
+        """Choose the slots that it has when it starts: those first that another request could not use, and busy ones.
+
+        None where that could use the same slots: they are counted.
+        """
+        held = self.held
+        if held is None:
+            return frozenset()
+        at_ms, node = held
+        mine, its = (node.serving(one.lane, one.wants.kind) for one in (self.shape, other))
+        if set(mine) == set(its):
+            return frozenset()
+        until = self._timeline(node).until_ms
+        ready = [slot for slot in mine if until(slot) <= at_ms]
+        ready.sort(key=lambda slot: (slot in its, -until(slot)))
+        return frozenset(ready[: self.shape.need])
+
     def _is_counted(self, node: Node, shape: Shape) -> bool:
         """Whether both of them need nothing but slots of the node, and any of a lane."""
         is_all = node.is_all(shape) and node.is_all(self.shape) and shape.lane == self.shape.lane
-        return is_all and not self._kept_ms(node) and not self._takes_on(node)
+        return is_all and not self._before and not self._kept_ms(node) and not self._takes_on(node)
 
     def _has_enough(self, node: Node, shape: Shape, at_ms: int) -> bool:
         """Whether it has its slots at this time though such a request has some."""

@@ -57,6 +57,10 @@ class NodeTimeline:
                 return later_ms
         return None  # who reported its leases claimed more than its node has
 
+    def until_ms(self, slot: SlotId) -> int:
+        """Find until when somebody has a slot; now where it is free."""
+        return self._until[slot]
+
     def take(self, slots: tuple[SlotId, ...], shape: Shape) -> None:
         """Give it these slots now, and for ever."""
         self.put(slots, shape, FOREVER_MS)

@@ -21,7 +21,7 @@ from gpu_worker.scheduler.placement.caps import make_room_in_limits
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.keep_time import is_kept_from
 from gpu_worker.scheduler.placement.open_nodes import open_nodes
-from gpu_worker.scheduler.placement.places import Placement, fit, nodes_of_pools, place, victims_of
+from gpu_worker.scheduler.placement.places import Placement, Start, fit, nodes_of_pools, place, victims_of
 from gpu_worker.scheduler.placement.queue_walk import QueueWalk, has_node
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, may_reclaim
 from gpu_worker.scheduler.placement.reclaim_places import reclaim_place
@@ -32,15 +32,15 @@ from gpu_worker.scheduler.state import State
 
 def decisions(
     state: State, lane: Lane, before: Ahead | None = None
-) -> Generator[tuple[Request, Node | Placement | None]]:
+) -> Generator[tuple[Request, Start | Placement | None]]:
     """Each request of the lane that something can be said of, in order, with what is to become of it now.
 
     The caller exhausts or closes it: meanwhile the line is not as it was. `before` is of lanes that come before.
 
     Yields
     ------
-    (Request, Node)
-        It fits the free slots of this node. Who decides must grant it before the next one is asked for.
+    (Request, Start)
+        It fits these free slots of a node. Who decides must grant it before the next one is asked for.
     (Request, Placement)
         It waits for slots that are leaving or, where there are victims, must be made to leave.
     (Request, None)
@@ -84,7 +84,7 @@ def decisions(
             covered = state.is_covered(request)
             if not covered:
                 there = there.of_borrower(state.accounts.of(request.project))
-            found: Node | Placement | None = None
+            found: Start | Placement | None = None
             if capped is not None:
                 pass  # it has no place in its limit before it has one on a node
             elif not covered:
@@ -109,12 +109,14 @@ def decisions(
                 yield request, None
                 line.close_in_project(request)
                 continue
-            if isinstance(found, Node):
+            if isinstance(found, Start):
                 yield request, found
                 continue
             if found is not None and found.agent is not None:
                 ahead += not covered
                 waiting.place(shape, found.agent)
+                if found.has_grace:
+                    waiting.slow.setdefault(found.agent, []).append(shape)
                 claims.setdefault(found.agent, []).append(shape)
                 feasible.note_claim(found.agent)
                 waiting.forget_no_room()
@@ -125,7 +127,7 @@ def decisions(
                 kinds = _kinds_of(state, feasible.kinds, open_to_it)
                 alone = waiting.unheaded(kinds, shape)
                 if alone:
-                    head = Head(state, request, claims, alone)
+                    head = Head(state, request, claims, alone, waiting.heads)
                     waiting.heads.append(head)
                     found = _late(state, head) if ahead < state.settings.look_ahead else None
                 elif open_to_it is None:
@@ -149,12 +151,12 @@ def _find(
     *,
     has_room: bool,
     makes_room: bool = True,
-) -> Node | Placement | None:
+) -> Start | Placement | None:
     """Find where it fits: in what is free; with `makes_room` else in what is hot or leaves, else in what is given back.
 
     Without `has_room` it is known that only running cells can make room.
     """
-    found: Node | Placement | None = fit(state, request, ahead, claims) if has_room else None
+    found: Start | Placement | None = fit(state, request, ahead, claims) if has_room else None
     if found is None and has_room and makes_room:
         found = place(state, request, ahead, claims, left)
     if found is None and makes_room:

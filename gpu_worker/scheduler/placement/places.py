@@ -1,10 +1,12 @@
 """Where a request fits now, or once others have left: questions only, answered on counts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, SlotId
+from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.resources import LANES, Amount, Lane
@@ -12,9 +14,18 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.keep_time import kept_until_ms
+from gpu_worker.scheduler.placement.owed_types import owed_types
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, is_spare, missing, needed
 from gpu_worker.scheduler.placement.room_left import RoomLeft
+from gpu_worker.scheduler.placement.seats import choose_slots
 from gpu_worker.scheduler.state import State
+
+
+class Start(NamedTuple):
+    """Where a request starts now, and on which slots, which are free."""
+
+    agent: AgentId
+    slots: tuple[SlotId, ...]
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -27,7 +38,7 @@ class Placement(msgspec.Struct, frozen=True):
     victims: tuple[Lease, ...] = ()
     reclaimed: tuple[tuple[Lease, Right], ...] = ()  #: running cells that must be given back
     waits_for_node: bool = False  #: no node could hold it yet if they left: so nobody leaves for it
-    has_grace: bool = False  #: a limit is full of cells that are given back: it waits for their grace, wherever it is
+    has_grace: bool = False  #: whatever is free there, it waits for cells that have a grace
     is_stuck: bool = False  #: what a limit lacks nobody gives back yet: so it takes nothing from others meanwhile
 
 
@@ -39,30 +50,54 @@ def nodes_of_pools(state: State, request: Request) -> frozenset[AgentId] | None:
     return state.pools.agents(state.pools.covering(account, shape))
 
 
-def fit(state: State, request: Request, ahead: Ahead, claims: Claims) -> Node | None:
+def fit(state: State, request: Request, ahead: Ahead, claims: Claims) -> Start | None:
     """Find the node that holds a request now without harm to those who wait, with the least GPUs and least torn.
 
     One in a node pool that covers it comes first, one in a pool that does not comes last. Where all are closed, that
-    which is held for the head of the line, if the request is over in time.
+    which is held for the head of the line, if the request is over in time. Of several types that it could use on a
+    node it leaves those to others that they are to have.
     """
     shape, account = request.entry.shape, state.accounts.of(request.project)
     if not ahead.heads and ahead.blocked.everywhere(shape):
         return None
-    free = (node for node in _roomy(state, shape.lane) if is_free(node, shape))
-    slow = ahead.slow
-    nodes = [
-        node for node in free if is_spare(state, node, shape, claims.get(node.agent, ()), slow.get(node.agent, ()))
-    ]
-    return min(
-        (node for node in nodes if ahead.lets_in(node, shape)),
-        key=lambda node: (
-            state.pools.distance(account, node.agent, shape),
-            *node.least(shape),
-            node.lanes[shape.lane].free,
-            node.seq,
-        ),
-        default=None,
-    ) or next((node for node in nodes if ahead.lets_fill(node, shape)), None)
+    best: tuple[tuple[int, ...], Start] | None = None
+    held: list[tuple[Node, list[Shape]]] = []
+    for node in _roomy(state, shape.lane):
+        if not is_free(node, shape):
+            continue
+        promised = [*claims.get(node.agent, ()), *owed_types(state, request, node, claims)]
+        slots = _choose_spare(state, node, shape, promised, ahead, ahead.lets_in)
+        if slots is None:
+            held.append((node, promised))
+            continue
+        far, sizes = state.pools.distance(account, node.agent, shape), node.size_of(slots)
+        rank = far, *sizes, node.lanes[shape.lane].free, node.seq
+        if best is None or rank < best[0]:
+            best = rank, Start(node.agent, slots)
+    if best is not None:
+        return best[1]
+    for node, promised in held if ahead.heads else ():
+        slots = _choose_spare(state, node, shape, promised, ahead, ahead.lets_fill)
+        if slots is not None:
+            return Start(node.agent, slots)
+    return None
+
+
+def _choose_spare(
+    state: State,
+    node: Node,
+    shape: Shape,
+    promised: list[Shape],
+    ahead: Ahead,
+    lets: Callable[[Node, Shape, tuple[SlotId, ...]], bool],
+) -> tuple[SlotId, ...] | None:
+    """Choose free slots of the node that are promised to nobody, and that those ahead let such a request have."""
+    slow = ahead.slow.get(node.agent, ())
+    return choose_slots(
+        node,
+        shape,
+        lambda slots: is_spare(state, node, shape, slots, promised, slow) and lets(node, shape, slots),
+    )
 
 
 def _roomy(state: State, lane: Lane) -> Iterator[Node]:
@@ -84,20 +119,20 @@ def place(state: State, request: Request, ahead: Ahead, claims: Claims, left: Ro
     """
     shape, account = request.entry.shape, state.accounts.of(request.project)
     lanes = LANES if shape.wants.is_more else (shape.lane,)  # CPUs and memory are of both
-    ready = _ready(state, request, ahead, left.find(shape, at_once=True))
+    ready = _ready(state, request, ahead, claims, left, at_once=True)
     if ready is not None:
         return ready
     best: Placement | None = None
     for node in map(state.nodes.__getitem__, dict.fromkeys(agent for lane in lanes for agent in state.warm[lane])):
         if has_slots(node, shape, hot=True) and node.holds(shape) and ahead.lets_make_room(node, shape):
-            lacks = missing(state, node, shape, claims, at_once=True)
-            victims = victims_of(node, shape, lacks, hot_leases(state, node, shape, account))
+            lacks = _missing(state, request, node, ahead, claims, at_once=True)
+            victims = victims_of(node, shape, lacks, _hot_beside(state, node, shape, account, ahead))
             found = Placement(node.agent, victims) if victims is not None else None
             if found is not None and (
                 best is None or _last_used(state, found, request) < _last_used(state, best, request)
             ):
                 best = found
-    return best or _ready(state, request, ahead, left.find(shape, at_once=False))
+    return best or _ready(state, request, ahead, claims, left, at_once=False)
 
 
 def _able(state: State, shape: Shape, ahead: Ahead) -> list[Node]:
@@ -117,15 +152,38 @@ def has_slots(node: Node, shape: Shape, *, hot: bool, beside: int = 0) -> bool:
     return counts.free + counts.leaving + (counts.hot if hot else 0) + beside >= shape.need
 
 
-def _ready(state: State, request: Request, ahead: Ahead, left: Mapping[AgentId, Amount]) -> Placement | None:
+def _ready(
+    state: State, request: Request, ahead: Ahead, claims: Claims, left: RoomLeft, *, at_once: bool
+) -> Placement | None:
     """Find the node where what leaves suffices, and it passes nobody, with the most to spare; at home first."""
     shape = request.entry.shape
-    ready = [
-        (distance(state, request, node), -lacks.slots, node.seq, node)
-        for node, lacks in ((state.nodes[agent], lacks) for agent, lacks in left.items())
-        if node.holds(shape) and ahead.lets_make_room(node, shape)
-    ]
-    return Placement(min(ready, key=lambda one: one[:3])[3].agent) if ready else None
+    ready: list[tuple[int, int, int, AgentId]] = []
+    for agent, lacks in left.find(shape, at_once=at_once).items():
+        node = state.nodes[agent]
+        if not node.holds(shape) or not ahead.lets_make_room(node, shape):
+            continue
+        if not node.kind.is_one_type(shape.lane):
+            lacks = _missing(state, request, node, ahead, claims, at_once=at_once)  # noqa: PLW2901
+        if lacks.is_nothing:
+            ready.append((distance(state, request, node), -lacks.slots, node.seq, agent))
+    return Placement(min(ready)[3], has_grace=not at_once) if ready else None
+
+
+def _missing(
+    state: State, request: Request, node: Node, ahead: Ahead, claims: Claims, *, at_once: bool = False
+) -> Amount:
+    """Compute what a request lacks there beside all who are to have some of its slots, whoever waits longer too."""
+    shape = request.entry.shape
+    if node.kind.is_one_type(shape.lane):
+        return missing(state, node, shape, claims, at_once=at_once)
+    claimed = {node.agent: [*claims.get(node.agent, ()), *owed_types(state, request, node, claims)]}
+    return missing(state, node, shape, claimed, at_once=at_once, but=ahead.kept_slots(node, shape))
+
+
+def _hot_beside(state: State, node: Node, shape: Shape, account: Account, ahead: Ahead) -> list[Lease]:
+    """List hot leases that may leave for such a request and have none of the slots that are kept for a head."""
+    hot, kept = hot_leases(state, node, shape, account), ahead.kept_slots(node, shape)
+    return [lease for lease in hot if kept.isdisjoint(lease.slots)]
 
 
 def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
@@ -133,7 +191,7 @@ def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) ->
     shape = request.entry.shape
     best: tuple[tuple[int, ...], Node] | None = None
     for node in _able(state, shape, ahead):
-        lacks = missing(state, node, shape, claims)
+        lacks = _missing(state, request, node, ahead, claims)
         rank = distance(state, request, node), idles(node, shape, lacks), lacks.slots, node.seq
         if lacks.is_nothing and (best is None or rank < best[0]):
             best = rank, node
@@ -151,9 +209,9 @@ def hot_place(
             continue
         if not ahead.lets_make_room(node, shape):
             continue
-        hot = hot_leases(state, node, shape, account)
+        hot = _hot_beside(state, node, shape, account, ahead)
         hot.sort(key=lambda lease: lease not in leaving)
-        victims = victims_of(node, shape, missing(state, node, shape, claims, at_once=True), hot)
+        victims = victims_of(node, shape, _missing(state, request, node, ahead, claims, at_once=True), hot)
         if victims is not None:
             found = Placement(node.agent, tuple(lease for lease in victims if lease not in leaving))
             rank = [len(found.victims), *_last_used(state, found, request), node.seq]

@@ -1,6 +1,7 @@
 """A lane's requests in the order in which they are looked at, and which of them are not looked at at all."""
 
 from collections.abc import Generator, Iterable, Iterator
+from functools import partial
 from typing import Literal
 
 from bulletin.ids import ProjectId
@@ -11,6 +12,7 @@ from gpu_worker.scheduler.nodes.node import NodeKind
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.feasible import FeasibleShapes
 from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
+from gpu_worker.scheduler.placement.seats import choose_slots
 from gpu_worker.scheduler.queue.closed import Closed
 from gpu_worker.scheduler.state import State
 
@@ -205,8 +207,7 @@ def _fits_in(feasible: FeasibleShapes, shape: Shape, ahead: Ahead) -> bool:
     for node in (head.held[1] for head in ahead.heads if head.held is not None):
         if not feasible.has_left_on(node, shape):
             continue
-        is_free = node.free(shape).slots >= shape.need
-        if (is_free and ahead.lets_fill(node, shape)) or ahead.lets_make_room(node, shape):
+        if ahead.lets_make_room(node, shape) or choose_slots(node, shape, partial(ahead.lets_fill, node, shape)):
             return True
     return False
 

@@ -189,6 +189,8 @@ class VictimSelection:
         is_alike = qos.priority == self._priority and lease.user != self._request.user
         if not is_alike or not self._shares_inside:
             return None
+        if _is_behind_boosted(self._state, self._request):
+            return None
         users = self._account.users
         its = has_beside_going(users[lease.user]) - self._taken_of_users.get(lease.user, 0) - lease.cost
         return Right.SHARE if users[self._request.user].used + self._cost <= its else None
@@ -252,6 +254,15 @@ class VictimSelection:
         if mine.trader.standing_at(now_ms) < other.trader.standing_at(now_ms):
             return False
         return (mine.used + self._cost - max(0, mine.guaranteed)) * other.weight <= its * mine.weight
+
+
+def _is_behind_boosted(state: State, request: Request) -> bool:
+    """Whether a request of a user of its project waits whom an admin has boosted: they would have what it takes."""
+    boosted, project = state.boosts.until_ms, request.project
+    if not boosted or (project, request.user) in boosted:
+        return False
+    others = (one for one in state.pending.values() if one.project == project and one.hold is None)
+    return any((project, one.user) in boosted for one in others)
 
 
 def gives_back(state: State, account: Account, cost: int, other: Account) -> bool:

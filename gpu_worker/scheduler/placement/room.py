@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from bulletin.ids import AgentId
+from bulletin.ids import AgentId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
-from gpu_worker.scheduler.leases.leases import LEAVING, Lease
-from gpu_worker.scheduler.leases.life import Phase
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.resources import LANES, Amount
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.keep_time import is_kept_from, kept_until_ms
+from gpu_worker.scheduler.placement.seats import lack_rest, lack_slots, seat, supplies
 from gpu_worker.scheduler.state import State
 
 #: What requests ahead are to have on a node.
@@ -21,53 +21,70 @@ def needed(shape: Shape) -> Amount:
     return Amount(shape.need, shape.wants.cpus, shape.wants.memory_bytes)
 
 
-def missing(state: State, node: Node, shape: Shape, claims: Claims, *, at_once: bool = False) -> Amount:
+def missing(
+    state: State,
+    node: Node,
+    shape: Shape,
+    claims: Claims,
+    *,
+    at_once: bool = False,
+    but: frozenset[SlotId] = frozenset(),
+) -> Amount:
     """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim.
 
-    `at_once` leaves out cells that have a grace: those ahead have their places first.
+    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it.
     """
-    lacks = needed(shape).less(node.free(shape))
-    if node.is_all(shape):
-        claimed = sum(one.need for one in claims.get(node.agent, ()) if one.lane == shape.lane)
+    claimed = [one for one in claims.get(node.agent, ()) if one.lane == shape.lane]
+    if node.is_all(shape) and not but and (not claimed or node.kind.is_one_type(shape.lane)):
+        lacks, number = needed(shape).less(node.free(shape)), sum(one.need for one in claimed)
         counts = node.lanes[shape.lane]
         if not at_once:
-            return Amount(lacks.slots - counts.leaving + claimed)
-        return Amount(lacks.slots - (counts.leaving - counts.reclaiming) + max(0, claimed - counts.reclaiming))
-    for lease in map(state.leases.__getitem__, node.leases):
-        if lease.phase in LEAVING and not (at_once and lease.phase is Phase.RECLAIMING):
-            lacks = lacks.less(node.part_of(lease, shape))
-    return beside(node, shape, lacks, claims.get(node.agent, ()))
+            return Amount(lacks.slots - counts.leaving + number)
+        return Amount(lacks.slots - (counts.leaving - counts.reclaiming) + max(0, number - counts.reclaiming))
+    soon, later = supplies(state, node)
+    mine = soon if at_once else later
+    serving = node.serving(shape.lane, shape.wants.kind)
+    others = sorted(
+        (slot for slot in node.slots if slot in later.slots), key=lambda one: (one in serving, one in soon.slots)
+    )
+    taken = seat(node, claimed, others)
+    short = sum(number for one, number in taken.short.items() if node.kind.are_rivals(one, shape))
+    left = sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving)
+    wants, every = shape.wants, claims.get(node.agent, ())
+    return Amount(
+        shape.need + short - left,
+        wants.cpus + sum(one.wants.cpus for one in every) - mine.cpus if wants.is_more else 0,
+        wants.memory_bytes + sum(one.wants.memory_bytes for one in every) - mine.memory_bytes if wants.is_more else 0,
+    )
 
 
-def beside(node: Node, shape: Shape, lacks: Amount, claimed: Sequence[Shape]) -> Amount:
-    """Compute what such a request lacks there once others have what they claim of it."""
-    if not claimed:
-        return lacks
-    serving = set(node.serving(shape.lane, shape.wants.kind))
-    for one in claimed:
-        shared = len(serving.intersection(node.serving(one.lane, one.wants.kind)))
-        lacks = lacks.less(Amount(-min(one.need, shared), -one.wants.cpus, -one.wants.memory_bytes))
-    return lacks
+def is_spare(
+    state: State,
+    node: Node,
+    shape: Shape,
+    slots: Sequence[SlotId],
+    promised: Sequence[Shape],
+    slow: Sequence[Shape] = (),
+) -> bool:
+    """Whether those to whom a node is promised have it no later although such a request takes these slots of it.
 
-
-def is_spare(state: State, node: Node, shape: Shape, promised: Sequence[Shape], slow: Sequence[Shape] = ()) -> bool:
-    """Whether those to whom a node is promised have it no later although such a request takes what is free there.
-
-    That is: what leaves is enough for them, and they wait for cells that have a grace either way, or for none. Those of
-    them that are `slow` wait for such cells whatever is free.
+    That is: what leaves is enough for them, and those who need not wait for a grace wait for none. Those of them that
+    are `slow` wait for a grace whatever is free.
     """
     if not promised:
         return True
-    lacks, given_back = beside(node, shape, Amount(0).less(node.free(shape)), promised), Amount(0)
-    for lease in map(state.leases.__getitem__, node.leases):
-        if lease.phase is Phase.RECLAIMING:
-            given_back = given_back.less(node.part_of(lease, shape))
-        elif lease.phase in LEAVING:
-            lacks = lacks.less(node.part_of(lease, shape))
-    with_it = needed(shape).less(Amount(0).less(lacks))
-    later = beside(node, shape, Amount(0), slow)
-    is_in_time = with_it.less(later).is_nothing or not lacks.less(later).is_nothing
-    return is_in_time and with_it.less(Amount(0).less(given_back)).is_nothing
+    soon, later = supplies(state, node)
+    then = later.without(slots, shape)
+    if lack_slots(node, promised, then) > lack_slots(node, promised, later) or lack_rest(promised, then, shape):
+        return False
+    left, in_time = list(slow), list[Shape]()
+    for one in promised:
+        if one in left:
+            left.remove(one)
+        elif not lack_slots(node, [*in_time, one], soon) and not lack_rest([*in_time, one], soon):
+            in_time.append(one)
+    then = soon.without(slots, shape)
+    return not lack_slots(node, in_time, then) and not lack_rest(in_time, then, shape)
 
 
 def hot_leases(state: State, node: Node, shape: Shape, account: Account | None = None) -> list[Lease]:

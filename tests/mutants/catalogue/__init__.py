@@ -17,6 +17,7 @@ from tests.mutants.catalogue.room import ROOM
 from tests.mutants.catalogue.sharing import SHARING
 from tests.mutants.catalogue.taken_in_vain import TAKEN_IN_VAIN
 from tests.mutants.catalogue.trade import TRADE
+from tests.mutants.catalogue.types import TYPES
 
 
 class Mutant(NamedTuple):
@@ -50,5 +51,6 @@ _ALL = (
     *SHARING,
     *TAKEN_IN_VAIN,
     *TRADE,
+    *TYPES,
 )
 MUTANTS = tuple(Mutant(*one) for one in _ALL)

@@ -97,4 +97,12 @@ BY_HAND = (
         "lease.phase is not Phase.RECLAIMING",
         "only a cell that runs is run again",
     ),
+    (
+        "a-part-is-taken-for-who-is-boosted",
+        "placement/reclaim.py",
+        "VictimSelection._right_inside",
+        "_is_behind_boosted(self._state, self._request)",
+        "False",
+        "nobody takes a part that a user who is boosted would have then",
+    ),
 )

@@ -306,8 +306,8 @@ elif open_to_it is None:
         "what-is-spare-idles-beside-room-that-is-made",
         "placement/room.py",
         "is_spare",
-        "with_it.less(Amount(0).less(given_back)).is_nothing",
-        "with_it.is_nothing",
+        "one in left",
+        "False",
         "nothing idles beside room that is made for somebody",
     ),
     (
@@ -336,9 +336,9 @@ elif open_to_it is None:
     ),
     (
         "who-took-a-cell-falls-behind",
-        "machine.py",
-        "Scheduler._stand_before_newcomers",
-        "self.state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))",
+        "scheduling_pass.py",
+        "SchedulingPass._stand_before_newcomers",
+        "self._state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))",
         "pass",
         "who takes a cell of its own project has its place, whoever used less once that cell is gone",
     ),

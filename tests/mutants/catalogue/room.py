@@ -196,10 +196,26 @@ ROOM = (
     ),
     (
         "step-ends-before-what-is-free-is-given",
-        "machine.py",
-        "Scheduler._walk",
+        "scheduling_pass.py",
+        "SchedulingPass._walk",
         "decision.victims and decision.agent in ahead.slow",
         "False",
         "what is free where a session leaves is given at once beside who waits for a grace",
+    ),
+    (
+        "what-comes-free-goes-to-the-first-alone",
+        "scheduling_pass.py",
+        "SchedulingPass._is_left",
+        "name is None or leases[name].phase is Phase.HOT for name in tenants.values()",
+        "False for name in tenants.values()",
+        "in a long line what comes free is given at once",
+    ),
+    (
+        "nothing-follows-what-has-come-free",
+        "machine.py",
+        "Scheduler.step",
+        "self._note_undecided(self._now_ms + LATEST_MS)",
+        "None",
+        "in a long line what else follows is decided upon within half a second",
     ),
 )

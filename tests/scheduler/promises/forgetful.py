@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from gpu_worker.scheduler.actions import Action
+from gpu_worker.scheduler.deferral import MANY
 from gpu_worker.scheduler.events import Event
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.nodes.room_index import RoomIndex
@@ -28,9 +29,9 @@ class DecidesOtherwise(AssertionError):
 class Beside(Scheduler):
     """Decides as it is, and once more without what is remembered; both must be the same."""
 
-    def __init__(self, settings: SchedulerSettings) -> None:
-        super().__init__(settings)
-        self._anew = Scheduler(settings)
+    def __init__(self, settings: SchedulerSettings, *, many: int = MANY) -> None:
+        super().__init__(settings, many=many)
+        self._anew = Scheduler(settings, many=many)
 
     def step(self, event: Event, now_ms: int, *, decides: bool = True) -> list[Action]:
         """Take in one fact twice."""

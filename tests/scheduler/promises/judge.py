@@ -15,6 +15,7 @@ from tests.scheduler.promises.reclaim_time import ReclaimTime
 from tests.scheduler.promises.taking_rule import TakingRule
 from tests.scheduler.promises.tenant_rule import TenantRule
 from tests.scheduler.promises.tree import Tree
+from tests.scheduler.promises.type_rule import TypeRule
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Violation
 
@@ -39,6 +40,7 @@ class Judge:
             GuaranteeRule(self.report, times),
             TakingRule(self.report),
             IdleRule(self.report, times),
+            TypeRule(self.report),
         ]
         self.log: list[tuple[int, ev.Event, list[act.Action]]] = []
         self.keeps_log = False

@@ -4,7 +4,9 @@ import random
 from collections.abc import Sequence
 from typing import Literal
 
-from bulletin.ids import AgentId, ProjectId, SessionId, UserName
+import msgspec
+
+from bulletin.ids import AgentId, ProjectId, SessionId, SlotId, UserName
 from bulletin.units import DAY_MS, HOUR_MS, MINUTE_MS
 from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.policy.class_hours import ClassHours, Zone
@@ -19,6 +21,8 @@ _MONDAY_9_MS = 1_759_741_200_000
 BY_HAND = 100_000
 #: From this one on admins plan that nodes are drained, too.
 DRAINS = 200_000
+#: From this one on most pools have GPUs of several types, and some nodes have both.
+MIXED = 300_000
 
 
 def random_history(seed: int) -> hi.History:
@@ -36,6 +40,8 @@ class _Author:
     def write(self) -> hi.History:
         draw = self.random
         self.pool = draw.choice(("plain", "plain", "plain", "plain", "types", "mig", "cpu", "cpus"))
+        if self.seed >= MIXED:
+            self.pool = draw.choice((self.pool, "types", "types"))
         self.until_ms = draw.choice((20, 40, 90, 240)) * MINUTE_MS
         self.has_faults = draw.random() < 0.4
         joins = self._joins()
@@ -121,8 +127,16 @@ class _Author:
                 slots = hi.cpu_slots(size)
             elif draw.random() < 0.1:
                 slots += hi.cpu_slots(2)
+            if self.seed >= MIXED and self.pool == "types" and draw.random() < 0.7:
+                slots += self._others(slots)
             found.append(hi.Joins(AgentId(f"n{index}"), slots, cpus, host * hi.GB))
         return found
+
+    def _others(self, slots: tuple[ev.Slot, ...]) -> tuple[ev.Slot, ...]:
+        """Draw GPUs of the other type that a node has beside these."""
+        name, memory = ("NVIDIA A100", 80) if "L4" in slots[0].name else ("NVIDIA L4", 24)
+        others = hi.gpus(self.random.choice((1, 1, 2, 3)), name, memory * hi.GB)
+        return tuple(msgspec.structs.replace(one, id=SlotId(f"other{index}")) for index, one in enumerate(others))
 
     # What is promised
 

@@ -50,3 +50,21 @@ def test_more_time_is_within_the_budget_of_the_project() -> None:
         last=3 * HOUR_S,
     )
     assert HOUR_S / 2 < seen.gpu_seconds("p") <= HOUR_S + MINUTE_S
+
+
+def test_nobody_takes_a_part_that_a_user_who_is_boosted_would_have_then() -> None:
+    """The user who is boosted has both GPUs, and waits with a cell that never borrows; another one waits for a part."""
+    seen = look(
+        quotas(
+            "[projects.p]\nguaranteed = 2\n"
+            '[qos.quick]\nwalltime = "1 h"\npriority = 200\nshare_after = "10 s"\ngrace = "0 s"\nmin_runtime = "0 s"\n'
+        ),
+        nodes(1, 2),
+        [at(1 + n, notebook(f"its{n}", "p", 3000, user="ann", qos="quick", closes_ms=0)) for n in range(2)],
+        by_hand(90, "its0", "boost"),
+        at(91, notebook("waits", "p", 60, user="ann", qos="reserved", closes_ms=0)),
+        ask(100, "other", "p", 60, qos="quick"),
+        last=500,
+        ask_again_ms=0,
+    )
+    assert seen.asked_to_leave("its0") + seen.asked_to_leave("its1") == []

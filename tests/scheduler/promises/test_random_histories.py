@@ -8,9 +8,12 @@ import sys
 import msgspec
 import pytest
 
+from gpu_worker.scheduler.machine import Scheduler
+from tests.scheduler.promises.driver import Driver
 from tests.scheduler.promises.history import ByHand, PlansDrain
+from tests.scheduler.promises.judge import Judge
 from tests.scheduler.promises.play import play
-from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, random_history
+from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, MIXED, random_history
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
@@ -35,16 +38,25 @@ def test_they_do_where_a_busy_broker_decides_upon_several_facts_at_once(part: in
         assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_they_do_where_every_line_is_taken_for_a_long_one(part: int) -> None:
+    for seed in range(part * _SIZE, (part + 1) * _SIZE):
+        history = random_history(seed)
+        judge = Judge(history, most=1)
+        driver = Driver(history, judge)
+        driver.scheduler = Scheduler(history.settings, many=0)
+        driver.play()
+        assert not judge.violations, f"seed {seed}: {judge.violations[0]}"
+
+
 @pytest.mark.parametrize("seed", OPEN)
 def test_what_is_open_is_open_still(seed: int) -> None:
     judge, _ = play(random_history(seed))
     assert judge.violations, f"seed {seed} keeps its promises now: take it off the list"
 
 
-@pytest.mark.parametrize(
-    "first", [*range(BY_HAND, BY_HAND + 4 * _SIZE, _SIZE), *range(DRAINS, DRAINS + 4 * _SIZE, _SIZE)]
-)
-def test_what_people_change_by_hand_breaks_no_promise(first: int) -> None:
+@pytest.mark.parametrize("first", [begin + part * _SIZE for begin in (BY_HAND, DRAINS, MIXED) for part in range(4)])
+def test_what_people_change_by_hand_breaks_no_promise_nor_do_nodes_of_several_types(first: int) -> None:
     for seed in sorted(set(range(first, first + _SIZE)) - set(OPEN)):
         history = random_history(seed)
         judge, _ = play(history)

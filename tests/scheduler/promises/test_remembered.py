@@ -9,6 +9,7 @@ import pytest
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS, MINUTE_MS
 from gpu_worker.scheduler import actions as act, events as ev
+from gpu_worker.scheduler.deferral import MANY
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
@@ -28,7 +29,7 @@ class _Looks(Judge):
         self._agents |= {one.lease: one.agent for one in actions if isinstance(one, act.Grant)}
 
 
-def play_twice(history: hi.History) -> None:
+def play_twice(history: hi.History, *, many: int = MANY) -> None:
     """Play it, with all decided twice.
 
     Raises
@@ -37,7 +38,7 @@ def play_twice(history: hi.History) -> None:
         If something is remembered for longer than it holds.
     """
     driver = Driver(history, _Looks(history))
-    driver.scheduler = Beside(history.settings)
+    driver.scheduler = Beside(history.settings, many=many)
     driver.play()
 
 
@@ -112,3 +113,10 @@ def test_what_is_remembered_changes_no_decision(first: int) -> None:
 def test_what_is_remembered_of_projects_inside_others_changes_no_decision(first: int) -> None:
     for seed in range(first, first + _SIZE):
         play_twice(nested_history(seed))
+
+
+@pytest.mark.parametrize("first", range(0, 2 * _SIZE, _SIZE))
+def test_what_is_remembered_changes_no_decision_upon_what_has_come_free(first: int) -> None:
+    for seed in range(first, first + _SIZE):
+        play_twice(random_history(seed), many=0)
+        play_twice(nested_history(seed), many=0)

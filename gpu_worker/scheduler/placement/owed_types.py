@@ -1,0 +1,66 @@
+"""What a node owes those who ask for one of its types of GPUs: whoever takes any leaves it to them where others do.
+
+Who takes any type is next, and has what is free. But where another GPU leaves for it anyway, one that is free of the
+type is for whoever a guarantee covers, and who can use no other.
+"""
+
+from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.branches import is_covered
+from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.shapes import Shape
+from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.placement.room import Claims
+from gpu_worker.scheduler.placement.seats import lack_slots, supplies
+from gpu_worker.scheduler.state import State
+
+
+def owed_types(state: State, request: Request, node: Node, claims: Claims) -> list[Shape]:
+    """List covered requests in line that can use only some of the slots that this one can, where there are enough.
+
+    That is: what is free there, and leaves, is enough for them, for it, and for those ahead.
+    """
+    shape = request.entry.shape
+    if node.kind.is_one_type(shape.lane, shape.wants.kind):
+        return []
+    found: list[Shape] = []
+    _, supply = supplies(state, node)
+    for one in _asked(state, request, node):
+        every = [*claims.get(node.agent, ()), shape, *found, one]
+        if not lack_slots(node, every, supply):
+            found.append(one)
+    return found
+
+
+def _asked(state: State, request: Request, node: Node) -> list[Shape]:
+    """List what those in line ask for whom a guarantee covers beside the request, and who may start."""
+    shape, accounts, queue = request.entry.shape, state.accounts, state.queue
+    serving = set(node.serving(shape.lane, shape.wants.kind))
+    narrower = [
+        one
+        for one in queue.shapes
+        if one.lane == shape.lane
+        and set(node.serving(one.lane, one.wants.kind)) < serving
+        and node.holds(one)
+        and one.cost
+    ]
+    if not narrower:
+        return []
+    owner = request.project, request.user, request.qos, shape.cost
+    accounts.use(*owner, +1, is_awaited=True)
+    found: list[Shape] = []
+    for one in sorted(narrower):
+        for project in sorted(queue.heads.get(one, ())):
+            account = accounts.of(project)
+            if accounts.is_allowed(account, account.users[account.heads[one][0][1]].lines[one][0][1]):
+                found += [one] * _covered(state, account, one, node)
+    accounts.use(*owner, -1, is_awaited=True)
+    return found
+
+
+def _covered(state: State, account: Account, shape: Shape, node: Node) -> int:
+    """Count the requests of this shape in a project's line that a guarantee covers, as far as a node has slots."""
+    number = sum(len(account.users[name].lines[shape]) for _, name in account.heads[shape])
+    most = min(number, len(node.serving(shape.lane, shape.wants.kind)) // shape.need)
+    cost = state.accounts.quota_cost(account, shape)
+    found = next((count for count in range(most, 0, -1) if is_covered(account, count * cost)), 0)
+    return found or (1 if state.pools.cover(account, shape) else 0)

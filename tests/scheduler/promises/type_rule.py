@@ -1,0 +1,51 @@
+"""Promise 1 of nodes with GPUs of several types: whoever can use any of them leaves one to who is owed its type."""
+
+from bulletin.ids import SlotId
+from gpu_worker.scheduler import actions as act
+from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.view import View
+from tests.scheduler.promises.violations import Rule
+
+
+class TypeRule(Rule):
+    """Judges on which GPUs of a node a request starts."""
+
+    def action(self, action: act.Action, view: View) -> None:
+        """Judge a decision before it is written down."""
+        if not isinstance(action, act.Grant) or action.request not in view.books.waiting:
+            return
+        request, machine = view.books.waiting[action.request], view.books.machines[action.agent]
+        for other in view.may_run_together:
+            slots = _serving(view, other, machine)
+            if other is request or not slots < _serving(view, request, machine) or not _is_owed(view, other, request):
+                continue
+            rest = _spare(view, request, machine)
+            if slots.intersection(action.slots) and len(rest) >= len(action.slots):
+                place = view.place(other, machine, ("leaves",), view.covered(other))
+                number = view.books.number(other.event)
+                if place is not None and len(set(place.slots).difference(action.slots)) < number:
+                    had = f"{', '.join(action.slots)} of {machine.agent}"
+                    facts = f"{request} has {had}, while {', '.join(sorted(rest))} are free; {other}"
+                    self.report(1, "who can use any type has the one that somebody is owed", facts)
+
+
+def _serving(view: View, request: Waiting, machine: Machine) -> frozenset[SlotId]:
+    return frozenset(name for name, slot in machine.slots.items() if view.books.matches(request.event, slot))
+
+
+def _spare(view: View, request: Waiting, machine: Machine) -> frozenset[SlotId]:
+    """Find the free slots of a node that serve a request, and nobody who can use fewer of them than it."""
+    taken = {slot for lease in view.books.on_node(machine.agent) for slot in lease.slots}
+    mine = _serving(view, request, machine)
+    others = (_serving(view, other, machine) for other in view.books.waiting.values() if other is not request)
+    asked = {slot for slots in others if slots < mine for slot in slots}
+    return mine - taken - asked
+
+
+def _is_owed(view: View, other: Waiting, request: Waiting) -> bool:
+    """Whether a guarantee covers another request beside this one."""
+    at = other.event
+    cost = view.books.most_cost(at) + view.books.most_cost(request.event)
+    covers = view.covered(other)
+    is_alone = at.project != request.event.project and at.cpus == 0 and at.memory_bytes == 0
+    return covers is not None and is_alone and view.used.get(covers, 0) + cost <= view.guaranteed.get(covers, 0)
