@@ -107,6 +107,8 @@ class Account(UsageTotals, kw_only=True):
     replaced: int = 0  #: of what is used: going for a request of somebody in it, so that it uses no more then
     replaced_by_users: int = 0  #: of that, what goes from its own users for its own users
     given_up: dict[str, int] = msgspec.field(default_factory=dict)  #: of that, what goes for a user's part, by class
+    #: What goes in other projects for a share of its users, by each project that both are in; None is the pool.
+    given_by: dict[ProjectId | None, int] = msgspec.field(default_factory=dict)
     charged: int = 0  #: what is used, each lease at the price that was agreed
     #: What was used of the budget in the period, thousandths of a GPU at its price times milliseconds, up to a time.
     spent: int = 0

@@ -7,8 +7,9 @@ import msgspec
 
 from bulletin.ids import ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals, User
-from gpu_worker.scheduler.accounts.branches import Branch, is_covered, lacks_of_quota
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered, quota_sides
 from gpu_worker.scheduler.accounts.lending import kept_from, note_use
+from gpu_worker.scheduler.accounts.parts import NO_PARTS, Parts
 from gpu_worker.scheduler.leases.leases import IDLE, Lease
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.class_hours import guaranteed_at, next_edge_ms
@@ -334,22 +335,21 @@ class Accounts:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
         return is_covered(account, self.quota_cost(account, shape))
 
-    def is_allowed(self, account: Account, entry: QueueEntry, given_up: int = 0) -> bool:
+    def is_allowed(self, account: Account, entry: QueueEntry, parts: Parts = NO_PARTS) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.
 
-        That is what is hot there, the project's own cells of a lower class of service, what another one of its users
-        has beyond their part (`given_up`, in thousandths of a GPU), and what others inside borrow of what it is
-        guaranteed. What costs nothing may always run.
+        That is what is hot there, the project's own cells of a lower class of service, what others have beyond their
+        parts, and what others inside borrow of what it is guaranteed. What costs nothing may always run.
         """
         shape, qos = entry.shape, self.qos[entry.shape.qos]
         if not shape.cost:
             return True
         below = account.used_below(self.qos, qos.priority)
-        gives_way = below + given_up + account.given_up_beside(self.qos, qos.priority)
+        gives_way = below + parts.of_users + account.given_up_beside(self.qos, qos.priority)
         cost = self.quota_cost(account, shape)
         covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
         for at in account.path:
-            used = at.used - gives_way + shape.cost
+            used = at.used - gives_way - parts.beside(account, at.project.id) + shape.cost
             if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
                 return False
             covered = (
@@ -358,7 +358,10 @@ class Accounts:
             spendable = at.spendable(self.now_ms, without_hot=True)
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False
-        lacks = qos.must_be_in_quota and lacks_of_quota(account, shape.cost, below=below) > 0
+        sides = quota_sides(account) if qos.must_be_in_quota else ()
+        lefts = [side.guaranteed - side.used + gives_way + parts.beside_side(account, side) for side in sides]
+        lacks = bool(lefts) and max(lefts) < shape.cost
         if lacks and (self.homes is None or not self.homes.keep_quota(self, account, shape)):
             return False
+        gives_way += parts.beside(account, None)
         return not (self.has_lenders and kept_from(self, account, shape.cost, gives_way))

@@ -117,11 +117,17 @@ def lacks_of_quota(account: Account, cost: int, *, below: int, with_hot: bool = 
     Cells of lower classes of its project that use `below` borrow from then on. `with_hot` counts what hot leases keep
     for such cells. What is guaranteed nearer than by its payer is so in class hours alone, and counts in them, too.
     """
+    sides = quota_sides(account)
+    return min(side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed for side in sides)
+
+
+def quota_sides(account: Account) -> list[Branch]:
+    """List the sides of which any may have enough of a guarantee left for a class that never borrows."""
     nearer = itertools.takewhile(lambda at: at is not account.payer, account.path)
     sides = [Branch(account.payer), *map(Branch, nearer)]
     if account.children and account.payer is account:
         sides.append(Branch(account, is_members=True))
-    return min(side.used + (side.committed if with_hot else 0) + cost - below - side.guaranteed for side in sides)
+    return sides
 
 
 def has_room(account: Account) -> bool:

@@ -32,6 +32,10 @@ def _replace(accounts: Accounts, lease: Lease, to: Account, sign: Literal[1, -1]
     for at in own.path:
         if at.project.id in inside:
             at.replaced += sign * lease.cost
+    if own is not to and lease.reclaimed_by is Right.SHARE:
+        for name in (*(at.project.id for at in own.path if at.project.id in inside), None):
+            to.given_by[name] = to.given_by.get(name, 0) + sign * lease.cost
+        to.note_change()
 
 
 def commits(accounts: Accounts, lease: Lease) -> bool:

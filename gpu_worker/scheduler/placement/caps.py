@@ -6,8 +6,9 @@ import msgspec
 
 from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account, UsageTotals
-from gpu_worker.scheduler.accounts.branches import lacks_of_quota, used_in_quota
+from gpu_worker.scheduler.accounts.branches import lacks_of_quota, quota_sides, used_in_quota
 from gpu_worker.scheduler.accounts.held_amounts import commits
+from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
@@ -53,6 +54,10 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         hot_ones = _in_the_way_of_quota(state, account, shape)
         is_capped |= bool(hot_ones)
         victims.update(dict.fromkeys(hot_ones))
+        quota = _full_quota(state, account, shape)
+        if quota is not None:
+            is_capped, is_going = True, is_going or quota.lacks <= 0
+            full += [quota] if quota.lacks > 0 else []
     unlent = lacks_of_lent(state, account, shape.cost)
     if unlent is not None:
         is_capped = True
@@ -80,6 +85,32 @@ def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[L
         if lacks_of_quota(there, beside, below=there.used_below(state.qos, state.qos[shape.qos].priority)) <= 0:
             return []
     return [lease.id for lease in hot]
+
+
+def _full_quota(state: State, account: Account, shape: Shape) -> Full | None:
+    """Say what running cells must leave of a guarantee for a class that never borrows; None where it has enough.
+
+    Nothing lacks, or less, where cells of other users of its project, or of projects beside it, are going for it. Those
+    of lower classes of its project borrow from then on, and leave nothing by going.
+    """
+    accounts, priority = state.accounts, state.qos[shape.qos].priority
+    below = account.used_below(state.qos, priority)
+    if lacks_of_quota(account, shape.cost, below=below) <= 0 or state.pools.quota_pools(accounts, account, shape):
+        return None
+    side = min(quota_sides(account), key=lambda one: one.used - one.guaranteed)
+    going = account.given_up_beside(state.qos, priority) + NO_PARTS.beside_side(account, side)
+    uses = state.coverage.uses_of(account) if side.is_members else state.coverage.uses_in(side.account)
+    counted = (
+        name
+        for name in uses
+        if state.leases[name].project != account.project.id or not _is_below(state, state.leases[name], priority)
+    )
+    return Full(frozenset(counted), side.used + shape.cost - below - going - side.guaranteed)
+
+
+def _is_below(state: State, lease: Lease, priority: int) -> bool:
+    """Whether a lease is of a class of service of lower priority than this."""
+    return lease.qos in state.qos and state.qos[lease.qos].priority < priority
 
 
 def _with_node(

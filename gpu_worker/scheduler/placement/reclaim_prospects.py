@@ -1,7 +1,11 @@
 """Who might find a running cell to take, as far as that is known without a look at nodes."""
 
+from collections.abc import Mapping
+
 from bulletin.ids import LeaseId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
+from gpu_worker.scheduler.accounts.branches import Branch, is_covered
+from gpu_worker.scheduler.accounts.parts import sides_beside
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry
 from gpu_worker.scheduler.nodes.node import NodeKind
@@ -21,6 +25,8 @@ class ReclaimProspects:
         self._beside: dict[ProjectId, frozenset[NodeKind]] = {}
         self._own: dict[tuple[ProjectId, int], frozenset[NodeKind]] = {}
         self._borrowed_cache: bool | None = None
+        self._parts: dict[tuple[ProjectId, str, int], Mapping[ProjectId | None, int]] = {}
+        self._has: dict[tuple[str, bool], int] = {}
         self.are_for_shares = state.wakeups.is_for_shares and _has_anybody_waited(state)
         state.follow_coverage()
 
@@ -35,11 +41,39 @@ class ReclaimProspects:
         return any(kind.holds(shape) for kind in self._kinds_own(account, qos.priority + shares))
 
     def part(self, account: Account, entry: QueueEntry) -> int:
-        """Compute what a request may take of one user of its project for its own user's part; thousandths of a GPU."""
-        if not self.are_for_shares or not self.has_waited(entry):
-            return 0
+        """Compute what a request that has waited may take of one user of its project for its own user's part.
+
+        In thousandths of a GPU.
+        """
         used = account.users[entry.user].used + entry.shape.cost
         return max(0, *(has_beside_going(one) - used for one in account.users.values()))
+
+    def parts_beside(self, account: Account, entry: QueueEntry) -> Mapping[ProjectId | None, int]:
+        """Compute what projects beside its own may give up for a request, by each project that both are in.
+
+        That is at most what those have of the surplus that have more of it for their weight. None is the pool.
+        """
+        accounts, shape = self._state.accounts, entry.shape
+        key = account.project.id, shape.qos, shape.cost
+        if key not in self._parts:
+            found, total = dict[ProjectId | None, int](), 0
+            is_own = is_covered(account, accounts.quota_cost(account, shape))  # it takes by its guarantee
+            for mine, others, name in () if is_own else sides_beside(accounts, account):
+                total += sum(self._more_than(mine, other, shape.cost) for other in others)
+                if total:
+                    found[name] = total
+            self._parts[key] = found
+        return self._parts[key]
+
+    def _more_than(self, mine: Branch, other: Branch, cost: int) -> int:
+        """Compute what another side has of the surplus, if that is more than one has with so much more; else 0."""
+        if mine.priority < other.priority or other.used <= other.guaranteed:
+            return 0
+        if other.name not in self._has:
+            self._has[other.name] = other.has
+        its = self._has[other.name] - max(0, other.guaranteed)
+        is_more = (mine.used + cost - max(0, mine.guaranteed)) * other.weight < its * mine.weight
+        return max(0, its) if is_more or mine.priority > other.priority else 0
 
     def has_beside(self, account: Account) -> bool:
         """Whether there may be a cell of somebody else for some request of this project that a guarantee covers."""

@@ -11,6 +11,7 @@ from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
 from gpu_worker.scheduler.accounts.headroom import HeadroomAbove
 from gpu_worker.scheduler.accounts.node_pools import NodePools
+from gpu_worker.scheduler.accounts.parts import Parts
 from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.policy.credits import Trader
@@ -256,7 +257,7 @@ class RequestQueue:
     def _next_user(self, account: Account, basis: Basis, closed: Closed) -> NextInTree | None:
         """Find the next among a project's own users: one that a guarantee covers before all others."""
         may_take: bool | None = None  #: whether somebody may have to leave for anybody here, once that was asked
-        refused: set[tuple[str, int, int, int]] = set()  # shapes are many more than what this depends on
+        refused = set[tuple[str, int, int, int, bool]]()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
         firsts: Iterable[tuple[Rank, UserName, Shape]] = account.firsts
@@ -275,11 +276,12 @@ class RequestQueue:
             entry = account.users[name].lines[shape][0][1]
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 continue
-            asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms
-            part = 0 if closed.prospects is None else closed.prospects.part(account, entry)
+            sharers = self._sharers(closed.prospects, entry)
+            asks = shape.qos, shape.cost, shape.charged, entry.key.walltime_ms, sharers is not None
+            part = 0 if sharers is None else sharers.part(account, entry)
             if asks in refused and entry.key.is_early and not part:
                 continue
-            if not self._accounts.is_allowed(account, entry, part):
+            if not self._is_allowed(account, entry, part, sharers):
                 refused.add(asks)
             elif is_covered(account, cost) or self._pools.cover(account, shape):
                 is_hopeless = closed.is_hopeless_where_covered(shape)
@@ -296,6 +298,20 @@ class RequestQueue:
                 if not account.children and not account.waiting_in_quota and not self._has_room(account):
                     break
         return None if first is None else NextInTree(account.project.id, first, is_covered=False)
+
+    @staticmethod
+    def _sharers(prospects: Prospects | None, entry: QueueEntry) -> Prospects | None:
+        """Say who knows of what a request may take for a share in this step; None where it may take nothing so."""
+        if prospects is None or not prospects.are_for_shares or not prospects.has_waited(entry):
+            return None
+        return prospects
+
+    def _is_allowed(self, account: Account, entry: QueueEntry, part: int, sharers: Prospects | None) -> bool:
+        """Whether it may run once room is made for it; projects beside its own are looked at last, which takes time."""
+        if self._accounts.is_allowed(account, entry, Parts(part)):
+            return True
+        beside = {} if sharers is None else sharers.parts_beside(account, entry)
+        return bool(beside) and self._accounts.is_allowed(account, entry, Parts(part, beside))
 
     def _with_sharers(self, account: Account, prospects: Prospects) -> Iterator[tuple[Rank, UserName, Shape]]:
         """List the firsts of a project; where one has not waited for a share, the first alike that has, too."""

@@ -5,6 +5,7 @@ them, whatever they ask for. So while nothing is free, a walk need not look at t
 part of the tree where there are only such projects. What is answered holds until the books of the tree change.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from bulletin.ids import ProjectId
@@ -31,7 +32,10 @@ class Prospects(Protocol):
         """Whether there may be a cell for a request of this project."""
 
     def part(self, account: Account, entry: QueueEntry) -> int:
-        """Compute what a request may take of one user of its project for its own user's part; thousandths of a GPU."""
+        """Compute what a request that has waited may take of one user of its project for its own user's part."""
+
+    def parts_beside(self, account: Account, entry: QueueEntry) -> Mapping[ProjectId | None, int]:
+        """Compute what projects beside its own may give up for a request, by each project that both are in."""
 
     def has_beside(self, account: Account) -> bool:
         """Whether there may be a cell of somebody else for some request of this project that a guarantee covers."""

@@ -289,7 +289,7 @@ elif open_to_it is None:
     (
         "own-users-part-counts-for-nothing",
         "accounts/branches.py",
-        "lacks_of_quota",
+        "quota_sides",
         "account.children and account.payer is account",
         "False",
         "who never borrows has the part of a project's own users, whatever its parts use of the rest",

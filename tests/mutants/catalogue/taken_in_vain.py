@@ -36,7 +36,7 @@ TAKEN_IN_VAIN = (
     (
         "class-hours-are-not-for-who-never-borrows",
         "accounts/branches.py",
-        "lacks_of_quota",
+        "quota_sides",
         "[Branch(account.payer), *map(Branch, nearer)]",
         "[Branch(account.payer)]",
         "what class hours guarantee counts in them for a class that never borrows",

@@ -12,6 +12,7 @@ from tests.scheduler.promises.history import History
 from tests.scheduler.promises.idle_rule import IdleRule
 from tests.scheduler.promises.limit_rule import LimitRule
 from tests.scheduler.promises.reclaim_time import ReclaimTime
+from tests.scheduler.promises.share_rule import ShareRule
 from tests.scheduler.promises.taking_rule import TakingRule
 from tests.scheduler.promises.tenant_rule import TenantRule
 from tests.scheduler.promises.tree import Tree
@@ -41,6 +42,7 @@ class Judge:
             TakingRule(self.report),
             IdleRule(self.report, times),
             TypeRule(self.report),
+            ShareRule(self.report, times),
         ]
         self.log: list[tuple[int, ev.Event, list[act.Action]]] = []
         self.keeps_log = False

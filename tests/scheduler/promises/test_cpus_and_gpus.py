@@ -1,5 +1,7 @@
 """Requests for GPUs and for CPUs alone beside one another on the same nodes."""
 
+import pytest
+
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import at
@@ -17,3 +19,17 @@ def test_who_asks_for_cpus_alone_passes_nobody_who_waits_for_cpus_with_a_gpu() -
     )
     assert seen.granted("large0") == 1000
     assert seen.granted("small0") == 1600
+
+
+@pytest.mark.parametrize(("runs_s", "granted"), [(2000, 2001), (60, 600)])
+def test_cells_without_a_gpu_are_not_taken_back_for_cpus_beside_one_and_hot_ones_leave(
+    runs_s: int, granted: int
+) -> None:
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n"),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2) + hi.cpu_slots(4), 64, 256 * hi.GB)),
+        ask(1, 2, "guests", runs_s, gpus=0, cpus=30, **LONG),
+        ask(600, 1, "lab", 600, cpus=32),
+        last=9000,
+    )
+    assert seen.granted("lab0") == granted
