@@ -32,7 +32,7 @@ def test_what_a_limit_keeps_for_who_has_waited_is_kept_from_others_inside_at_onc
         ask(2, 1, "group", 2000, name="its", qos="stays", closes_ms=0),
         ask(50, 1, "first", 60, qos="quick", closes_ms=0),
         ask(100, 1, "group", 900, name="large", gpus=2, qos="quick"),
-        ask(200, 1, "lab", 4 * HOUR_S, qos="quick"),
+        ask(200, 1, "lab", 4 * HOUR_S, **LONG),
         last=2 * HOUR_S,
     )
     assert seen.granted("large0") <= 2002
