@@ -23,18 +23,20 @@ def types(fast: int, slow: int) -> list[hi.At]:
 
 
 def test_what_a_limit_keeps_for_who_has_waited_is_kept_from_others_inside_at_once() -> None:
-    """The group's large cell has waited for its patience when two GPUs are free; somebody outside is before the lab."""
+    """A node is to be drained, until it is not. Then a cell of others begins there, and the lab's could, too."""
     quick = '[qos.quick]\nwalltime = "1 d"\npatience = "10 min"\nshare_after = "1 d"\n'
     seen = look(
-        quotas(f"[projects.dep]\nlimit = 2\n{INSIDE}[projects.first]\npriority = 5\n{quick}{STAYS}"),
-        nodes(1, 3),
-        ask(1, 1, "guests", 1500, gpus=2, qos="stays", closes_ms=0),
+        quotas(f"[projects.dep]\nlimit = 2\n{INSIDE}[projects.first]\npriority = 5\n{quick}{NO_SHARES}"),
+        [*nodes(1, 1), at(0.1, hi.Joins(AgentId("later"), hi.gpus(2)))],
+        at(0.5, hi.PlansDrain(AgentId("later"), 3_000_000)),
         ask(2, 1, "group", 2000, name="its", qos="stays", closes_ms=0),
         ask(50, 1, "first", 60, qos="quick", closes_ms=0),
         ask(100, 1, "group", 900, name="large", gpus=2, qos="quick"),
         ask(200, 1, "lab", 4 * HOUR_S, **LONG),
+        at(1500, hi.Drains(AgentId("later"), is_drained=False)),
         last=2 * HOUR_S,
     )
+    assert seen.granted("first0") == 1500
     assert seen.granted("large0") <= 2002
     keeps_all(seen)
 
