@@ -49,6 +49,7 @@ REMEMBERED = (
         "self._accounts.changes += 1",
         "pass",
         "what is enough for any request is more when somebody asks for more",
+        "what was found is compared at the largest cost of now, so it is found anew where that matters",
     ),
     (
         "basis-of-a-project-alone",
