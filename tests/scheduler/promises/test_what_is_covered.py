@@ -1,5 +1,7 @@
 """Which cells a guarantee covers, and who is covered whatever else waits: what is not covered can be taken back."""
 
+import pytest
+
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all
@@ -181,4 +183,23 @@ def test_what_the_department_alone_is_guaranteed_is_given_back_to_nobody_outside
     )
     assert left(seen, "lab") == 0
     assert waits(seen, "owner") <= [SOON_S]
+    keeps_all(seen)
+
+
+@pytest.mark.parametrize("limit", ["", "limit = 2\n"])
+def test_a_larger_request_that_waits_for_running_cells_uses_nothing_of_what_its_project_is_guaranteed(
+    limit: str,
+) -> None:
+    """The lab's large request needs both GPUs, of which one is in use for hours."""
+    stays = '[qos.stays]\nwalltime = "1 d"\npreemption = "never"\n'
+    seen = look(
+        quotas(f"[projects.lab]\nguaranteed = 2\n{limit}{stays}"),
+        nodes(1, 2),
+        ask(1, 1, "guests", 10 * HOUR_S, name="stays", qos="stays"),
+        ask(2, 1, "guests", BATCH_S, **BATCH),
+        ask(600, 1, "lab", 900, name="large", gpus=2),
+        ask(700, 1, "lab", 900, name="small"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "small") <= [SOON_S]
     keeps_all(seen)
