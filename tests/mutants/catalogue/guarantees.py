@@ -18,12 +18,12 @@ GUARANTEES = (
         "a cell that goes for one of a department counts against no other of it",
     ),
     (
-        "kept-is-lent-while-its-owner-waits",
+        "kept-is-lent-while-room-is-made",
         "accounts/lending.py",
         "lent_to",
         "(True, False)",
-        "(False,)",
-        "what a lending limit keeps is not lent because its owner is about to have some of it",
+        "(True,)",
+        "what a lending limit keeps is free also once those have their GPUs for whom room is made",
     ),
     (
         "hot-sessions-outlive-what-is-taken-up-inside",

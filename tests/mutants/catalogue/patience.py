@@ -110,12 +110,12 @@ PATIENCE = (
         "what a project loses within a grace counts once, however many cells that are",
     ),
     (
-        "back-off-for-an-own-class",
+        "back-off-for-who-is-run-again",
         "departures.py",
         "reclaim",
         "lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE)",
         "True",
-        "who gave way to its own project stands behind nobody for that",
+        "whose cell an admin has run again stands behind nobody for that",
     ),
     (
         "credits-change-unseen",

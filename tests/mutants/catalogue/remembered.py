@@ -24,6 +24,7 @@ REMEMBERED = (
         "min(most, limit - account.held)",
         "0",
         "who is next is found anew when what is hot has left a limit",
+        "it decides only for whom somebody may have to leave where no room is left, nor anything hot",
     ),
     (
         "headroom-forgets-the-late",
@@ -48,6 +49,7 @@ REMEMBERED = (
         "self._accounts.changes += 1",
         "pass",
         "what is enough for any request is more when somebody asks for more",
+        "what was found is compared at the largest cost of now, so it is found anew where that matters",
     ),
     (
         "basis-of-a-project-alone",
@@ -88,6 +90,7 @@ REMEMBERED = (
         "at.limit is not None and at.held + cost > at.limit",
         "False",
         "hot sessions leave a limit for who waits, also where nothing is free",
+        "what is hot counts as room: who finds none could not use what leaves a limit, and is looked at in vain",
     ),
     (
         "room-left-is-not-followed",
@@ -143,6 +146,7 @@ REMEMBERED = (
         "QueueWalk.skip_hopeless",
         "feasible.taken != self._taken",
         "False",
-        "who finds no room any more is in nobody's way",
+        "who finds no room any more is not looked at",
+        "whoever is looked at in vain costs time, and the pool looks once more at most",
     ),
 )

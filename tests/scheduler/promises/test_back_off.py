@@ -2,7 +2,7 @@
 
 import pytest
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, SessionId
 from gpu_worker.scheduler.policy.projects import Project, SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import crowd
@@ -84,6 +84,21 @@ def test_who_gave_way_to_its_own_project_is_passed_by_nobody_for_it() -> None:
         at(3, notebook("b", "b", 10, gpu_type="L4", qos="batch")),
         at(4, notebook("a-more", "a", 10, gpu_type="L4", qos="batch")),
         at(100, notebook("a-typing", "a", 60, gpu_type="H100")),
+        last=200,
+    )
+    assert seen.asked_to_leave("a-batch") == [100]
+    assert seen.granted("a-more") == 105
+
+
+def test_whose_cell_an_admin_has_run_again_is_passed_by_nobody_for_it() -> None:
+    seen = see(
+        _settings(),
+        join(1, 1),
+        at(1, notebook("a-batch", "a", LONG, gpu_type="H100", qos="batch")),
+        at(2, notebook("c", "c", 105 - 2, gpu_type="L4")),
+        at(3, notebook("b", "b", 10, gpu_type="L4", qos="batch")),
+        at(4, notebook("a-more", "a", 10, gpu_type="L4", qos="batch")),
+        at(100, hi.ByHand(SessionId("a-batch"), "requeue")),
         last=200,
     )
     assert seen.asked_to_leave("a-batch") == [100]

@@ -1,10 +1,13 @@
 """Which cells a guarantee covers, and who is covered whatever else waits: what is not covered can be taken back."""
 
+import pytest
+
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
+from tests.scheduler.promises.crowds import SOON_S, keeps_all
 from tests.scheduler.promises.giving_back import LAB, LONG, borrows, gone
-from tests.scheduler.promises.seen import Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import left, look, quotas
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
+from tests.scheduler.promises.stories import BATCH_S, LONG as BATCH, ask, left, look, quotas, waits
 
 FIXED = '[qos.fixed]\nwalltime = "1 d"\npreemption = "never"\n'
 RUNS = at(0.5, notebook("lab-runs", "lab", LONG, qos="batch"))
@@ -149,3 +152,54 @@ def test_what_an_outer_guarantee_alone_covers_is_not_taken_by_those_outside() ->
         last=240,
     )
     assert seen.asked_to_leave("kim") == [200]
+
+
+def test_what_is_guaranteed_comes_although_several_larger_requests_wait_before_it() -> None:
+    """Three and two GPUs are asked for on a node of which one is free, and the others are in use for hours."""
+    stays = '[qos.stays]\nwalltime = "1 d"\npreemption = "never"\n'
+    seen = look(
+        quotas(f"[projects.a]\nguaranteed = 3\n[projects.b]\nguaranteed = 2\n[projects.c]\nguaranteed = 1\n{stays}"),
+        [*nodes(1, 3), at(0, hi.Joins(AgentId("other"), hi.gpus(4)))],
+        ask(0.1, 1, "guests", 10 * HOUR_S, name="all", gpus=4, qos="stays"),
+        ask(1, 2, "guests", 10 * HOUR_S, qos="stays", walltime_ms=36_000_000),
+        ask(100, 1, "a", 900, gpus=3),
+        ask(110, 1, "b", 900, gpus=2),
+        ask(120, 1, "c", BATCH_S, **BATCH),
+        last=HOUR_S,
+    )
+    assert waits(seen, "c") == [0]
+    keeps_all(seen)
+
+
+def test_what_the_department_alone_is_guaranteed_is_given_back_to_nobody_outside() -> None:
+    """The cells of the lab have run for less time than that of the guests."""
+    seen = look(
+        quotas('[projects.dep]\nguaranteed = 2\n[projects.lab]\nparent = "dep"\n[projects.owner]\nguaranteed = 1\n'),
+        nodes(1, 3),
+        ask(1, 1, "guests", BATCH_S, **BATCH),
+        ask(300, 2, "lab", BATCH_S, **BATCH),
+        ask(700, 1, "owner", 900),
+        last=HOUR_S,
+    )
+    assert left(seen, "lab") == 0
+    assert waits(seen, "owner") <= [SOON_S]
+    keeps_all(seen)
+
+
+@pytest.mark.parametrize("limit", ["", "limit = 2\n"])
+def test_a_larger_request_that_waits_for_running_cells_uses_nothing_of_what_its_project_is_guaranteed(
+    limit: str,
+) -> None:
+    """The lab's large request needs both GPUs, of which one is in use for hours."""
+    stays = '[qos.stays]\nwalltime = "1 d"\npreemption = "never"\n'
+    seen = look(
+        quotas(f"[projects.lab]\nguaranteed = 2\n{limit}{stays}"),
+        nodes(1, 2),
+        ask(1, 1, "guests", 10 * HOUR_S, name="stays", qos="stays"),
+        ask(2, 1, "guests", BATCH_S, **BATCH),
+        ask(600, 1, "lab", 900, name="large", gpus=2),
+        ask(700, 1, "lab", 900, name="small"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "small") <= [SOON_S]
+    keeps_all(seen)
