@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from bulletin.errors import CannotSend
+from bulletin.errors import UNLOADABLE, CannotSend
 
 from . import ambient, lookups, modules, names
 from .exchange import Buffer, Exchange
@@ -118,7 +118,7 @@ def _check(diff: TableDiff, name: str) -> None:
     value = diff.names[name]
     if type(value) is Handle and diff.table.oid_of(value) == ABSENT:
         kind, _, _ = parts(value)
-        raise CannotSend(name, name, f"{kind} that {LOST}")
+        raise CannotSend(name, name, f"{'value' if kind == UNLOADABLE else kind} that {LOST}")
     for stayed, held in diff.stayed:
         if held is value:
             raise CannotSend(name, name, stayed.kind)

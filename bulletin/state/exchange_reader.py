@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 
+from bulletin.errors import UNLOADABLE
+
 from . import modules, names
 from .atoms import has_nan
 from .decoder import Decoder
@@ -24,8 +26,6 @@ from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff
 
 _ABSENT = object()
-#: The kind that is told of a value that is left.
-_UNLOADABLE = "value that fails to load here"
 
 
 class ExchangeReader:
@@ -128,6 +128,7 @@ class ExchangeReader:
         if stream.kind != "unit" or not self._may_leave or not is_new:
             return self._load(stream)
         mark = self.transaction.mark()
+        self.table.left.pop(stream.root, None)
         try:
             return self._load(stream)
         except (MemoryError, Damaged):
@@ -135,14 +136,18 @@ class ExchangeReader:
         except Exception as problem:
             if self.transaction.undo(mark):
                 raise
+            self.table.left[stream.root] = stream.rids
             return self._leave(stream.root, self.at, describe_problem(problem))
 
     def _leave(self, oid: int, name: str, why: str = "") -> Handle:
         """Put a handle in the place of a value that stays on the other side."""
-        handle = Handle(_UNLOADABLE, name, self.transaction.absence)
+        known = self.table.objects.get(oid)
+        if type(known) is Handle:
+            return known  # it was left before, and that was told
+        handle = Handle(UNLOADABLE, name, self.transaction.absence)
         self.table.learn([oid], [handle])
         if why:
-            self.left.append(Stayed(name, f"{_UNLOADABLE} ({why})", name, why))
+            self.left.append(Stayed(name, f"{UNLOADABLE} ({why})", name, why))
         return handle
 
     def _load(self, stream: PickleStream) -> Any:
@@ -266,7 +271,8 @@ class ExchangeReader:
         exchange, table = self.exchange, self.table
         assert exchange is not None
         for region in self._regions.values():
-            if region.rid >= 0 and region.address:
+            if region.rid >= 0 and region.size:
+                region.land()  # that of a value that was left: the other side knows that it came
                 table.regions[region.rid] = region
         roots = [root for root in self._roots if id(root) not in self._as_read]
         roots += table.roots_inside(self._as_read.values())

@@ -273,6 +273,8 @@ class TableDiff:
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
         found = (*kept, *self.units.values(), *self.definitions.values())
         used = {region.rid for unit in found for region in unit.regions}
+        named = set(map(id, self.namespace.values()))
+        used.update(rid for oid, rids in table.left.items() if id(table.objects.get(oid)) in named for rid in rids)
         return [rid for rid in table.regions if rid not in used]
 
     def _write_extra(self, exchange: Exchange, key: str, value: object, sent: dict[int, Region]) -> None:

@@ -203,9 +203,9 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "statsmodels_fits",
-        "a model keeps memory that is only partly sent a second time, and is refused; its formula names a "
-        "function of the notebook, which is looked up while the model loads",
-        pool=(2, 3, 4, 5),
+        "a model's formula names a function of the notebook in a text, and looks it up while the model loads: "
+        "the function does not go there unless the cell mentions it",
+        pool=(5,),
         turns=(1, 2, 3, 4, 5),
     ),
     Known(
