@@ -11,7 +11,7 @@ from typing import Any
 
 from bulletin.errors import CannotReturn
 
-from . import ambient, modules
+from . import ambient, modules, registrations
 from .capture import Captured
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
@@ -165,6 +165,7 @@ def _settle(exchange: Exchange, reader: ExchangeReader, imports: Sequence[str]) 
         if kind in changed:
             steps.append((called, partial(ambient.settle, {kind: changed[kind]}, is_overlay=False)))
     steps.append(("the source of a cell", partial(ambient.learn_sources, exchange.tail["sources"])))
+    steps.append(("a library of the notebook", lambda: _observe(reader.namespace)))
     steps.append(("a module that the cell imports", partial(_import_inside, imports, reader.namespace)))
     told, table = reader.told, reader.table
     if isinstance(told, modules.Changes):
@@ -177,6 +178,10 @@ def _settle(exchange: Exchange, reader: ExchangeReader, imports: Sequence[str]) 
         except Exception as problem:  # noqa: BLE001  a library of another version may raise anything
             failed.append(Stayed(called, "state that cannot be set here", called, describe_problem(problem)))
     return failed
+
+
+def _observe(namespace: Mapping[str, Any]) -> None:
+    registrations.observe(namespace)
 
 
 def _import_inside(imports: Sequence[str], namespace: Mapping[str, object]) -> None:

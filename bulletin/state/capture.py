@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, lookups, modules, names
+from . import ambient, lookups, modules, names, registrations
 from .exchange import Buffer, Exchange
 from .handles import LOST, Handle, parts
 from .memory import Region, attempt
@@ -85,7 +85,12 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     diff.add(direct)
     if needs.everything:
         diff.add(names.users(namespace))
+    registered = registrations.named(registrations.observe(namespace))
     diff.run(follow=True)
+    for _ in registered:  # what is in one may reach another
+        reached = _libraries(diff, needs)
+        diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
+        diff.run(follow=True)
     for name in [name for name in direct if not names.is_history(name)]:
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
@@ -101,6 +106,14 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     }
     stayed = [stayed for stayed, _ in diff.stayed]
     return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known, tuple(needs.imports))
+
+
+def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
+    """List the packages that the cell gets something of, by their top names."""
+    homes = [*diff.modules, *diff.imports, *needs.imports, *(kind.__module__ for kind in diff.encoder.kinds)]
+    values = diff.names.values()
+    homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
+    return {home.partition(".")[0] for home in homes if isinstance(home, str)}
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
@@ -138,6 +151,8 @@ def _sizes(diff: TableDiff) -> dict[str, int]:
     by_root = {id(unit.root): len(unit.data) for unit in diff.definitions.values() if id(unit.root) in written}
     found = {}
     for name, value in diff.names.items():
+        if names.is_registered(name):
+            continue
         unit = changed.get(id(value))
         found[name] = by_root.get(id(value), 0)
         if unit is not None:

@@ -11,7 +11,7 @@ import io
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
 
@@ -77,6 +77,11 @@ class Encoder(pickle.Pickler):
             id(part): (memo_index, part) for memo_index, part in enumerate(shared)
         }
         self._begin("", None)
+
+    @property
+    def kinds(self) -> Collection[type]:
+        """The types of all values that were met, and some that nearly every value has."""
+        return self._kinds
 
     def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
         self._name, self._root, self._is_ours = name, root, is_ours

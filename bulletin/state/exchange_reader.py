@@ -10,7 +10,7 @@ from typing import Any
 
 from bulletin.errors import UNLOADABLE
 
-from . import modules, names
+from . import modules, names, registrations
 from .atoms import has_nan
 from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
@@ -61,6 +61,7 @@ class ExchangeReader:
         self.changed: tuple[str, ...] = ()
         self.left: list[Stayed] = []
         self._may_leave = may_leave
+        self._registered: dict[str, Any] = {}
 
     @property
     def reading(self) -> str:
@@ -125,7 +126,8 @@ class ExchangeReader:
     def _load_or_leave(self, stream: PickleStream) -> Any:
         """Load a stream. A new value that fails is left where it is: it costs no other value."""
         is_new = type(self.table.objects.get(stream.root)) in (NoneType, Handle)
-        if stream.kind != "unit" or not self._may_leave or not is_new:
+        may_leave = self._may_leave or names.is_registered(self.at)
+        if stream.kind != "unit" or not may_leave or not is_new:
             return self._load(stream)
         mark = self.transaction.mark()
         self.table.left.pop(stream.root, None)
@@ -202,6 +204,9 @@ class ExchangeReader:
     def _bind(self, name: str, value: Any) -> None:
         """Bind a name, or lay its value aside. IPython holds on to the containers of its history: those are filled."""
         own = self.namespace.get(name)
+        if names.is_registered(name):
+            self._registered[name.removeprefix(names.REGISTERED)] = value
+            return
         if self.aside is not None and name not in self.bound and self.is_aside(name):  # a second time, we bound it
             self.aside.values[name] = value
             return
@@ -226,6 +231,9 @@ class ExchangeReader:
         """
         self.transaction.commit()
         self.transaction.replace_references()
+        for library, found in self._registered.items():
+            if type(found) is dict:  # and could be loaded
+                registrations.adopt(library, found, self.transaction)
         for region, memory in self._patches:
             if not region.is_there():
                 raise Damaged("the memory of an array was moved or resized while the cell ran")

@@ -5,7 +5,7 @@ from typing import Any
 
 from bulletin.errors import CannotSend
 
-from . import ambient, definition_ids, modules, names
+from . import ambient, definition_ids, modules, names, registrations
 from .changes import Baseline
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
@@ -44,6 +44,7 @@ def restore(
         if exchange.base == 0:
             table.clear()
             definition_ids.forget()
+            registrations.forget()
         elif exchange.base != table.version:
             raise Damaged(f"it builds upon state {exchange.base} of this executor, which is at {table.version}")
         for name in names.users(namespace, kept):
@@ -61,6 +62,7 @@ def restore(
         raise CannotSend(reader.at, reader.at, kind) from problem
     ambient.settle(exchange.tail["ambient"], is_overlay=True)
     ambient.learn_sources(exchange.tail["sources"])
+    registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
     came = {name: namespace[name] for name in reader.bound if names.is_users(name)}
     reader.update_table()
     baseline = Baseline(

@@ -81,6 +81,11 @@ class Table:
         roots = [unit.root for unit in self.units.values()]
         return [root for root in roots if id(root) in inside and id(root) not in coming]
 
+    def regions_left(self, values: Iterable[object]) -> list[int]:
+        """List the memory that came with those of these values that could not be loaded on this side."""
+        held = set(map(id, values)) if self.left else ()
+        return [rid for oid, rids in self.left.items() if id(self.objects.get(oid)) in held for rid in rids]
+
     def learn(self, oids: Sequence[int], values: Sequence[object]) -> None:
         """Give these objects these numbers from now on. ABSENT stands for none."""
         objects, known = self.objects, self.oids

@@ -1,4 +1,4 @@
-"""Modules and exceptions of a library that are unlike Python's own: lazy modules, exceptions with slots."""
+"""What libraries have of their own: lazy modules, exceptions with slots, and places where notebooks put things."""
 
 import sys
 from collections.abc import Callable
@@ -92,3 +92,104 @@ def test_an_exception_takes_what_changes_in_its_slots(library: Notebook) -> None
     library.gpu("del e.later; e.place = 7")
     assert str(library["e"]) == "at 7"
     assert not hasattr(library["e"], "later")
+
+
+REGISTRY = """
+from types import SimpleNamespace
+
+class Accessor:
+    def __init__(self, made_by): self.made_by = made_by
+    def __get__(self, value, kind): return self.made_by(value)
+
+class Frame:
+    makers = {"plain": len}
+
+def register(name):
+    def keep(cls):
+        setattr(Frame, name, Accessor(cls))
+        return cls
+    return keep
+
+class _Configuration:
+    processors, level = [], 0
+
+_CONFIGURATION = _Configuration()
+_locale, _is_ready, LIMIT, _table = "en", False, 5, {}
+
+def configure(*processors):
+    _CONFIGURATION.processors, _CONFIGURATION.level = list(processors), 3
+
+def run(event):
+    for processor in _CONFIGURATION.processors: event = processor(event)
+    return event, _CONFIGURATION.level
+
+def set_locale(name):
+    global _locale, _is_ready
+    _locale, _is_ready = name, True
+    _table[name] = object()
+
+def create(name, base):
+    globals()[name] = type(name, (base,), {"__module__": __name__})
+"""
+
+
+@pytest.fixture
+def registry(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("registry", REGISTRY)
+    notebook.local("import registry")
+    return notebook
+
+
+HOT = """
+k = 2
+@registry.register("hot")
+class Hot:
+    def __init__(self, frame): self.frame = frame
+    def times(self): return k * 3
+"""
+
+
+def test_an_accessor_that_a_cell_registers_is_on_the_class_of_the_other_side(registry: Notebook) -> None:
+    registry.gpu(HOT)
+    assert registry.local("k = 3\nregistry.Frame().hot.times()") == 9
+    registry.local("k = 4\nframe = registry.Frame()")
+    assert registry.gpu("frame.hot.times(), type(frame.hot) is Hot").extra["result"] == (12, True)
+
+
+def test_what_was_registered_before_the_first_cell_is_there_and_goes_when_it_is_taken_away(registry: Notebook) -> None:
+    registry.local(f"{HOT}registry.Frame.makers['hot'] = lambda: k + 1")
+    ask = "hasattr(registry.Frame, 'hot'), sorted(registry.Frame.makers)"
+    assert registry.gpu(ask).extra["result"] == (True, ["hot", "plain"])
+    assert registry.gpu("registry.Frame.makers['hot']()").extra["result"] == 3
+    registry.local("del registry.Frame.hot, registry.Frame.makers['hot']")
+    assert registry.gpu(ask).extra["result"] == (False, ["plain"])
+
+
+def test_a_configuration_that_has_something_of_the_notebook_goes_as_a_whole(registry: Notebook) -> None:
+    registry.local("def shout(event): return event.upper()\nregistry.configure(shout, str.strip)")
+    assert registry.gpu("registry.run(' a ')").extra["result"] == ("A", 3)
+    registry.gpu("registry._CONFIGURATION.level = 4\nregistry.configure(str.strip)\nregistry._CONFIGURATION.level = 5")
+    assert registry.local("registry.run(' a ')") == ("a", 5)
+
+
+def test_plain_variables_of_a_module_follow_and_what_says_that_it_is_ready_does_not(registry: Notebook) -> None:
+    ask = "registry._locale, registry._is_ready, registry.LIMIT"
+    registry.gpu("registry.set_locale('fr')")
+    assert registry.local(ask) == ("fr", False, 5)
+    registry.local("registry.set_locale('de'); registry.LIMIT = 6")
+    assert registry.gpu(ask).extra["result"] == ("de", True, 6)
+
+
+def test_a_class_that_was_made_in_a_module_of_a_library_is_one_on_both_sides(registry: Notebook) -> None:
+    registry.local("registry.create('Person', dict)\np = registry.Person()")
+    assert registry.gpu("type(p) is registry.Person").extra["result"] is True
+    registry.gpu("registry.create('Other', list)\nq = registry.Other()")
+    assert registry.local("type(q) is registry.Other and registry.Other.__module__ == 'registry'")
+
+
+def test_what_cannot_go_from_a_library_is_told_once(registry: Notebook) -> None:
+    code = "class Kept:\n  def __init__(self, made_by): self.made_by, self.letters = made_by, (c for c in 'ab')\n"
+    applied = registry.gpu(f"{HOT}{code}registry.Frame.stays = Kept(Hot)")
+    assert [one.path for one in applied.stayed] == ["registry.Frame.stays"]
+    assert registry.gpu("1").stayed == []
+    assert registry.local("not hasattr(registry.Frame, 'stays')")

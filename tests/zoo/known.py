@@ -49,12 +49,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4),
     ),
     Known(
-        "deap_evolution",
-        "`creator.create` puts a class into a module of the library, which stays on its side: there are two of it",
-        pool=(3, 4),
-        turns=(4,),
-    ),
-    Known(
         "flax_nnx",
         "a variable of a class that the notebook derives is not found by that class in the state; the cause "
         "is not yet known",
@@ -136,25 +130,10 @@ KNOWN: tuple[Known, ...] = (
         turns=(3,),
     ),
     Known(
-        "omegaconf_configs",
-        "resolvers are registered in a class of the library, which stays on its side",
-        turns=(1,),
-    ),
-    Known(
-        "pandas_index",
-        "an accessor that the notebook registers is an attribute of the library's class, which stays on its side",
-        turns=(4,),
-    ),
-    Known(
         "patsy_designs",
         "designs refuse to pickle",
         pool=(3, 4),
         turns=(1, 3),
-    ),
-    Known(
-        "pendulum_dates",
-        "locale and first day of the week are variables of the library's module",
-        turns=(3,),
     ),
     Known(
         "pillow_drawing",
@@ -172,11 +151,6 @@ KNOWN: tuple[Known, ...] = (
         "a template that the notebook defines is in a registry of the library; where it is missing, the "
         "setting that names it is lost",
         pool=(4,),
-        turns=(4,),
-    ),
-    Known(
-        "polars_frames",
-        "a namespace that the notebook registers is an attribute of the library's class, which stays on its side",
         turns=(4,),
     ),
     Known(
@@ -210,8 +184,8 @@ KNOWN: tuple[Known, ...] = (
     ),
     Known(
         "structlog_events",
-        "the configuration is in variables of the library's module, which stay on its side",
-        turns=(1, 2, 3, 4),
+        "what is bound to all events is in a context variable, which stays on its side",
+        turns=(3,),
     ),
     Known(
         "tokenizers_bpe",
@@ -235,15 +209,5 @@ KNOWN: tuple[Known, ...] = (
         "wrapt_proxies",
         "proxies of wrapt refuse to pickle",
         turns=(1, 3),
-    ),
-    Known(
-        "xarray_datasets",
-        "an accessor that the notebook registers is an attribute of the library's class, which stays on its side",
-        turns=(3, 4),
-    ),
-    Known(
-        "yaml_documents",
-        "constructors and representers are registered in classes of the library, which stay on their side",
-        turns=(3, 4),
     ),
 )
