@@ -29,7 +29,7 @@ from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
-from .reducers.containers import USUAL_STATE
+from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
 from .silence import silence
 from .table import Unit
 
@@ -301,7 +301,9 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
     found = value.__reduce_ex__(5)
-    return reducers.by_name(value, found) if isinstance(found, str) else found
+    if isinstance(found, str):
+        return reducers.by_name(value, found)
+    return reduce_user_container(encoder, value) if says_too_little(kind, found) else found
 
 
 def _is_plain(kind: type) -> bool:

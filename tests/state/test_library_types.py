@@ -193,3 +193,63 @@ def test_what_cannot_go_from_a_library_is_told_once(registry: Notebook) -> None:
     assert [one.path for one in applied.stayed] == ["registry.Frame.stays"]
     assert registry.gpu("1").stayed == []
     assert registry.local("not hasattr(registry.Frame, 'stays')")
+
+
+PICKLED = """
+import importlib
+import threading
+
+class Curried:
+    def __init__(self, function, *args): self.function, self.args = function, args
+    def __call__(self, *args): return self.function(*self.args, *args)
+    def __reduce__(self):
+        if getattr(importlib.import_module(self.function.__module__), self.function.__name__, None) is self:
+            return curried_again, (f"{self.function.__module__}:{self.function.__name__}",)
+        return Curried, (self.function, *self.args)
+
+def curried_again(path):
+    module, name = path.split(":")
+    return getattr(importlib.import_module(module), name)
+
+class Quantity:
+    def __init__(self, value): self.value = value
+    def __reduce__(self): return quantity_again, (self.value,)
+
+def quantity_again(value):
+    return type("Quantity", (Quantity,), {"units": {}})(value)
+
+def make_units(**units):
+    return type("Quantity", (Quantity,), {"units": units, "in_small": lambda self, unit: self.value * self.units[unit]})
+
+class Settings(threading.local):
+    def __init__(self, depth, names=()): self.depth, self.names = depth, list(names)
+"""
+
+
+@pytest.fixture
+def pickled(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("pickled", PICKLED)
+    notebook.local("import pickled, threading")
+    return notebook
+
+
+def test_what_a_library_names_by_a_text_of_the_notebook_goes_as_what_it_is(pickled: Notebook) -> None:
+    pickled.local("@pickled.Curried\ndef add(a, b): return a + b")
+    assert pickled.gpu("add(1, 2), type(add) is pickled.Curried").extra["result"] == (3, True)
+    pickled.gpu("@pickled.Curried\ndef sub(a, b): return a - b\nheld = [sub]")
+    assert pickled.local("sub(3, 1), held[0] is sub") == (2, True)
+
+
+def test_a_value_of_a_class_that_no_module_has_keeps_its_class(pickled: Notebook) -> None:
+    pickled.local("Length = pickled.make_units(mm=1000)\nd = Length(2)")
+    assert pickled.gpu("d.in_small('mm'), type(d) is Length").extra["result"] == (2000, True)
+    pickled.gpu("Length.units['cm'] = 100\ne = Length(3)")
+    assert pickled.local("d.in_small('cm'), e.in_small('mm'), type(e) is Length") == (200, 3000, True)
+
+
+def test_a_value_of_threads_is_made_in_each_with_what_it_was_made_with(pickled: Notebook) -> None:
+    pickled.local("own = pickled.Settings(3, names=['a'])\nown.names.append('b')")
+    other = "seen = []\nt = threading.Thread(target=lambda: seen.append((own.depth, own.names)))\nt.start(); t.join()\n"
+    assert pickled.gpu(f"import threading\n{other}own.names, seen").extra["result"] == (["a", "b"], [(3, ["a"])])
+    pickled.gpu("own.depth = 4")
+    assert pickled.local(f"{other}own.depth, seen") == (4, [(3, ["a"])])

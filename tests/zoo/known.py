@@ -37,12 +37,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4),
     ),
     Known(
-        "box_dicts",
-        "a Box asks for its own attributes before pickle has given them: it is made without its constructor",
-        pool=(1, 2, 3),
-        turns=(1, 2, 3),
-    ),
-    Known(
         "bs4_pages",
         "a soup pickles as its text, and parses it again: tags that are held by other names are no longer in it",
         pool=(3, 4),
@@ -141,12 +135,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(5,),
     ),
     Known(
-        "pint_quantities",
-        "quantities pickle without their registry: on the other side they take the library's own, which does "
-        "not know the notebook's units",
-        turns=(1, 2, 3, 4, 5),
-    ),
-    Known(
         "plotly_figures",
         "a template that the notebook defines is in a registry of the library; where it is missing, the "
         "setting that names it is lost",
@@ -157,11 +145,6 @@ KNOWN: tuple[Known, ...] = (
         "pyrsistent_maps",
         "an evolver of vectors is in C and does not pickle",
         turns=(4,),
-    ),
-    Known(
-        "rich_tables",
-        "a console holds a threading.local whose class has an `__init__`; what each thread is made of cannot be asked",
-        turns=(1, 3, 5),
     ),
     Known(
         "simplejson_encoders",
@@ -193,11 +176,6 @@ KNOWN: tuple[Known, ...] = (
         " where it changes, and what else holds it goes on with the old one",
         pool=(3,),
         turns=(1, 2, 3, 4),
-    ),
-    Known(
-        "toolz_pipes",
-        "a curried function pickles by its module and name, which the decorator's result has not yet when it arrives",
-        turns=(1, 2, 3, 5),
     ),
     Known(
         "traitlets_config",
