@@ -36,10 +36,12 @@ class LibraryDict:
     attribute: str
     held: Any
     kind: type
-    #: How many of its entries were looked at.
-    length: int = 0
-    #: Atoms of a module that the notebook has under a name, as they were last.
+    #: How many entries it had when it was looked at; below 0 before that.
+    length: int = -1
+    #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
     atoms: dict[str, Any] | None = field(default=None, repr=False)
+    #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
+    is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
     is_whole: bool = False
 
@@ -69,7 +71,7 @@ class LibraryPlaces:
             if issubclass(kind, ModuleType):
                 holder = self._add(vars(value).get("__name__"))
                 if holder is not None and holder.atoms is None:
-                    holder.atoms, holder.length = {}, 0
+                    holder.atoms, holder.length = {}, -1
             elif issubclass(kind, FunctionType | type):
                 self._add(value.__module__)
             else:
@@ -113,13 +115,15 @@ class LibraryPlaces:
         elif not owner and _is_of(kind, top):
             attributes = attributes_of(value)
             if attributes is not None and id(attributes) not in self.holders:
-                self._note(module, attribute, "", attributes, id(attributes), object)
-                self._add_dicts(module, attribute, attributes)
+                whole = self._note(module, attribute, "", attributes, id(attributes), object)
+                if attribute[:1] != "_":
+                    whole.is_public, whole.atoms = True, {}
+                self._add_dicts(module, attribute, attributes, is_public=whole.is_public)
 
-    def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any]) -> None:
+    def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
             if type(value) is dict and name[:2] != "__":
-                self._note(module, owner, name, value, id(value), dict)
+                self._note(module, owner, name, value, id(value), dict).is_public |= is_public and name[:1] != "_"
 
     def _note(
         self, module: str, owner: str, attribute: str, held: Mapping[Any, Any], key: int, kind: type

@@ -44,6 +44,10 @@ def _is_atom(value: Any) -> bool:
 Found: TypeAlias = dict[LibraryPlace, Any]
 
 
+def _is_options(value: Any) -> bool:
+    return type(value) is dict and len(value) <= _MAX_PARTS and is_plain(list(value.items()))
+
+
 class Registrations:
     """All of them, by library and place. One for a process, since libraries are."""
 
@@ -85,7 +89,11 @@ class Registrations:
         self._found[library], self._settled[library] = found, dict(found)
 
     def forget(self) -> None:
-        """Forget what there is: another notebook has put it there. It stays in the libraries."""
+        """Forget what there is, and take out what is of the notebook's own: another one begins."""
+        for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
+            is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
+            if not is_of_instance and not _is_atom(value) and _find(place) is value:
+                _changer(place)(_ABSENT)
         for part in (self._found, self._settled, self._refused):
             part.clear()
 
@@ -96,8 +104,8 @@ class Registrations:
 
     def _look(self, holder: LibraryDict) -> None:
         """Look at the entries that are new in a dict, or at all of one that has become smaller."""
-        held, is_first = holder.held, not holder.length
-        count = len(held) - holder.length if len(held) > holder.length else len(held)
+        held, is_first = holder.held, holder.length < 0
+        count = len(held) - holder.length if len(held) > holder.length >= 0 else len(held)
         holder.length = len(held)
         new = [(key, held[key]) for key in islice(reversed(held), count)]
         if holder.kind is object and any(_is_own(value) for _, value in new):
@@ -106,7 +114,8 @@ class Registrations:
         later = _made_later(holder, new) if holder.kind is ModuleType and holder.atoms is not None else ()
         for key, value in reversed(new):
             if holder.attribute:
-                if _is_own_entry(value) or (_is_own_entry(key) and is_plain(value)):
+                is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
+                if is_added or _is_own_entry(value) or (_is_own_entry(key) and is_plain(value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
                 continue
@@ -115,7 +124,7 @@ class Registrations:
             elif key in later:
                 MADE_LATER[id(value)] = value
                 self._note(holder.place_of(key), value)
-            elif holder.atoms is not None and _is_atom(value):
+            elif holder.atoms is not None and (_is_atom(value) or (holder.is_public and _is_options(value))):
                 holder.atoms[key] = value
                 if not is_first and key[0] != "_":
                     self._note(holder.place_of(key), value)
@@ -129,7 +138,10 @@ class Registrations:
         for name in changed:
             before, atoms[name] = atoms[name], held.get(name)
             now = atoms[name]
-            if type(now) is type(before) and now != before and (name[0] != "_" or type(now) is not bool):
+            # What has a private name says how far a library has come; only its modules' variables, but for flags, and
+            # options that were set anew, are what somebody has asked for.
+            is_meant = name[0] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
+            if type(now) is type(before) and is_meant and (_is_atom(now) or _is_options(now)) and now != before:
                 self._note(holder.place_of(name), now)
 
     def _note(self, place: LibraryPlace, value: Any) -> None:
@@ -154,8 +166,8 @@ class Registrations:
             if now is value or type(value) is Handle:
                 continue
             del found[place]
-            is_whole = not place.key and not isinstance(_owner_of(place), type | ModuleType)
-            if now is not _ABSENT and (is_whole or _is_own(now) or _is_atom(now)):
+            is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
+            if now is not _ABSENT and (is_of_instance or _is_own(now) or _is_atom(now)):
                 self._note(place, now)
 
 
@@ -264,17 +276,20 @@ def _put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     before = _find(place)
     if before is value or (type(before) is type(value) and _is_atom(value) and before == value):
         return
-    owner = _owner_of(place)
-    change: Callable[[Any], None]
-    if place.key:
-        change = functools.partial(_set_item, _find(place._replace(key=())), place.key[0])
-    elif isinstance(owner, type):
-        change = functools.partial(_set_attribute, owner, place.attribute)
-    else:
-        held = vars(owner) if isinstance(owner, ModuleType) else attributes_of(owner)
-        change = functools.partial(_set_item, held, place.attribute)
+    change = _changer(place)
     transaction.undoable(change, before)
     change(value)
+
+
+def _changer(place: LibraryPlace) -> Callable[[Any], None]:
+    """Make the function that puts a value there, or takes out what is there."""
+    owner = _owner_of(place)
+    if place.key:
+        return functools.partial(_set_item, _find(place._replace(key=())), place.key[0])
+    if isinstance(owner, type):
+        return functools.partial(_set_attribute, owner, place.attribute)
+    held = vars(owner) if isinstance(owner, ModuleType) else attributes_of(owner)
+    return functools.partial(_set_item, held, place.attribute)
 
 
 def _set_item(held: Any, key: Any, value: Any) -> None:

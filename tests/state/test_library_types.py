@@ -128,6 +128,16 @@ def set_locale(name):
     _locale, _is_ready = name, True
     _table[name] = object()
 
+class Palette:
+    def __init__(self): self.colors, self._options, self._seen = {}, {}, 0
+    def add(self, name, color): self.colors[name], self._seen = color, self._seen + 1
+    def enable(self, **options): self._options = options
+
+class Color:
+    def __init__(self, parts): self.parts = parts
+
+palette = Palette()
+
 def create(name, base):
     globals()[name] = type(name, (base,), {"__module__": __name__})
 """
@@ -178,6 +188,13 @@ def test_plain_variables_of_a_module_follow_and_what_says_that_it_is_ready_does_
     assert registry.local(ask) == ("fr", False, 5)
     registry.local("registry.set_locale('de'); registry.LIMIT = 6")
     assert registry.gpu(ask).extra["result"] == ("de", True, 6)
+
+
+def test_what_is_added_to_a_registry_for_everybody_is_there_on_the_other_side(registry: Notebook) -> None:
+    registry.gpu("1")
+    registry.local("registry.palette.add('sea', registry.Color([0, 0, 9]))\nregistry.palette.enable(depth=8)")
+    ask = "registry.palette.colors['sea'].parts, registry.palette._options, sorted(registry.palette.colors)"
+    assert registry.gpu(ask).extra["result"] == ([0, 0, 9], {"depth": 8}, ["sea"])
 
 
 def test_a_class_that_was_made_in_a_module_of_a_library_is_one_on_both_sides(registry: Notebook) -> None:

@@ -22,11 +22,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "altair_charts",
-        "what a registry of the library has enabled (`alt.data_transformers`) stays on its side",
-        turns=(5,),
-    ),
-    Known(
         "bidict_maps",
         "a bidict pickles as its class and a dict, so its inverse, which only it knows, is made anew on the other side",
         turns=(1, 3, 4),
