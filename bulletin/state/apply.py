@@ -93,6 +93,7 @@ def _land(
     try:
         interrupts.release()
         reader.update_table()
+        registrations.observe(namespace)
     except Exception:  # noqa: BLE001  the values are here; what is lost is what both sides know of them
         table.clear()
     finally:
@@ -165,7 +166,6 @@ def _settle(exchange: Exchange, reader: ExchangeReader, imports: Sequence[str]) 
         if kind in changed:
             steps.append((called, partial(ambient.settle, {kind: changed[kind]}, is_overlay=False)))
     steps.append(("the source of a cell", partial(ambient.learn_sources, exchange.tail["sources"])))
-    steps.append(("a library of the notebook", lambda: _observe(reader.namespace)))
     steps.append(("a module that the cell imports", partial(_import_inside, imports, reader.namespace)))
     told, table = reader.told, reader.table
     if isinstance(told, modules.Changes):
@@ -178,10 +178,6 @@ def _settle(exchange: Exchange, reader: ExchangeReader, imports: Sequence[str]) 
         except Exception as problem:  # noqa: BLE001  a library of another version may raise anything
             failed.append(Stayed(called, "state that cannot be set here", called, describe_problem(problem)))
     return failed
-
-
-def _observe(namespace: Mapping[str, Any]) -> None:
-    registrations.observe(namespace)
 
 
 def _import_inside(imports: Sequence[str], namespace: Mapping[str, object]) -> None:

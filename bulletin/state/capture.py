@@ -1,6 +1,6 @@
 """The notebook's side before a cell: what the cell needs and the executor does not have."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any
@@ -96,7 +96,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
     shipment, known = modules.out((*needs.imports, *diff.imports, *spelled), table.modules, diff.modules)
     exchange = diff.pack(diff.names, modules=shipment or None)
-    exchange.dropped = _dropped(namespace, diff)
+    exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
     exchange.dropped_regions = diff.unused_regions(exchange.dropped)
     exchange.tail = {
         "ambient": ambient.out(),
@@ -137,9 +137,9 @@ def _check(diff: TableDiff, name: str) -> None:
             raise CannotSend(name, name, stayed.kind)
 
 
-def _dropped(namespace: dict[str, Any], diff: TableDiff) -> list[int]:
-    """List the roots that no name holds any more. The executor may forget them."""
-    held = {id(value) for value in namespace.values()}
+def _dropped(values: Iterable[object], diff: TableDiff) -> list[int]:
+    """List the roots that are none of these values any more. The executor may forget them."""
+    held = set(map(id, values))
     table = diff.table
     return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in diff.units]
 

@@ -97,7 +97,9 @@ class ExchangeReader:
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)
-            self.laid_aside, self.changed = self.aside.values, tuple(self.aside.changed)
+            aside = self.aside.values.items()
+            self.laid_aside = {name: value for name, value in aside if not names.is_registered(name)}
+            self.changed = tuple(self.aside.changed)
         self.at, self._at_oid = "", ABSENT
 
     def _take(self, stream: PickleStream, value: Any, bound: list[str]) -> None:

@@ -57,16 +57,25 @@ class Registrations:
         self._found: dict[str, Found] = {}
         self._settled: dict[str, Found] = {}
         self._refused: Found = {}
+        #: What is here, and is to be noted again.
+        self._later: Found = {}
         self._stayed: list[Stayed] = []
 
     def observe(self, namespace: Mapping[str, Any]) -> Mapping[str, Found]:
         """Look for what was put into libraries since; return all that there is, by the name of the library."""
         self._places.extend(namespace)
-        for holder in list(self._places.holders.values()):
-            if len(holder.held) != holder.length:
-                self._look(holder)
-            if holder.atoms is not None:
-                self._compare_atoms(holder, holder.atoms)
+        holders, count = self._places.holders, 0
+        while count < len(holders):  # to look at one may add others
+            for holder in list(islice(holders.values(), count, None)):
+                count += 1
+                if len(holder.held) != holder.length:
+                    self._look(holder)
+                if holder.atoms is not None:
+                    self._compare_atoms(holder, holder.atoms)
+        while self._later:
+            place, value = self._later.popitem()
+            if _find(place) is value:
+                self._note(place, value)
         for library, found in self._found.items():
             self._follow(found)
             self._settled[library] = dict(found)
@@ -75,9 +84,8 @@ class Registrations:
     def adopt(self, library: str, found: Found, transaction: LoadTransaction) -> None:
         """Put into this side's library what the other side's has, undoably, and take out what is gone there."""
         before, settled = self._found.get(library, {}), self._settled.get(library, {})
-        if found is not before:
-            for place, value in before.items():
-                found.setdefault(place, value)
+        if found is not before:  # both had put something there; the other side learns of this one's with the next cell
+            self._later.update((place, value) for place, value in before.items() if place not in found)
         for place in settled.keys() - found.keys():
             if _find(place) is settled[place]:
                 _put(place, _ABSENT, transaction)
@@ -94,7 +102,7 @@ class Registrations:
             is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
             if not is_of_instance and not _is_atom(value) and _find(place) is value:
                 _changer(place)(_ABSENT)
-        for part in (self._found, self._settled, self._refused):
+        for part in (self._found, self._settled, self._refused, self._later):
             part.clear()
 
     def take_stayed(self) -> list[Stayed]:
@@ -176,8 +184,6 @@ def _is_own(value: Any) -> bool:
     if _is_own_entry(value):
         return True
     kind = type(value)
-    if kind is dict:
-        return len(value) <= _MAX_PARTS and any(_is_own_entry(part) for item in value.items() for part in item)
     if issubclass(kind, property | classmethod | staticmethod):
         return _is_own_definition(getattr(value, "fget", None) or getattr(value, "__func__", None))
     attributes = attributes_of(value)
@@ -276,6 +282,9 @@ def _put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
     before = _find(place)
     if before is value or (type(before) is type(value) and _is_atom(value) and before == value):
         return
+    if place.key and type(_find(place._replace(key=()))) is not dict:
+        inherited = getattr(_owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
+        _put(place._replace(key=()), dict(inherited) if type(inherited) is dict else {}, transaction)
     change = _changer(place)
     transaction.undoable(change, before)
     change(value)

@@ -62,9 +62,9 @@ def restore(
         raise CannotSend(reader.at, reader.at, kind) from problem
     ambient.settle(exchange.tail["ambient"], is_overlay=True)
     ambient.learn_sources(exchange.tail["sources"])
-    registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
     came = {name: namespace[name] for name in reader.bound if names.is_users(name)}
     reader.update_table()
+    registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
     baseline = Baseline(
         table, came, kept, reader.transaction.alive, ambient.snapshot(exchange.tail["ambient"]), modules.snapshot()
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bulletin import state
 from tests.state.notebook import Notebook
 
 LIBRARY = """
@@ -164,6 +165,30 @@ def test_an_accessor_that_a_cell_registers_is_on_the_class_of_the_other_side(reg
     assert registry.local("k = 3\nregistry.Frame().hot.times()") == 9
     registry.local("k = 4\nframe = registry.Frame()")
     assert registry.gpu("frame.hot.times(), type(frame.hot) is Hot").extra["result"] == (12, True)
+
+
+def test_what_is_in_a_library_stays_the_same_object_while_cells_have_nothing_to_do_with_it(registry: Notebook) -> None:
+    registry.gpu(HOT)
+    before = registry.local("vars(registry.Frame)['hot']")
+    for cell in ("n = 1", "n += 1", "registry.Frame().hot.times()", "n += 1"):
+        registry.gpu(cell)
+    assert registry.local("vars(registry.Frame)['hot']") is before
+
+
+def test_what_both_have_put_into_a_library_meanwhile_is_there_and_is_no_value_of_the_user(registry: Notebook) -> None:
+    registry.gpu(HOT)
+    cell = "registry.Frame.makers['there'] = lambda: 1"
+    captured = state.capture(registry.ns, state.needs(cell, registry.ns), table=registry.table)
+    meanwhile = state.depart(registry.ns, captured)
+    registry.local("registry.Frame.makers['here'] = lambda: 2\nstate_of_hot = registry.Frame().hot.times()")
+    answer = registry.executor.ask(cell, captured.parts)
+    applied = state.apply(answer["parts"], registry.ns, sent=captured, meanwhile=meanwhile)
+    assert (applied.aside, applied.changed) == ({}, ())
+    assert registry.local("sorted(registry.Frame.makers), registry.Frame().hot.times()") == (
+        ["here", "plain", "there"],
+        6,
+    )
+    assert registry.gpu("sorted(registry.Frame.makers)").extra["result"] == ["here", "plain", "there"]
 
 
 def test_what_was_registered_before_the_first_cell_is_there_and_goes_when_it_is_taken_away(registry: Notebook) -> None:
