@@ -255,10 +255,22 @@ def curried_again(path):
 
 class Quantity:
     def __init__(self, value): self.value = value
-    def __reduce__(self): return quantity_again, (self.value,)
+    def __reduce__(self): return quantity_again, (Quantity, self.value)
 
-def quantity_again(value):
-    return type("Quantity", (Quantity,), {"units": {}})(value)
+def quantity_again(base, value):
+    return type("Quantity", (base,), {"units": {}})(value)
+
+class Dispatch:
+    # as libraries of events have them: made for a class, and found by that
+    def __init__(self, owner): self.owner, self.events = owner, {}
+    def __reduce__(self): return dispatch_of, (self.owner,)
+
+class Owner: pass
+
+def dispatch_of(owner):
+    if "dispatch" not in vars(owner):
+        owner.dispatch = type(owner.__name__ + "Dispatch", (Dispatch,), {})(owner)
+    return owner.dispatch
 
 def make_units(**units):
     return type("Quantity", (Quantity,), {"units": units, "in_small": lambda self, unit: self.value * self.units[unit]})
@@ -287,6 +299,11 @@ def test_a_value_of_a_class_that_no_module_has_keeps_its_class(pickled: Notebook
     assert pickled.gpu("d.in_small('mm'), type(d) is Length").extra["result"] == (2000, True)
     pickled.gpu("Length.units['cm'] = 100\ne = Length(3)")
     assert pickled.local("d.in_small('cm'), e.in_small('mm'), type(e) is Length") == (200, 3000, True)
+
+
+def test_a_value_of_such_a_class_that_the_library_finds_by_another_is_found(pickled: Notebook) -> None:
+    pickled.local("d = pickled.dispatch_of(pickled.Owner)")
+    assert pickled.gpu("d is pickled.dispatch_of(pickled.Owner)").extra["result"] is True
 
 
 def test_a_value_of_threads_is_made_in_each_with_what_it_was_made_with(pickled: Notebook) -> None:

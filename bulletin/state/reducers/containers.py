@@ -300,16 +300,16 @@ def reduce_delegating(encoder: Encoding, value: Any) -> Reduced:
 def says_too_little(kind: Any, reduced: Any) -> bool:
     """Tell whether what a library says of a value cannot make it again, while all that the value is can be seen.
 
-    It forgets a class that was made as the program ran and that no module has (pint's, of one registry); or it names
-    by a text what the notebook has under a name (toolz).
+    It names a base in place of a class that was made as the program ran and that no module has (pint's, of one
+    registry); or it names by a text what the notebook has under a name (toolz).
     """
     if not isinstance(reduced, tuple) or not isinstance(reduced[1], tuple):
         return False
     made_by, args = reduced[0], reduced[1]
     if any(isinstance(arg, str) and arg.startswith("__main__") for arg in args):
         return is_all_attributes(kind) and is_importable(kind)
-    mentions = made_by, getattr(made_by, "__self__", None), *args
-    is_forgotten = all(one is not kind for one in mentions)
+    mentions = [one for one in (made_by, getattr(made_by, "__self__", None), *args) if isinstance(one, type)]
+    is_forgotten = any(issubclass(kind, one) for one in mentions) and all(one is not kind for one in mentions)
     return is_forgotten and not is_importable(kind) and is_importable(_sayer(kind)) and is_all_attributes(kind)
 
 
