@@ -11,7 +11,7 @@ from typing import Any
 
 from bulletin.errors import CannotReturn
 
-from . import ambient, modules, registrations
+from . import ambient, modules
 from .capture import Captured
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
@@ -93,7 +93,6 @@ def _land(
     try:
         interrupts.release()
         reader.update_table()
-        registrations.observe(namespace)
     except Exception:  # noqa: BLE001  the values are here; what is lost is what both sides know of them
         table.clear()
     finally:
