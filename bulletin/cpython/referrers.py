@@ -47,3 +47,10 @@ def dict_of_iterator(iterator: Iterable[Any]) -> dict[Any, Any] | None:
 def id_behind_iterator(iterator: Iterable[Any]) -> list[int]:
     """List the id of what an iterator of a dict goes through; nothing where it has come to its end."""
     return list(map(id, gc.get_referents(iterator)[:1]))
+
+
+def arguments_of_local(local: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return what a `threading.local` was made with: each thread that asks for it calls its `__init__` with that."""
+    _, args, *rest = gc.get_referents(local)
+    options = next((part for part in rest if type(part) is dict and part and all(type(key) is str for key in part)), {})
+    return args, options

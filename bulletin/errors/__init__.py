@@ -47,9 +47,10 @@ from .user_errors import (
     WalltimeReached,
 )
 from .value_errors import CannotReturn, CannotSend, ModulesTooLarge, StayedBehind
-from .value_words import name_kind
+from .value_words import UNLOADABLE, name_kind
 
 __all__ = [
+    "UNLOADABLE",
     "BadConfig",
     "BadOption",
     "BulletinError",
@@ -78,4 +79,5 @@ __all__ = [
 
 # Tracebacks and pickles say `bulletin.errors`, whatever file of it something stands in.
 for _name in __all__:
-    globals()[_name].__module__ = __name__
+    if callable(globals()[_name]):
+        globals()[_name].__module__ = __name__

@@ -1,5 +1,7 @@
 """Errors about values and modules that cannot go where they are needed. The user must change or move them."""
 
+import sys
+from types import TracebackType
 from typing import Any
 
 from .base_error import BulletinError
@@ -62,13 +64,6 @@ class ModulesTooLarge(BulletinError):
         )
 
 
-class _Absent:
-    """An attribute that a class does not have, though its base has; an instance may be given it."""
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        raise AttributeError
-
-
 class StayedBehind(BulletinError):
     """A value was touched that is on the other side, and cannot travel from there. `where` says what became of it.
 
@@ -76,7 +71,6 @@ class StayedBehind(BulletinError):
     """
 
     code = "stayed-behind"
-    _render_traceback_ = _Absent()
 
     def __init__(self, path: str, kind: str, where: str) -> None:
         super().__init__(path, kind, where)
@@ -90,3 +84,20 @@ class StayedBehind(BulletinError):
         else:
             advice = advise(self.kind) or "Create it inside the cell."
         return f"{self.path} is {name_kind(self.kind)} and {self.where}. {advice}"
+
+    def _render_traceback_(self) -> list[str]:
+        """Show it as IPython shows any error, with the lines of the user's that led to it."""
+        shell: Any = sys.modules["IPython.core.interactiveshell"].InteractiveShell.instance()
+        at = _above_ours(self.__traceback__) or self.__traceback__
+        lines: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, at)
+        return lines
+
+
+def _above_ours(at: TracebackType | None) -> TracebackType | None:
+    """Copy a traceback down to where code of this package begins."""
+    if at is None or at.tb_frame.f_globals.get("__name__", "").startswith(_OURS):
+        return None
+    return TracebackType(_above_ours(at.tb_next), at.tb_frame, at.tb_lasti, at.tb_lineno)
+
+
+_OURS = __name__.partition(".")[0] + "."

@@ -12,6 +12,8 @@ _ADVICE = {
     "coroutine": "Await it first, or create it inside the cell.",
 }
 RUN_AGAIN = "Run the cell that made it again."
+#: Said in the place of its type of what the other side has and could not be loaded on this one.
+UNLOADABLE = "value that fails to load here"
 
 
 #: Types whose names say little to those who never made one.

@@ -1,13 +1,13 @@
 """The notebook's side before a cell: what the cell needs and the executor does not have."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
-from bulletin.errors import CannotSend
+from bulletin.errors import UNLOADABLE, CannotSend
 
-from . import ambient, lookups, modules, names
+from . import ambient, lookups, modules, names, registrations
 from .exchange import Buffer, Exchange
 from .handles import LOST, Handle, parts
 from .memory import Region, attempt
@@ -85,13 +85,18 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     diff.add(direct)
     if needs.everything:
         diff.add(names.users(namespace))
+    registered = registrations.named(registrations.observe(namespace))
     diff.run(follow=True)
+    for _ in registered:  # what is in one may reach another
+        reached = _libraries(diff, needs)
+        diff.add([name for name in registered if name.removeprefix(names.REGISTERED) in reached], registered)
+        diff.run(follow=True)
     for name in [name for name in direct if not names.is_history(name)]:
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
     shipment, known = modules.out((*needs.imports, *diff.imports, *spelled), table.modules, diff.modules)
     exchange = diff.pack(diff.names, modules=shipment or None)
-    exchange.dropped = _dropped(namespace, diff)
+    exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
     exchange.dropped_regions = diff.unused_regions(exchange.dropped)
     exchange.tail = {
         "ambient": ambient.out(),
@@ -101,6 +106,14 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     }
     stayed = [stayed for stayed, _ in diff.stayed]
     return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known, tuple(needs.imports))
+
+
+def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
+    """List the packages that the cell gets something of, by their top names."""
+    homes = [*diff.modules, *diff.imports, *needs.imports, *(kind.__module__ for kind in diff.encoder.kinds)]
+    values = diff.names.values()
+    homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
+    return {home.partition(".")[0] for home in homes if isinstance(home, str)}
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
@@ -118,15 +131,15 @@ def _check(diff: TableDiff, name: str) -> None:
     value = diff.names[name]
     if type(value) is Handle and diff.table.oid_of(value) == ABSENT:
         kind, _, _ = parts(value)
-        raise CannotSend(name, name, f"{kind} that {LOST}")
+        raise CannotSend(name, name, f"{'value' if kind == UNLOADABLE else kind} that {LOST}")
     for stayed, held in diff.stayed:
         if held is value:
             raise CannotSend(name, name, stayed.kind)
 
 
-def _dropped(namespace: dict[str, Any], diff: TableDiff) -> list[int]:
-    """List the roots that no name holds any more. The executor may forget them."""
-    held = {id(value) for value in namespace.values()}
+def _dropped(values: Iterable[object], diff: TableDiff) -> list[int]:
+    """List the roots that are none of these values any more. The executor may forget them."""
+    held = set(map(id, values))
     table = diff.table
     return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in diff.units]
 
@@ -138,6 +151,8 @@ def _sizes(diff: TableDiff) -> dict[str, int]:
     by_root = {id(unit.root): len(unit.data) for unit in diff.definitions.values() if id(unit.root) in written}
     found = {}
     for name, value in diff.names.items():
+        if names.is_registered(name):
+            continue
         unit = changed.get(id(value))
         found[name] = by_root.get(id(value), 0)
         if unit is not None:

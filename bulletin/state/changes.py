@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import ambient, modules, names
+from . import ambient, modules, names, registrations
 from .exchange import Buffer
 from .memory import Region, attempt
 from .object_paths import Stayed, kind_of
@@ -67,6 +67,8 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     table = baseline.table
     diff = TableDiff(namespace, table, wide=wide)
     diff.add([*names.users(namespace, baseline.keep), *baseline.underscores])
+    registered = registrations.named(registrations.observe(namespace))
+    diff.add(registered, registered)
     diff.run(follow=False)
     diff.look_again(baseline.units, baseline.definitions)
     came = baseline.came
@@ -74,6 +76,7 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     told = modules.changed_since(baseline.modules) or None
     exchange = diff.pack(bound, modules=told, extra=extra, orphans=_orphans(diff, baseline))
     stayed = [stayed for stayed, value in diff.stayed if table.oid_of(value) < 0]
+    stayed += registrations.take_stayed()
     if "result" in diff.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {
@@ -83,7 +86,8 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
         "sources": ambient.sources(diff.files),
     }
     packed = exchange.pack()
-    touched = _touched(diff, bound)
+    bound = [name for name in bound if name not in registered]
+    touched = [name for name in _touched(diff, bound) if name not in registered]
     diff.commit(exchange)
     return Changed(packed, bound, stayed, touched)
 

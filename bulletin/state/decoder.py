@@ -19,6 +19,7 @@ from bulletin.cpython.refcounts import is_held_elsewhere
 
 from . import opcodes
 from .atoms import REPEATED_ATOMS, usual_nan
+from .calling_frame import call_from
 from .inplace import (
     empty,
     fill_dict,
@@ -179,7 +180,7 @@ class Decoder:
                 stack[-1].append(value)
             elif op == BUILD:
                 state = pop()
-                _build(stack[-1], state)
+                _build(stack[-1], state, self._ground[0])
             elif op == NEWOBJ or op == REDUCE:
                 args = pop()
                 made_by = stack[-1]
@@ -366,11 +367,11 @@ def _same_atom(old: Any, new: Any) -> bool:
     return bool(old == new) and (type(old) is not float or math.copysign(1, old) == math.copysign(1, new))
 
 
-def _build(value: Any, state: Any) -> None:
+def _build(value: Any, state: Any, namespace: Namespace) -> None:
     """Give a value its state as pickle does: by `__setstate__`, else into its dict and its slots."""
     setstate = getattr(value, "__setstate__", None)
     if setstate is not None:
-        setstate(state)
+        call_from(namespace, setstate, state)
         return
     slots = None
     if isinstance(state, tuple) and len(state) == 2:

@@ -11,7 +11,7 @@ import io
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
 
@@ -29,7 +29,7 @@ from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
-from .reducers.containers import USUAL_STATE
+from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
 from .silence import silence
 from .table import Unit
 
@@ -77,6 +77,11 @@ class Encoder(pickle.Pickler):
             id(part): (memo_index, part) for memo_index, part in enumerate(shared)
         }
         self._begin("", None)
+
+    @property
+    def kinds(self) -> Collection[type]:
+        """The types of all values that were met, and some that nearly every value has."""
+        return self._kinds
 
     def _begin(self, name: str, root: object, *, is_ours: bool = False) -> None:
         self._name, self._root, self._is_ours = name, root, is_ours
@@ -296,7 +301,9 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
     found = value.__reduce_ex__(5)
-    return reducers.by_name(value, found) if isinstance(found, str) else found
+    if isinstance(found, str):
+        return reducers.by_name(value, found)
+    return reduce_user_container(encoder, value) if says_too_little(kind, found) else found
 
 
 def _is_plain(kind: type) -> bool:

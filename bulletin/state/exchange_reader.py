@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 
-from . import modules, names
+from bulletin.errors import UNLOADABLE
+
+from . import modules, names, registrations
 from .atoms import has_nan
 from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
@@ -24,8 +26,6 @@ from .table import ABSENT, Table, Unit
 from .table_diff import TableDiff
 
 _ABSENT = object()
-#: The kind that is told of a value that is left.
-_UNLOADABLE = "value that fails to load here"
 
 
 class ExchangeReader:
@@ -61,6 +61,7 @@ class ExchangeReader:
         self.changed: tuple[str, ...] = ()
         self.left: list[Stayed] = []
         self._may_leave = may_leave
+        self._registered: dict[str, Any] = {}
 
     @property
     def reading(self) -> str:
@@ -96,7 +97,9 @@ class ExchangeReader:
         self.gone = [name for name in exchange.tail.get("deleted", ()) if not self.is_aside(name)]
         if self.aside is not None:
             self.aside.collect(self.table.objects)
-            self.laid_aside, self.changed = self.aside.values, tuple(self.aside.changed)
+            aside = self.aside.values.items()
+            self.laid_aside = {name: value for name, value in aside if not names.is_registered(name)}
+            self.changed = tuple(self.aside.changed)
         self.at, self._at_oid = "", ABSENT
 
     def _take(self, stream: PickleStream, value: Any, bound: list[str]) -> None:
@@ -125,9 +128,11 @@ class ExchangeReader:
     def _load_or_leave(self, stream: PickleStream) -> Any:
         """Load a stream. A new value that fails is left where it is: it costs no other value."""
         is_new = type(self.table.objects.get(stream.root)) in (NoneType, Handle)
-        if stream.kind != "unit" or not self._may_leave or not is_new:
+        may_leave = self._may_leave or names.is_registered(self.at)
+        if stream.kind != "unit" or not may_leave or not is_new:
             return self._load(stream)
         mark = self.transaction.mark()
+        self.table.left.pop(stream.root, None)
         try:
             return self._load(stream)
         except (MemoryError, Damaged):
@@ -135,14 +140,18 @@ class ExchangeReader:
         except Exception as problem:
             if self.transaction.undo(mark):
                 raise
+            self.table.left[stream.root] = stream.rids
             return self._leave(stream.root, self.at, describe_problem(problem))
 
     def _leave(self, oid: int, name: str, why: str = "") -> Handle:
         """Put a handle in the place of a value that stays on the other side."""
-        handle = Handle(_UNLOADABLE, name, self.transaction.absence)
+        known = self.table.objects.get(oid)
+        if type(known) is Handle:
+            return known  # it was left before, and that was told
+        handle = Handle(UNLOADABLE, name, self.transaction.absence)
         self.table.learn([oid], [handle])
         if why:
-            self.left.append(Stayed(name, f"{_UNLOADABLE} ({why})", name, why))
+            self.left.append(Stayed(name, f"{UNLOADABLE} ({why})", name, why))
         return handle
 
     def _load(self, stream: PickleStream) -> Any:
@@ -197,6 +206,9 @@ class ExchangeReader:
     def _bind(self, name: str, value: Any) -> None:
         """Bind a name, or lay its value aside. IPython holds on to the containers of its history: those are filled."""
         own = self.namespace.get(name)
+        if names.is_registered(name):
+            self._registered[name.removeprefix(names.REGISTERED)] = value
+            return
         if self.aside is not None and name not in self.bound and self.is_aside(name):  # a second time, we bound it
             self.aside.values[name] = value
             return
@@ -221,6 +233,9 @@ class ExchangeReader:
         """
         self.transaction.commit()
         self.transaction.replace_references()
+        for library, found in self._registered.items():
+            if type(found) is dict:  # and could be loaded
+                registrations.adopt(library, found, self.transaction)
         for region, memory in self._patches:
             if not region.is_there():
                 raise Damaged("the memory of an array was moved or resized while the cell ran")
@@ -266,7 +281,8 @@ class ExchangeReader:
         exchange, table = self.exchange, self.table
         assert exchange is not None
         for region in self._regions.values():
-            if region.rid >= 0 and region.address:
+            if region.rid >= 0 and region.size:
+                region.land()  # that of a value that was left: the other side knows that it came
                 table.regions[region.rid] = region
         roots = [root for root in self._roots if id(root) not in self._as_read]
         roots += table.roots_inside(self._as_read.values())

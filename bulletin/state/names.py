@@ -23,6 +23,8 @@ FIXED = frozenset(
 CALL, OUTCOME = "__bulletin_call__", "__bulletin_outcome__"
 #: What the view of a widget said, for its counterpart on the pool.
 HEARD = "__bulletin_heard__"
+#: What the notebook has put into a library, whose name follows; in exchanges alone, and in no namespace.
+REGISTERED = "__bulletin_registered__:"
 #: Containers of the history that IPython holds on to: their content may travel out, the objects stay.
 HISTORY = frozenset({"In", "Out", "_ih", "_oh", "_dh"})
 _RECENT = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|__session__")
@@ -36,6 +38,11 @@ def is_history(name: str) -> bool:
 def is_users_underscore(name: str) -> bool:
     """Tell whether it names a recent result, which is the user's once a cell has bound it: `for _ in range(3)`."""
     return name in {"_", "__", "___"}
+
+
+def is_registered(name: str) -> bool:
+    """Tell whether it stands for what the notebook has put into a library."""
+    return name.startswith(REGISTERED)
 
 
 def is_users(name: str) -> bool:

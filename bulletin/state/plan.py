@@ -15,6 +15,7 @@ from .handles import Handle, parts
 from .load_transaction import LoadTransaction
 from .memory import Region
 from .modules import Shipment
+from .names import is_registered
 from .needs import Needs
 from .object_paths import Stayed, kind_of
 from .stream_reader import Reader
@@ -139,7 +140,7 @@ class _NameRows:
         behind = {id(held) for _, held in self._diff.stayed}
         for name, value in self._diff.names.items():
             is_told = isinstance(value, ModuleType) and value.__name__ in self._elsewhere
-            if not is_told and id(value) not in behind:
+            if not is_told and id(value) not in behind and not is_registered(name):
                 yield self._count_name(name, value, owned)
         nameless = owned.get("", [])
         if nameless:

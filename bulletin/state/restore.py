@@ -5,7 +5,7 @@ from typing import Any
 
 from bulletin.errors import CannotSend
 
-from . import ambient, definition_ids, modules, names
+from . import ambient, definition_ids, modules, names, registrations
 from .changes import Baseline
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
@@ -44,6 +44,7 @@ def restore(
         if exchange.base == 0:
             table.clear()
             definition_ids.forget()
+            registrations.forget()
         elif exchange.base != table.version:
             raise Damaged(f"it builds upon state {exchange.base} of this executor, which is at {table.version}")
         for name in names.users(namespace, kept):
@@ -63,6 +64,7 @@ def restore(
     ambient.learn_sources(exchange.tail["sources"])
     came = {name: namespace[name] for name in reader.bound if names.is_users(name)}
     reader.update_table()
+    registrations.observe(namespace)  # what it finds after the cell is what the cell has put there
     baseline = Baseline(
         table, came, kept, reader.transaction.alive, ambient.snapshot(exchange.tail["ambient"]), modules.snapshot()
     )

@@ -9,6 +9,7 @@ import xxhash
 
 from bulletin.cpython import pickle_memo
 
+from .calling_frame import call_from
 from .encoder import FIRST_PLACE, PREAMBLE
 from .exchange import Buffer
 from .load_transaction import LoadTransaction, Namespace
@@ -28,7 +29,7 @@ class Reader(pickle.Unpickler):
 
     def read(self) -> tuple[Any, list[object]]:
         """Load the stream; return its value, and its objects by their place in the memo."""
-        value = self.load()
+        value = call_from(self._ground[0], self.load)
         return value, pickle_memo.objects_in_order(self)
 
 

@@ -58,6 +58,8 @@ class Table:
     #: By the definition's id.
     definitions: dict[str, Unit] = field(default_factory=dict)
     regions: dict[int, Region] = field(default_factory=dict)
+    #: By the number of a value that could not be loaded on this side, the memory that came with it.
+    left: dict[int, list[int]] = field(default_factory=dict)
     #: What the executor has of the notebook's own modules. The notebook's half only.
     modules: Known = field(default_factory=Known)
     #: How many units hold an object.
@@ -78,6 +80,11 @@ class Table:
         inside = {id(node) for unit in units for node in unit.nodes if node is not None}
         roots = [unit.root for unit in self.units.values()]
         return [root for root in roots if id(root) in inside and id(root) not in coming]
+
+    def regions_left(self, values: Iterable[object]) -> list[int]:
+        """List the memory that came with those of these values that could not be loaded on this side."""
+        held = set(map(id, values)) if self.left else ()
+        return [rid for oid, rids in self.left.items() if id(self.objects.get(oid)) in held for rid in rids]
 
     def learn(self, oids: Sequence[int], values: Sequence[object]) -> None:
         """Give these objects these numbers from now on. ABSENT stands for none."""
@@ -145,6 +152,7 @@ class Table:
 
     def _forget(self, oid: int) -> None:
         del self._held[oid]
+        self.left.pop(oid, None)
         value = self.objects.pop(oid, None)
         if value is not None and self.oids.get(id(value)) == oid:
             del self.oids[id(value)]
@@ -153,5 +161,5 @@ class Table:
         """Forget everything: the other side is gone, or the two have lost each other."""
         self.version = self.next_oid = self.next_rid = 0
         self.modules = Known()
-        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self._held):
+        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self.left, self._held):
             part.clear()

@@ -70,11 +70,12 @@ class TableDiff:
         self._sent: dict[int, Region] = {}
         self.refused: list[str] = []
 
-    def add(self, found: Iterable[str]) -> None:
-        """Add these names of the namespace, with what they hold, to what `run` looks at."""
+    def add(self, found: Iterable[str], held: Mapping[str, object] | None = None) -> None:
+        """Add these names of the namespace, or of `held`, with what they hold, to what `run` looks at."""
+        held = self.namespace if held is None else held
         for name in found:
-            if name in self.namespace and name not in self.names and name not in names.FIXED:
-                value = self.namespace[name]
+            if name in held and name not in self.names and name not in names.FIXED:
+                value = held[name]
                 self.names[name] = value
                 self._queue.append((name, value))
 
@@ -273,6 +274,7 @@ class TableDiff:
         kept += [unit for uid, unit in table.definitions.items() if uid not in self.definitions]
         found = (*kept, *self.units.values(), *self.definitions.values())
         used = {region.rid for unit in found for region in unit.regions}
+        used.update(table.regions_left(self.namespace.values()))
         return [rid for rid in table.regions if rid not in used]
 
     def _write_extra(self, exchange: Exchange, key: str, value: object, sent: dict[int, Region]) -> None:

@@ -61,6 +61,7 @@ def test_a_value_that_stayed_on_the_pool_says_where_it_can_be_used(notebook: Not
     assert told.error is not None
     assert told.error["evalue"] == "letters is a generator and stayed on the pool. Use it in a %%gpu cell."
     assert "----> 2 second = next(letters)" in told.shown
+    assert "handles.py" not in told.shown
     assert notebook.value("%%gpu\nnext(letters)") == "'a'"
 
 

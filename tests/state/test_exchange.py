@@ -343,6 +343,31 @@ def test_a_new_value_that_does_not_load_stays_on_the_pool_and_costs_no_other(not
     assert notebook["zz"] == [1]
 
 
+def test_memory_of_a_value_that_did_not_load_is_known_when_another_value_shows_it(notebook: Notebook) -> None:
+    code = "import numpy as np\nclass Bomb:\n  def __init__(self, a): self.a = a\n  def __setstate__(self, state): int(self.__class__.word)\n  word = '1'\n"
+    notebook.gpu(f"{code}Bomb.word = 'no number'\nzz = [Bomb(np.arange(5))]")
+    notebook.gpu("part = zz[0].a[1:]")
+    assert notebook["part"].tolist() == [1, 2, 3, 4]
+    notebook.local("part[0] = 7")
+    assert notebook.gpu("part[0], zz[0].a[1]").extra["result"] == (7, 7)
+
+
+def test_what_looks_for_a_name_where_it_is_loaded_finds_those_of_the_notebook(notebook: Notebook) -> None:
+    code = "import sys\nclass Formula:\n  def __init__(self, text): self.text = text\n  def __setstate__(self, state):\n    self.text = state['text']; self.value = eval(self.text, sys._getframe(1).f_globals)\n"
+    notebook.gpu(f"{code}rate = 3\nformula = Formula('rate + 1')")
+    assert notebook["formula"].value == 4
+    notebook.local("rate = 5\nformula.text = 'rate + 2'")
+    assert notebook.gpu("rate, formula.value").extra["result"] == (5, 7)
+
+
+def test_what_was_lost_before_it_could_be_loaded_is_called_a_value(notebook: Notebook) -> None:
+    code = "class Bomb:\n  def __reduce__(self): return (int, ('no number',))\n"
+    notebook.gpu(f"{code}zz = Bomb()")
+    notebook.table.clear()
+    with pytest.raises(CannotSend, match="it is a value that was lost with the process that held it"):
+        notebook.gpu("zz")
+
+
 def test_a_damaged_answer_leaves_everything_as_it_was(notebook: Notebook, executor: Executor) -> None:
     captured, parts = answered(notebook, executor, FRAGILE, BREAKING.replace("zz = Bomb()", ""))
     assert len(parts) == 1

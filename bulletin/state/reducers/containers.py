@@ -8,7 +8,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_all_through, is_python_class
 from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.encoding import Encoding
-from bulletin.state.inplace import fill_dict, fill_list, fill_set, reused, slots_held
+from bulletin.state.inplace import fill_dict, fill_list, fill_set, is_all_attributes, reused, slots_held
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .functions import is_importable
@@ -251,13 +251,15 @@ def fill_value(value: Any, state: tuple[Any, list[tuple[str, Any]]]) -> None:
     _set_slots(value, slots)
 
 
-def reduce_by_base(_: Encoding, value: Any) -> Reduced:
+def reduce_by_base(encoder: Encoding, value: Any) -> Reduced:
     """Reduce a value as its library has it, but so that the library's class makes it.
 
     The user's own class may be called with something else.
     """
     kind = type(value)
     reduced = value.__reduce_ex__(5)
+    if says_too_little(kind, reduced):
+        return reduce_user_container(encoder, value)
     if not isinstance(reduced, tuple) or reduced[0] is not kind:
         return reduced
     state, *items = (*reduced[2:], None, None, None)[:3]
@@ -279,7 +281,7 @@ def is_delegating(kind: type) -> bool:
     return hasattr(kind, "__getattr__") and not hasattr(kind, "__setstate__")
 
 
-def reduce_delegating(_: Encoding, value: Any) -> Reduced:
+def reduce_delegating(encoder: Encoding, value: Any) -> Reduced:
     """Reduce an instance so that its state is set without asking it.
 
     Its `__getattr__` would be asked for `__setstate__` while it is still empty.
@@ -288,9 +290,33 @@ def reduce_delegating(_: Encoding, value: Any) -> Reduced:
     if dict_holder is not None:
         return _reduce_sharing(value, *dict_holder)
     reduced = value.__reduce_ex__(5)
+    if says_too_little(type(value), reduced):
+        return reduce_user_container(encoder, value)
     if not isinstance(reduced, tuple) or len(reduced) != 5 or reduced[2] is None:
         return reduced
     return (*reduced, fill_instance)
+
+
+def says_too_little(kind: Any, reduced: Any) -> bool:
+    """Tell whether what a library says of a value cannot make it again, while all that the value is can be seen.
+
+    It names a base in place of a class that was made as the program ran and that no module has (pint's, of one
+    registry); or it names by a text what the notebook has under a name (toolz).
+    """
+    if not isinstance(reduced, tuple) or not isinstance(reduced[1], tuple):
+        return False
+    made_by, args = reduced[0], reduced[1]
+    if any(isinstance(arg, str) and arg.startswith("__main__") for arg in args):
+        return is_all_attributes(kind) and is_importable(kind)
+    mentions = [one for one in (made_by, getattr(made_by, "__self__", None), *args) if isinstance(one, type)]
+    is_forgotten = any(issubclass(kind, one) for one in mentions) and all(one is not kind for one in mentions)
+    return is_forgotten and not is_importable(kind) and is_importable(_sayer(kind)) and is_all_attributes(kind)
+
+
+def _sayer(kind: Any) -> type:
+    """Find the class that says how values of a class travel."""
+    bases: tuple[type, ...] = kind.__mro__
+    return next(base for base in bases if "__reduce__" in vars(base) or "__reduce_ex__" in vars(base))
 
 
 def fill_instance(value: Any, state: Any) -> None:

@@ -16,6 +16,10 @@ from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, 
 _SLOTS = ("__name__", "__qualname__", "__module__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 
 
+#: Classes that somebody has made in a module of a library, by their ids: the other side does not have them.
+MADE_LATER: dict[int, type] = {}
+
+
 def is_importable(definition: Any) -> bool:
     """Tell whether the receiver finds this very function or class by its module and name."""
     module_name, name = getattr(definition, "__module__", None), getattr(definition, "__qualname__", None)
@@ -24,7 +28,7 @@ def is_importable(definition: Any) -> bool:
     found: Any = sys.modules.get(module_name)
     for part in name.split("."):
         found = getattr(found, part, None)
-    return found is definition
+    return found is definition and id(definition) not in MADE_LATER
 
 
 def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:

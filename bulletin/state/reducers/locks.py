@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from bulletin.cpython.referrers import arguments_of_local
 from bulletin.cpython.thread_hooks import ThreadHandle, is_owned_by_this_thread, make_thread_handle
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict
@@ -66,23 +67,23 @@ def reduce_thread(encoder: Encoding, thread: Any) -> Reduced:
 
 
 def reduce_local(_: Encoding, local: Any) -> Reduced:
-    """Reduce a `threading.local` to what it holds for this thread, which runs the cells.
+    """Reduce a `threading.local` to what it was made with, and holds for this thread, which runs the cells.
 
     Raises
     ------
     Unpicklable
-        If its class has an `__init__`, which each thread calls with arguments that cannot be asked for.
+        In any other thread.
     """
-    kind = type(local)
-    if kind.__init__ is not object.__init__ or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         return refuse(local)
-    return make_local, (RECEIVER, kind), (RECEIVER, dict(vars(local))), None, None, fill_local
+    made_with = arguments_of_local(local)
+    return make_local, (RECEIVER, type(local), *made_with), (RECEIVER, dict(vars(local))), None, None, fill_local
 
 
-def make_local(transaction: LoadTransaction, kind: Any) -> Any:
-    """Return the existing value of threads, or a new one."""
+def make_local(transaction: LoadTransaction, kind: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the existing value of threads, or a new one, of which other threads make theirs with these arguments."""
     old = transaction.take_existing()
-    return old if type(old) is kind else kind.__new__(kind)
+    return old if type(old) is kind else kind.__new__(kind, *args, **options)
 
 
 def fill_local(local: Any, state: tuple[LoadTransaction, dict[str, Any]]) -> None:

@@ -84,24 +84,24 @@ def _registries_in(library: str) -> list[tuple[str, str, Any]]:
 def _items(registry: Any, cls: type) -> list[tuple[Any, Any]]:
     if not isinstance(registry, weakref.WeakValueDictionary) and cls in registry:
         value = registry[cls]
-        return [(_ITSELF, value)] if _is_plain(value) else []
+        return [(_ITSELF, value)] if is_plain(value) else []
     if len(registry) > _MAX_LOOKED_THROUGH or isinstance(registry, weakref.WeakKeyDictionary):
         return []
     return [(key, _ITSELF) for key, value in list(registry.items()) if value is cls and type(key) in ATOMS]
 
 
-def _is_plain(value: Any, depth: int = 0) -> bool:
+def is_plain(value: Any, depth: int = 0) -> bool:
     """Tell whether a value is data through and through: atoms, in containers and in records of a library."""
     if type(value) in ATOMS:
         return True
     if depth > _MAX_DEPTH:
         return False
     if isinstance(value, tuple | frozenset | list | set) and len(value) <= _MAX_LOOKED_THROUGH:
-        return all(_is_plain(part, depth + 1) for part in value)
+        return all(is_plain(part, depth + 1) for part in value)
     if not is_importable(type(value)) or not is_all_attributes(type(value)):
         return False
     parts = [*(attributes_of(value) or {}).values(), *(held for _, held in slots_held(value))]
-    return all(_is_plain(part, depth + 1) for part in parts)
+    return all(is_plain(part, depth + 1) for part in parts)
 
 
 _MAX_DEPTH = 4

@@ -159,6 +159,16 @@ def test_the_dict_of_an_iterator_is_found_until_its_end() -> None:
         assert referrers.dict_of_iterator(iterator) is None, f"{THIS}: see referrers"
 
 
+def test_what_a_value_of_threads_was_made_with_is_found() -> None:
+    class Local(threading.local):
+        def __init__(self, *args: int, **options: int) -> None:
+            self.held = args, options
+
+    assert referrers.arguments_of_local(Local(1, two=2)) == ((1,), {"two": 2}), f"{THIS}: see referrers"
+    assert referrers.arguments_of_local(Local(1)) == ((1,), {}), f"{THIS}: see referrers"
+    assert referrers.arguments_of_local(Local()) == ((), {}), f"{THIS}: see referrers"
+
+
 def test_classes_of_a_class_statement_are_told_from_those_of_c_code() -> None:
     class Derived(Plain):
         pass

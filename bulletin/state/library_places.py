@@ -1,0 +1,146 @@
+"""Where a notebook may put things into libraries: the dicts of modules and of classes, and dicts that those hold.
+
+They are asked with each cell, so only those count that the notebook reaches by its names: of modules that it has or
+took something from, of the classes that these export, with their bases, and of the modules that these were written in.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from .inplace import attributes_of
+from .modules.sources import location_of, spec_in
+from .reducers.functions import is_importable
+
+
+class LibraryPlace(NamedTuple):
+    """An attribute of a library's module, of a class or an instance in it; or an entry of a dict that is an attribute.
+
+    `owner` is a dotted name in the module, empty for the module itself; `key` has one key, or none.
+    """
+
+    module: str
+    owner: str
+    attribute: str
+    key: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True)
+class LibraryDict:
+    """A dict of a library: the attributes of `owner`, or that one of them which `attribute` names."""
+
+    module: str
+    owner: str
+    attribute: str
+    held: Any
+    kind: type
+    #: How many entries it had when it was looked at; below 0 before that.
+    length: int = -1
+    #: Plain values of a module that the notebook has under a name, or of an instance for everybody, as they were last.
+    atoms: dict[str, Any] | None = field(default=None, repr=False)
+    #: Public names lead to it, in an instance that a module has for everybody: what a cell adds there is meant to be.
+    is_public: bool = False
+    #: All its attributes go: something of the notebook's is among them.
+    is_whole: bool = False
+
+    def place_of(self, key: Any) -> LibraryPlace:
+        """Return the place of one entry."""
+        if self.attribute:
+            return LibraryPlace(self.module, self.owner, self.attribute, (key,))
+        return LibraryPlace(self.module, self.owner, key)
+
+
+class LibraryPlaces:
+    """The dicts of the libraries that a notebook reaches. Those of a module are found once."""
+
+    def __init__(self) -> None:
+        self.holders: dict[int, LibraryDict] = {}
+        self._modules: dict[str, ModuleType] = {}
+        #: Types whose modules were added; and classes whose ids are in use.
+        self._kinds: set[type] = set()
+        self._classes: list[type] = []
+
+    def extend(self, namespace: Mapping[str, Any]) -> None:
+        """Add what this namespace has come to reach."""
+        for value in list(namespace.values()):
+            kind = type(value)
+            if kind in self._kinds:
+                continue
+            if issubclass(kind, ModuleType):
+                holder = self._add(vars(value).get("__name__"))
+                if holder is not None and holder.atoms is None:
+                    holder.atoms, holder.length = {}, -1
+            elif issubclass(kind, FunctionType | type):
+                self._add(value.__module__)
+            else:
+                self._add(kind.__module__)
+                self._kinds.add(kind)
+
+    def _add(self, name: Any) -> LibraryDict | None:
+        module = sys.modules.get(name) if isinstance(name, str) else None
+        if module is None or not issubclass(type(module), ModuleType):
+            return None
+        if self._modules.get(name) is module:
+            return self.holders.get(id(vars(module)))
+        self._modules[name] = module
+        top = name.partition(".")[0]
+        if top in _NEVER or top in sys.stdlib_module_names or location_of(name, spec_in(module)) is not None:
+            return None
+        for value in list(vars(module).values()):
+            for home in _homes(value, top):
+                if home not in self._modules and type(sys.modules.get(home)) is ModuleType:
+                    self._modules[home] = sys.modules[home]
+                    self._look_into(home, sys.modules[home], top)
+        return self._look_into(name, module, top)
+
+    def _look_into(self, name: str, module: ModuleType, top: str) -> LibraryDict:
+        for attribute, value in list(vars(module).items()):
+            if attribute[:2] != "__":
+                self.add(name, "", attribute, value, top)
+        return self._note(name, "", "", vars(module), id(vars(module)), ModuleType)
+
+    def add(self, module: str, owner: str, attribute: str, value: Any, top: str) -> None:
+        """Add the dicts of what a module, a class or an instance of a library holds as an attribute."""
+        kind = type(value)
+        if kind is dict:
+            self._note(module, owner, attribute, value, id(value), dict)
+        elif issubclass(kind, type):
+            for cls in value.__mro__:
+                if _is_of(cls, top) and id(cls) not in self.holders and is_importable(cls):
+                    self._classes.append(cls)
+                    self._note(cls.__module__, cls.__qualname__, "", vars(cls), id(cls), type)
+                    self._add_dicts(cls.__module__, cls.__qualname__, vars(cls))
+        elif not owner and _is_of(kind, top):
+            attributes = attributes_of(value)
+            if attributes is not None and id(attributes) not in self.holders:
+                whole = self._note(module, attribute, "", attributes, id(attributes), object)
+                if attribute[:1] != "_":
+                    whole.is_public, whole.atoms = True, {}
+                self._add_dicts(module, attribute, attributes, is_public=whole.is_public)
+
+    def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
+        for name, value in list(held.items()):
+            if type(value) is dict and name[:2] != "__":
+                self._note(module, owner, name, value, id(value), dict).is_public |= is_public and name[:1] != "_"
+
+    def _note(
+        self, module: str, owner: str, attribute: str, held: Mapping[Any, Any], key: int, kind: type
+    ) -> LibraryDict:
+        return self.holders.setdefault(key, LibraryDict(module, owner, attribute, held, kind))
+
+
+def _homes(value: Any, top: str) -> Iterator[str]:
+    """List the modules of a library that a value, or the classes that it comes from, were written in."""
+    kind = type(value)
+    found = value.__mro__ if issubclass(kind, type) else [value if issubclass(kind, FunctionType) else kind]
+    return (one.__module__ for one in found if _is_of(one, top))
+
+
+def _is_of(definition: Any, top: str) -> bool:
+    home = definition.__module__
+    return isinstance(home, str) and home.partition(".")[0] == top
+
+
+_NEVER = frozenset({"", "builtins", "__main__", "__mp_main__", "bulletin", "bulletin_magic", "gpu_worker", "IPython"})
