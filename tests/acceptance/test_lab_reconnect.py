@@ -106,6 +106,8 @@ def test_a_cell_whose_kernel_is_killed_is_attached_with_all_that_it_shows(lab: L
         expect(notebook.output(1)).to_contain_text("epoch 5 ·")
         notebook.save()
         open_anew(lab, notebook)
+        indicator = notebook.panel.locator(".jp-Notebook-ExecutionIndicator")
+        expect(indicator).to_have_attribute("data-status", "busy")  # before, the page does not notice that it dies
         os.kill(pid_of_kernel(notebook, 0), signal.SIGKILL)
         notebook.page.locator(".jp-Dialog").get_by_role("button", name="Ok").click()
         found = None
