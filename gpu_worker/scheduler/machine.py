@@ -94,7 +94,6 @@ class Scheduler:
             self._note_undecided(self._now_ms + LATEST_MS)
         elif decides and not waits:
             self._decide_by_ms = None
-            self._looked_at.clear()
             actions += self._pass().complete()
         elif not waits or not isinstance(event, Tick):
             self._note_undecided(self._now_ms + (LATEST_MS if waits else 0))

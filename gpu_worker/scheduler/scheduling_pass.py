@@ -78,9 +78,8 @@ class SchedulingPass:
                         claimed += request.entry.shape.need if only and decision.agent == only.agent else 0
                         has_waiting = True
                         is_settled &= not decision.reclaimed
-                        if (
-                            decision.victims and decision.agent in ahead.slow
-                        ):  # what leaves does as well for who is slow
+                        # What leaves does as well for who is slow.
+                        if decision.victims and decision.agent in ahead.slow:
                             is_settled = False
                     case None:
                         has_waiting = True
