@@ -10,6 +10,7 @@ from gpu_worker.scheduler.leases.resources import LANES, Lane, Wants, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.capacity import available
 from gpu_worker.scheduler.placement.feasible import has_soon, may_hold
+from gpu_worker.scheduler.placement.seats import supplies
 from gpu_worker.scheduler.policy.credits import Market, Trader
 from gpu_worker.scheduler.policy.projects import guarantees, in_force, most_in_force
 from gpu_worker.scheduler.queue.closed import Closed
@@ -61,6 +62,9 @@ def _check_tenants(state: State) -> None:
             for lane, kind in kept[2]:
                 has_soon(state, node, Shape(lane, 1, 0, "", 0, Wants(kind)))
             _same(f"soon free on {node.agent}", kept, node.soon or (*kept[:2], {}))
+        if node.supplies is not None:
+            known, node.supplies = node.supplies, None
+            _same(f"free and leaving on {node.agent}", known, supplies(state, node))
     drained = {node.agent for node in state.nodes.values() if node.is_drained}
     _same("drained nodes", drained, set(state.drained) & set(state.nodes))
     planned = {node.agent for node in state.nodes.values() if node.whole_kind is not None}

@@ -390,7 +390,8 @@ class State:
 
     def _note_room(self, node: Node, lane: Lane) -> None:
         counts = node.lanes[lane]
-        counts.ends_ms = node.soon = None
+        counts.ends_ms = node.soon = node.supplies = None
+        node.changes += 1
         self.room_index.note(node.agent)
         for index, belongs in ((self.roomy[lane], counts.free + counts.leaving > 0), (self.warm[lane], counts.hot > 0)):
             if belongs and not node.is_drained:

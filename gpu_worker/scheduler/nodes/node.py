@@ -1,7 +1,7 @@
 """A node: what a connected agent offers, and what of it is free, leaving or hot."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,19 @@ class Counts(msgspec.Struct):
     hot: int = 0
     hot_leases: dict[LeaseId, None] = msgspec.field(default_factory=dict)  #: least recently used first
     ends_ms: list[int] | None = None  #: what `State.ends_ms` says, once it was asked for
+
+
+class Supply(NamedTuple):
+    """What of a node is free, or on its way out."""
+
+    slots: frozenset[SlotId]
+    cpus: int
+    memory_bytes: int
+
+    def without(self, slots: Iterable[SlotId], shape: Shape) -> "Supply":
+        """Take what such a request has there, on these slots."""
+        wants = shape.wants
+        return Supply(self.slots.difference(slots), self.cpus - wants.cpus, self.memory_bytes - wants.memory_bytes)
 
 
 class NodeKind(msgspec.Struct, frozen=True, eq=False):
@@ -120,9 +133,12 @@ class Node(msgspec.Struct):
     memory_bytes: int = 0  #: of the host
     free_cpus: int = 0
     free_memory_bytes: int = 0
+    changes: int = 0  #: how often what is free, leaves or is hot has changed
     used: int = 0  #: by cells that run or are about to, thousandths of a GPU
     #: CPUs, memory, and slots by lane and kind that are free or of leases that leave or are hot, once asked for.
     soon: tuple[int, int, dict[tuple[Lane, SlotKind], int]] | None = None
+    #: What is free or leaves at once, and that with what leaves later, once asked for.
+    supplies: tuple[Supply, Supply] | None = None
     #: What follows from the slots, which never change, once it was asked for.
     _serving_cache: dict[tuple[Lane, SlotKind], tuple[SlotId, ...]] = msgspec.field(default_factory=dict)
 

@@ -25,7 +25,10 @@ class FeasibleShapes:
         self.kinds = tuple(dict.fromkeys(node.kind for node in state.nodes.values() if not node.is_drained))
         self._claim_count = 0
         self._cache: dict[tuple[int, Wants, int], bool] = {}
-        self._left_cache: dict[tuple[int, Wants, int], int | None] = {}  #: as of when some is left; None is none
+        #: As of when some was left, and where: of nodes that had room, those that were looked at are no more in it.
+        self._left_cache: dict[tuple[int, Wants, int], tuple[int, list[AgentId]]] = {}
+        #: By node and need, as of how many changes of the node and claims on it.
+        self._beside_cache: dict[tuple[AgentId, int, Wants], tuple[int, bool]] = {}
         self._is_timed = bool(state.planned_drains)
 
     @property
@@ -52,10 +55,12 @@ class FeasibleShapes:
         if not self.has(shape):
             return False
         key = shape.need, shape.wants, shape.walltime_ms if self._is_timed else 0
-        known = self._left_cache.get(key, -1)
-        if known is not None and known != self.taken:
-            known = self._left_cache[key] = self.taken if self._is_anywhere(shape) else None
-        return known is not None
+        as_of, there = self._left_cache.get(key) or (-1, list(self._agents(shape)))
+        if as_of != self.taken:
+            while there and not self.has_left_on(self._state.nodes[there[-1]], shape):
+                there.pop()
+            self._left_cache[key] = self.taken, there
+        return bool(there)
 
     def note_claim(self, agent: AgentId) -> None:
         """Note that somebody is to have a place on a node: it is nobody else's."""
@@ -68,18 +73,18 @@ class FeasibleShapes:
         self._left_cache.clear()
         self.changes += 1
 
-    def _is_anywhere(self, shape: Shape) -> bool:
-        nodes = self._state.nodes
-        there = self._agents(shape)
-        if any(agent not in self._claims for agent in there):
-            return True
-        return any(_has_beside_claims(self._state, nodes[agent], shape, self._claims) for agent in there)
-
     def has_left_on(self, node: Node, shape: Shape) -> bool:
         """Whether it may have room on a node now, beside those who are to have it there."""
         if not may_hold(self._state, node, shape):
             return False
-        return node.agent not in self._claims or _has_beside_claims(self._state, node, shape, self._claims)
+        claimed = self._claims.get(node.agent)
+        if claimed is None:
+            return True
+        key, as_of = (node.agent, shape.need, shape.wants), node.changes + len(claimed)
+        known = self._beside_cache.get(key)
+        if known is None or known[0] != as_of:
+            known = self._beside_cache[key] = as_of, _has_beside_claims(self._state, node, shape, self._claims)
+        return known[1]
 
     def _agents(self, shape: Shape) -> Mapping[AgentId, None]:
         state = self._state

@@ -1,6 +1,6 @@
 """What a request lacks on a node: questions only, answered on counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bulletin.ids import AgentId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
@@ -34,28 +34,38 @@ def missing(
 
     `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it.
     """
-    claimed = [one for one in claims.get(node.agent, ()) if one.lane == shape.lane]
-    if node.is_all(shape) and not but and (not claimed or node.kind.is_one_type(shape.lane)):
-        lacks, number = needed(shape).less(node.free(shape)), sum(one.need for one in claimed)
-        counts = node.lanes[shape.lane]
-        if not at_once:
-            return Amount(lacks.slots - counts.leaving + number)
-        return Amount(lacks.slots - (counts.leaving - counts.reclaiming) + max(0, number - counts.reclaiming))
+    wants, every = shape.wants, claims.get(node.agent, ())
+    lacks = shape.need - _slots_left(state, node, shape, every, at_once=at_once, but=but)
+    if not wants.is_more:
+        return Amount(lacks)
+    supply = supplies(state, node)[not at_once]
+    return Amount(
+        lacks,
+        wants.cpus + sum(one.wants.cpus for one in every) - supply.cpus,
+        wants.memory_bytes + sum(one.wants.memory_bytes for one in every) - supply.memory_bytes,
+    )
+
+
+def _slots_left(
+    state: State, node: Node, shape: Shape, claims: Iterable[Shape], *, at_once: bool, but: frozenset[SlotId]
+) -> int:
+    """Count the slots that such a request has there beside these claims; below 0 is what those lack of the same."""
+    claimed, counts = [one for one in claims if one.lane == shape.lane], node.lanes[shape.lane]
+    serving = node.serving(shape.lane, shape.wants.kind)
+    are_alike = not claimed or node.kind.is_one_type(shape.lane)
+    if are_alike and not but and len(serving) == counts.capacity:
+        number = sum(one.need for one in claimed)
+        return counts.free + counts.leaving - (max(number, counts.reclaiming) if at_once else number)
     soon, later = supplies(state, node)
     mine = soon if at_once else later
-    serving = node.serving(shape.lane, shape.wants.kind)
+    if not claimed:
+        return sum(slot in mine.slots and slot not in but for slot in serving)
     others = sorted(
         (slot for slot in node.slots if slot in later.slots), key=lambda one: (one in serving, one in soon.slots)
     )
     taken = seat(node, claimed, others)
     short = sum(number for one, number in taken.short.items() if node.kind.are_rivals(one, shape))
-    left = sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving)
-    wants, every = shape.wants, claims.get(node.agent, ())
-    return Amount(
-        shape.need + short - left,
-        wants.cpus + sum(one.wants.cpus for one in every) - mine.cpus if wants.is_more else 0,
-        wants.memory_bytes + sum(one.wants.memory_bytes for one in every) - mine.memory_bytes if wants.is_more else 0,
-    )
+    return sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving) - short
 
 
 def is_spare(

@@ -7,21 +7,8 @@ from bulletin.ids import SlotId
 from gpu_worker.scheduler.leases.leases import LEAVING
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
-from gpu_worker.scheduler.nodes.node import Node
+from gpu_worker.scheduler.nodes.node import Node, Supply
 from gpu_worker.scheduler.state import State
-
-
-class Supply(NamedTuple):
-    """What of a node is free, or on its way out."""
-
-    slots: frozenset[SlotId]
-    cpus: int
-    memory_bytes: int
-
-    def without(self, slots: Iterable[SlotId], shape: Shape) -> "Supply":
-        """Take what such a request has there, on these slots."""
-        wants = shape.wants
-        return Supply(self.slots.difference(slots), self.cpus - wants.cpus, self.memory_bytes - wants.memory_bytes)
 
 
 class Seats(NamedTuple):
@@ -33,6 +20,8 @@ class Seats(NamedTuple):
 
 def supplies(state: State, node: Node) -> tuple[Supply, Supply]:
     """Sum up what is free or leaves at once, and that with what leaves when cells have had their grace."""
+    if node.supplies is not None:
+        return node.supplies
     soon = {slot for slot, tenant in node.tenants.items() if tenant is None}
     later, cpus, memory_bytes = set[SlotId](), [node.free_cpus] * 2, [node.free_memory_bytes] * 2
     for lease in map(state.leases.__getitem__, node.leases):
@@ -42,10 +31,11 @@ def supplies(state: State, node: Node) -> tuple[Supply, Supply]:
             for at in range(is_later, 2):
                 cpus[at] += lease.cpus
                 memory_bytes[at] += lease.memory_bytes
-    return (
+    node.supplies = (
         Supply(frozenset(soon), cpus[0], memory_bytes[0]),
         Supply(frozenset(soon | later), cpus[1], memory_bytes[1]),
     )
+    return node.supplies
 
 
 def seat(node: Node, shapes: Iterable[Shape], slots: Sequence[SlotId]) -> Seats:

@@ -25,9 +25,7 @@ class Bases:
 
     def note_cost(self, cost: int) -> None:
         """Note what a request costs that is in line from now on."""
-        if cost > self._most:
-            self._most = cost
-            self._accounts.changes += 1  # what is enough for any request is more now
+        self._most = max(self._most, cost)
 
     def of(self, account: Account, above: HeadroomAbove) -> Basis:
         """Describe how all is now for a project, of which those that it is in leave so much.

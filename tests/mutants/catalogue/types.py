@@ -36,9 +36,9 @@ TYPES = (
     (
         "slots-are-counted-whatever-their-type",
         "placement/room.py",
-        "missing",
-        "node.is_all(shape) and not but and (not claimed or node.kind.is_one_type(shape.lane))",
-        "not shape.wants.is_more and not but",
+        "_slots_left",
+        "are_alike and not but and len(serving) == counts.capacity",
+        "not but",
         "a GPU of another type that is freed makes up for none",
     ),
     (

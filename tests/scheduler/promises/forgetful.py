@@ -85,6 +85,7 @@ def _forget_left(left: RoomLeft, *_: object) -> None:
 
 def _forget_feasible(feasible: FeasibleShapes, *_: object) -> None:
     feasible._left_cache.clear()
+    feasible._beside_cache.clear()
 
 
 def _forget_taken(walk: QueueWalk, *_: object) -> None:
@@ -99,5 +100,6 @@ _LOOK_UPS: tuple[tuple[type, str, Callable[..., None]], ...] = (
     (RoomLeft, "find", _forget_left),
     (RoomIndex, "find", lambda index, *_: index.forget()),
     (FeasibleShapes, "has_left", _forget_feasible),
+    (FeasibleShapes, "has_left_on", _forget_feasible),
     (QueueWalk, "skip_hopeless", _forget_taken),
 )
