@@ -4,14 +4,14 @@ In a busy pool most are of this kind: a cell has begun, one more asks for what i
 come to yet asks no more. What they change of the order is decided upon with the next fact that can change more, and at
 the latest half a second later.
 
-And in a long line, where something comes free on a node, only that is decided upon at once: who is to have it. What
-else follows, like what a project may take back that has less now, can wait as well.
+And in a long line only what has just happened is decided upon at once: who is to have what comes free on a node, and
+what becomes of somebody who asks for what a guarantee gives back. What else follows, like what a project may take back
+that has less now, can wait as well.
 """
 
-from collections.abc import Container
-from typing import NamedTuple
+from collections.abc import Collection
 
-from bulletin.ids import AgentId, RequestId, SlotId
+from bulletin.ids import RequestId
 from gpu_worker.scheduler.events import (
     CellEnded,
     CellStarted,
@@ -23,6 +23,7 @@ from gpu_worker.scheduler.events import (
 )
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
+from gpu_worker.scheduler.pass_goals import Goal, RequestReached, SlotsGiven
 from gpu_worker.scheduler.placement.feasible import may_hold
 from gpu_worker.scheduler.placement.reclaim_prospects import ReclaimProspects
 from gpu_worker.scheduler.state import State
@@ -33,21 +34,19 @@ LATEST_MS = 500
 #: How many requests a decision has looked at that takes long, so that the next one is better put off.
 MANY = 16
 
-
-class Freed(NamedTuple):
-    """Slots that nobody uses any more."""
-
-    agent: AgentId
-    slots: tuple[SlotId, ...]
+#: To find who is next among so many takes as long as to look at one of them.
+A_LOOK_FOR = 16
 
 
-def can_wait(state: State, event: Event, looked_at: Container[RequestId]) -> bool:
+def can_wait(state: State, event: Event, looked_at: Collection[RequestId], *, is_long: bool) -> bool:
     """Whether a fact that is not noted yet may be one of them. Of one who asks `has_prospects` says so afterwards.
 
-    `looked_at` are the requests that were decided upon last.
+    `looked_at` are the requests that were decided upon last, of a line that may be long.
     """
     match event:
         case Tick() | RequestSubmitted():
+            return True
+        case CellStarted() | RequestWithdrawn() if is_long:
             return True
         case CellStarted():
             return event.lease not in state.leases or state.leases[event.lease].phase is Phase.GRANTED
@@ -61,10 +60,19 @@ def can_wait(state: State, event: Event, looked_at: Container[RequestId]) -> boo
             return False
 
 
-def slots_freed(state: State, event: Event) -> Freed | None:
-    """Find the slots of a fact, not noted yet, after which nothing but these may have come free."""
-    lease = state.leases.get(event.lease) if isinstance(event, CellEnded | LeaseEnded) else None
-    return None if lease is None else Freed(lease.agent, lease.slots)
+def goal_after(state: State, event: Event, many: int) -> Goal | None:
+    """Find what is to be decided at once after a fact, not noted yet, in a long line; None is all that waits.
+
+    Of those who stand before a new request `many` are looked at.
+    """
+    match event:
+        case CellEnded() | LeaseEnded():
+            lease = state.leases.get(event.lease)
+            return None if lease is None else SlotsGiven(lease.agent, lease.slots)
+        case RequestSubmitted():
+            return RequestReached(event.request, many)
+        case _:
+            return None
 
 
 def has_prospects(state: State, request: Request) -> bool:

@@ -15,7 +15,7 @@ from gpu_worker.scheduler.admission.cell_rules import longest_walltime_ms, wallt
 from gpu_worker.scheduler.admission.refusals import never_allowed, never_held, outdated, refusal
 from gpu_worker.scheduler.admission.rejoin import rejoin
 from gpu_worker.scheduler.admission.reserved_places import place_anew, placed
-from gpu_worker.scheduler.deferral import LATEST_MS, MANY, can_wait, has_prospects, slots_freed
+from gpu_worker.scheduler.deferral import A_LOOK_FOR, LATEST_MS, MANY, can_wait, goal_after, has_prospects
 from gpu_worker.scheduler.events import (
     AgentJoined,
     AgentLost,
@@ -37,6 +37,7 @@ from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.life import Phase, RequestStatus
 from gpu_worker.scheduler.leases.reclaimed_ages import Age
 from gpu_worker.scheduler.leases.shapes import QueueEntry, QueueKey
+from gpu_worker.scheduler.pass_goals import Goal
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.scheduling_pass import SchedulingPass, grant
@@ -54,13 +55,17 @@ class Scheduler:
     """
 
     def __init__(self, settings: SchedulerSettings | None = None, *, many: int = MANY) -> None:
-        """Begin without nodes. Where `many` requests or more were looked at, what can wait a little does."""
+        """Begin without nodes. Where `many` requests or more were looked at, what can wait a little does.
+
+        So it does where `A_LOOK_FOR` times as many wait.
+        """
         self._many = many
         self.settings = settings or SchedulerSettings()
         self.state = State(self.settings)
         self._now_ms = 0
         self._turns = 0  #: how often guarantees had changed before this step
         self._decide_by_ms: int | None = None  #: something was only noted, which is to be decided upon by then
+        self._goals: list[Goal] = []  #: what of that is to be decided at once
         self._looked_at: set[RequestId] = set()  #: when it was decided upon last
         self._due_cache: tuple[int | None] | None = None  #: when time alone may change something
 
@@ -73,9 +78,11 @@ class Scheduler:
         """
         due_ms, told_ms = self.deadline(), self.state.wakeups.next_ms
         self._now_ms = self.state.accounts.now_ms = max(self._now_ms, now_ms)
-        is_due = any(at_ms is not None and at_ms <= self._now_ms for at_ms in (due_ms, self._decide_by_ms))
-        waits = not is_due and can_wait(self.state, event, self._looked_at)
-        freed = None if is_due or len(self._looked_at) < self._many else slots_freed(self.state, event)
+        is_overdue = self._decide_by_ms is not None and self._decide_by_ms <= self._now_ms
+        is_due = is_overdue or (due_ms is not None and due_ms <= self._now_ms)
+        is_long = not is_overdue and self._is_long()
+        waits = (is_long or not is_due) and can_wait(self.state, event, self._looked_at, is_long=is_long)
+        goal = goal_after(self.state, event, self._many) if is_long else None
         if self.state.accounts.began_ms is None:
             self.state.accounts.began_ms = self._now_ms
         self.state.begin_step(self._now_ms)
@@ -86,24 +93,25 @@ class Scheduler:
         actions += departures.overdue(self.state)
         turns = self.state.accounts.turns
         actions += departures.unwanted(self.state, is_turned=turns != self._turns)
-        self._turns = turns
+        if turns != self._turns:
+            self._turns, waits, goal = turns, False, None
         self._promote()
-        waits = waits and self._can_wait(event, actions)
-        if decides and freed is not None:
-            actions += self._pass().fill(freed)
-            self._note_undecided(self._now_ms + LATEST_MS)
-        elif decides and not waits:
-            self._decide_by_ms = None
-            actions += self._pass().complete()
-        elif not waits or not isinstance(event, Tick):
-            self._note_undecided(self._now_ms + (LATEST_MS if waits else 0))
-        if told_ms is not None and not (decides and not waits and freed is None):
+        waits = waits and self._can_wait(event, actions, is_long=is_long)
+        self._goals += [] if waits or goal is None else [goal]
+        is_complete = not waits and goal is None
+        if decides and is_complete:
+            actions += self._decide_all()
+        elif decides and self._goals:
+            actions += self._decide_goals()
+        elif is_due or not waits or not isinstance(event, Tick):
+            self._note_undecided(self._now_ms + (0 if is_complete else LATEST_MS))
+        if told_ms is not None and not (decides and is_complete):
             self.state.wakeups.note(told_ms)
         actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
         note_drains(self.state)
         self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
-        if not waits:
+        if is_due or not waits or actions:
             self._due_cache = None
         return actions
 
@@ -113,6 +121,8 @@ class Scheduler:
             self._due_cache = (self._next_change_ms(),)
         times = (*self._due_cache, self.state.wakeups.next_ms, self.state.patience.next_ms)
         due = [at_ms for at_ms in times if at_ms is not None and at_ms > self._now_ms]
+        if self._goals:
+            due.append(self._now_ms + 1)
         if self._decide_by_ms is not None:
             due.append(max(self._decide_by_ms, self._now_ms + 1))
         return min(due, default=None)
@@ -124,9 +134,9 @@ class Scheduler:
         changes += [state.accounts.turns_ms, *state.alarms.values()]
         return min((at_ms for at_ms in changes if at_ms is not None and at_ms > self._now_ms), default=None)
 
-    def _can_wait(self, event: Event, actions: list[Action]) -> bool:
+    def _can_wait(self, event: Event, actions: list[Action], *, is_long: bool) -> bool:
         """Whether a fact that was noted, with these actions, changes nothing that is to be decided upon at once."""
-        if actions:
+        if actions and not is_long:
             return isinstance(event, RequestSubmitted) and all(
                 isinstance(one, Refuse) and one.request == event.request for one in actions
             )
@@ -134,8 +144,27 @@ class Scheduler:
             return True
         return not has_prospects(self.state, self.state.pending[event.request])
 
-    def _pass(self) -> SchedulingPass:
-        return SchedulingPass(self.state, self._looked_at, self._now_ms)
+    def _decide_all(self) -> list[Action]:
+        """Decide for all in line; in a long one what follows from that is decided in the next step, which is due."""
+        self._decide_by_ms, self._goals = None, []
+        run = SchedulingPass(self.state, self._looked_at, self._now_ms)
+        while not run.complete():
+            if self._is_long():
+                self._note_undecided(self._now_ms)
+                break
+        return run.actions
+
+    def _decide_goals(self) -> list[Action]:
+        """Decide what cannot wait, and the rest soon."""
+        goals, self._goals = self._goals, []
+        run = SchedulingPass(self.state, self._looked_at, self._now_ms)
+        run.until(goals)
+        self._note_undecided(self._now_ms + LATEST_MS)
+        return run.actions
+
+    def _is_long(self) -> bool:
+        """Whether it takes long to decide for all in line: because of those who were looked at, or of all who wait."""
+        return len(self._looked_at) >= self._many or len(self.state.pending) >= self._many * A_LOOK_FOR
 
     def _note_undecided(self, by_ms: int) -> None:
         self._decide_by_ms = by_ms if self._decide_by_ms is None else min(by_ms, self._decide_by_ms)

@@ -78,14 +78,19 @@ def test_a_tick_before_its_time_decides_nothing(early_ms: int) -> None:
     assert pool.scheduler.deadline() == due_ms
 
 
-def long_line(length: int) -> tuple[Quotas, list[str]]:
-    """So many labs wait for what they are guaranteed while guests, who are listed, have their grace."""
+def long_line(length: int, *others: str) -> tuple[Quotas, list[str]]:
+    """So many labs wait for what they are guaranteed while guests, who are listed, have their grace.
+
+    As many others are guaranteed one and ask for nothing, while guests have that.
+    """
     labs = [f"lab{number}" for number in range(length)]
-    pool = Quotas(*(project(name, guaranteed_milli=1000) for name in labs), qos=SETTINGS.qos)
-    pool.join("a", slots(length))
-    pool.busy(*(f"guests.u{number}" for number in range(length)))
+    pool = Quotas(*(project(name, guaranteed_milli=1000) for name in (*labs, *others)), qos=SETTINGS.qos)
+    pool.join("a", slots(length + len(others)))
+    pool.busy(*(f"guests.u{number}" for number in range(length + len(others))))
     pool.later(10 * MINUTE)
-    return pool, [lease for name in labs for lease in taken(pool.ask(f"{name}.ann", project=name))]
+    going = [lease for name in labs for lease in taken(pool.ask(f"{name}.ann", project=name))]
+    pool.later(1)  # what follows from the last one, in a step of its own
+    return pool, going
 
 
 @pytest.mark.parametrize(("length", "is_long"), [(MANY, True), (MANY - 1, False)])
@@ -101,3 +106,36 @@ def test_what_comes_free_one_after_the_other_is_given_in_order() -> None:
     pool, going = long_line(MANY)
     assert [granted(pool.free(lease)) for lease in going] == [[f"lab{number}.ann:1"] for number in range(MANY)]
     pool.replay()
+
+
+def test_in_a_long_line_who_is_owed_has_others_leave_at_once_unless_many_are_before_them() -> None:
+    pool, going = long_line(MANY, "late", "later")
+    assert taken(pool.ask("later.ann", project="later")) == []
+    assert is_put_off(pool)
+    for lease in going[:4]:
+        assert len(granted(pool.free(lease))) == 1
+    assert taken(pool.ask("late.ann", project="late")) != []
+    pool.later(LATEST_MS)
+    assert {lease.id for lease in pool.scheduler.state.leases.values() if lease.reclaimed_by} >= {
+        f"guests.u{MANY}:1",
+        f"guests.u{MANY + 1}:1",
+    }
+    pool.replay()
+
+
+def test_in_a_long_line_a_session_that_begins_a_cell_by_itself_is_decided_upon_soon() -> None:
+    pool, going = long_line(MANY)
+    pool.later(LATEST_MS)
+    assert granted(pool.free(going[0])) == ["lab0.ann:1"]
+    pool.start("lab0.ann:1")
+    assert is_put_off(pool)
+    pool.replay()
+
+
+def test_what_is_noted_first_and_decided_later_is_given_with_the_next_step() -> None:
+    pool, going = long_line(MANY)
+    for lease in going[3:0:-1]:
+        assert pool.scheduler.step(ev.LeaseEnded(lease), pool.now_ms, decides=False) == []
+        assert pool.scheduler.deadline() == pool.now_ms + 1
+    given = granted(pool.scheduler.step(ev.LeaseEnded(going[0]), pool.now_ms))
+    assert given == [f"lab{number}.ann:1" for number in range(4)]
