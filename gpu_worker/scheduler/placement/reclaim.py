@@ -38,7 +38,7 @@ class Victim(NamedTuple):
     #: Some guarantee covers it, also one that both are in: it takes another one's then. It is of another project, not
     #: where the request is at home in a node pool: there that makes no difference.
     is_covered: bool
-    overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
+    overshoot: int  #: how far its project is below its guarantee without it and what goes, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
     name: str
@@ -229,7 +229,7 @@ class VictimSelection:
         is_own = account is self._account
         is_elsewhere = not is_own and lease.pool not in self._pools
         is_covered = is_elsewhere and self._state.coverage.is_in_quota(self._accounts, lease)
-        overshoot = 0 if is_own else max(0, account.guaranteed - account.used + lease.cost)
+        overshoot = 0 if is_own else max(0, account.guaranteed - (account.used - account.going) + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
         is_spared = is_own is not self.displaces
         return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)
