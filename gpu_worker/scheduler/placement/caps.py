@@ -65,11 +65,12 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     if not is_capped:
         return None
     leaving = tuple(state.leases[lease] for lease in victims)
+    is_going |= unlent is not None
     found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
-    if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
+    if found.agent is None and not full and not is_going:  # whoever is in its way leaves at once
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
-    return msgspec.structs.replace(found, has_grace=bool(full) or is_going or unlent is not None)
+    return msgspec.structs.replace(found, has_grace=bool(full) or is_going)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
@@ -130,15 +131,15 @@ def _with_node(
         if choose_for_full(plan, full, plan.victims(plan.candidates(request.lane))) is None:
             return Placement(None, leaving, is_stuck=True)
     found: Placement | None = None
-    if full or covered:
+    if is_going and not full:  # it waits for what goes in any case: what is hot or runs elsewhere would idle meanwhile
+        found = ready_place(state, request, ahead, claims)
+    if found is None and (full or covered):
         found = reclaim_place(state, request, ahead, claims, full, leaving)
         if found is None and covered:
             passing = ahead.for_covered(nodes_of_pools(state, request))
             found = reclaim_place(state, request, passing, claims, full, leaving)
         if found is None and full:
             return Placement(None, waits_for_node=True)
-    elif is_going:
-        found = ready_place(state, request, ahead, claims)
     if found is None:
         return Placement(None, leaving)
     return _beside(state, found, leaving)

@@ -29,13 +29,15 @@ def missing(
     *,
     at_once: bool = False,
     but: frozenset[SlotId] = frozenset(),
+    owed: Sequence[Shape] = (),
 ) -> Amount:
     """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim.
 
-    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it.
+    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it,
+    and those who are `owed` theirs have what is free.
     """
     claimed = [one for one in claims.get(node.agent, ()) if one.lane == shape.lane]
-    if node.is_all(shape) and not but and (not claimed or node.kind.is_one_type(shape.lane)):
+    if node.is_all(shape) and not but and not owed and (not claimed or node.kind.is_one_type(shape.lane)):
         lacks, number = needed(shape).less(node.free(shape)), sum(one.need for one in claimed)
         counts = node.lanes[shape.lane]
         if not at_once:
@@ -47,10 +49,10 @@ def missing(
     others = sorted(
         (slot for slot in node.slots if slot in later.slots), key=lambda one: (one in serving, one in soon.slots)
     )
-    taken = seat(node, claimed, others)
+    taken = seat(node, claimed, others, owed, soon.slots)
     short = sum(number for one, number in taken.short.items() if node.kind.are_rivals(one, shape))
     left = sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving)
-    wants, every = shape.wants, claims.get(node.agent, ())
+    wants, every = shape.wants, [*claims.get(node.agent, ()), *owed]
     return Amount(
         shape.need + short - left,
         wants.cpus + sum(one.wants.cpus for one in every) - mine.cpus if wants.is_more else 0,
