@@ -4,10 +4,10 @@ Who takes any type is next, and has what is free. But where another GPU leaves f
 type is for whoever a guarantee covers, and who can use no other.
 """
 
-from bulletin.ids import ProjectId, SlotId
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import is_covered
-from gpu_worker.scheduler.leases.leases import Request
+from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
@@ -19,35 +19,30 @@ from gpu_worker.scheduler.state import State
 def owed_types(state: State, request: Request, node: Node, claims: Claims) -> list[Shape]:
     """List covered requests in line that can use only some of the slots that this one can, where there are enough.
 
-    That is: what is free there, and leaves, is enough for them, for it, and for those ahead; and what is free, leaves
-    at once or is given back for its project is enough for them and for it. What is given back for others is there later
-    than it was promised a GPU.
+    That is: what is free there, and leaves, is enough for them, for it, and for those ahead.
     """
     shape = request.entry.shape
     if node.kind.is_one_type(shape.lane, shape.wants.kind):
         return []
     found: list[Shape] = []
-    soon, supply = supplies(state, node)
-    its_own = soon._replace(slots=soon.slots.union(given_back_for(state, request.project, node)))
+    _, supply = supplies(state, node)
     for one in _asked(state, request, node):
-        mine = [shape, *found, one]
-        every = [*claims.get(node.agent, ()), *mine]
-        if not lack_slots(node, every, supply) and not lack_slots(node, mine, its_own):
+        every = [*claims.get(node.agent, ()), shape, *found, one]
+        if not lack_slots(node, every, supply):
             found.append(one)
     return found
 
 
-def given_back_for(state: State, project: ProjectId, node: Node) -> list[SlotId]:
-    """List the slots of a node that are given back for requests of a project."""
-    leases = map(state.leases.__getitem__, node.leases)
-    going = (one for one in leases if one.phase is Phase.RECLAIMING and one.reclaimed_for == project)
-    return [slot for lease in going for slot in lease.slots]
+def given_back_for(state: State, project: ProjectId) -> list[Lease]:
+    """List the cells that are given back for requests of a project."""
+    moving = map(state.leases.__getitem__, state.alarms)
+    return [one for one in moving if one.phase is Phase.RECLAIMING and one.reclaimed_for == project]
 
 
 def _asked(state: State, request: Request, node: Node) -> list[Shape]:
     """List what those in line ask for whom a guarantee covers beside the request, and who may start.
 
-    Without those for whose projects others of these slots are given back there: they have them in time.
+    Without those for whose projects slots of their types are given back yet, wherever that is: they have them in time.
     """
     shape, accounts, queue = request.entry.shape, state.accounts, state.queue
     serving = set(node.serving(shape.lane, shape.wants.kind))
@@ -64,21 +59,27 @@ def _asked(state: State, request: Request, node: Node) -> list[Shape]:
     owner = request.project, request.user, request.qos, shape.cost
     accounts.use(*owner, +1, is_awaited=True)
     found: list[Shape] = []
-    given_back: dict[ProjectId, list[SlotId]] = {}
+    given_back: dict[ProjectId, list[Lease]] = {}
     projects = {project for one in narrower for project in queue.heads.get(one, ())}
     firsts = [(first, project) for project in projects for first in accounts.of(project).firsts if first[2] in narrower]
     for (_, name, one), project in sorted(firsts):
         account = accounts.of(project)
         if accounts.is_allowed(account, account.users[name].lines[one][0][1]):
-            going = given_back.setdefault(project, given_back_for(state, project, node))
+            going = given_back.setdefault(project, given_back_for(state, project))
             for _ in range(_covered(state, account, one, node)):
-                its = [slot for slot in going if slot in node.serving(one.lane, one.wants.kind)][: one.need]
-                if len(its) < one.need:
+                its = next((lease for lease in going if _serves(state, lease, one)), None)
+                if its is None:
                     found.append(one)
                 else:
-                    going[:] = [slot for slot in going if slot not in its]
+                    going.remove(its)
     accounts.use(*owner, -1, is_awaited=True)
     return found
+
+
+def _serves(state: State, lease: Lease, shape: Shape) -> bool:
+    """Whether a lease has slots enough that serve such a request."""
+    serving = state.nodes[lease.agent].serving(shape.lane, shape.wants.kind)
+    return sum(slot in serving for slot in lease.slots) >= shape.need
 
 
 def _covered(state: State, account: Account, shape: Shape, node: Node) -> int:

@@ -193,10 +193,10 @@ def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) ->
     """
     shape = request.entry.shape
     best: tuple[tuple[int, ...], Node] | None = None
+    its_own = {lease.agent for lease in given_back_for(state, request.project)}
     for node in _able(state, shape, ahead):
-        lacks = _missing(state, request, node, ahead, claims)
-        is_its = bool(given_back_for(state, request.project, node))
-        rank = distance(state, request, node), idles(node, shape, lacks), not is_its, lacks.slots, node.seq
+        lacks, is_others = _missing(state, request, node, ahead, claims), node.agent not in its_own
+        rank = distance(state, request, node), idles(node, shape, lacks), is_others, lacks.slots, node.seq
         if lacks.is_nothing and (best is None or rank < best[0]):
             best = rank, node
     return Placement(best[1].agent) if best is not None else None

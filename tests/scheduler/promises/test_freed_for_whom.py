@@ -46,6 +46,28 @@ def test_who_asks_for_any_type_does_not_wait_longer_since_more_is_freed_for_anot
     keeps_all(seen)
 
 
+def test_who_asks_for_any_type_leaves_none_to_whom_another_one_is_freed_elsewhere() -> None:
+    """The L4 goes for the club, and the course comes before it; then one for the lab elsewhere, and the H100."""
+    seen = look(
+        promised(course=1, lab=1),
+        mixed(),
+        at(0, hi.Joins(AgentId("other"), hi.gpus(1, L4))),
+        ask(1, 1, "dean", BATCH_S, name="fast", gpu_type="H100", **OLD),
+        at(2, hi.Drains(AgentId("other"), is_drained=True)),
+        ask(3, 1, "club", BATCH_S, name="slow", gpu_type="L4", **OLD),
+        at(4, hi.Drains(AgentId("other"), is_drained=False)),
+        ask(5, 1, "guests", BATCH_S, **OLD),
+        ask(690, 1, "club", 900),
+        ask(691, 1, "course", 900),
+        ask(700, 1, "lab", 900, gpu_type="L4"),
+        ask(705, 1, "dean", 900),
+        last=HOUR_S,
+    )
+    assert waits(seen, "course") <= [SOON_S]
+    assert waits(seen, "lab") <= [SOON_S]
+    keeps_all(seen)
+
+
 def test_a_gpu_of_a_type_idles_for_nobody_before_whom_another_one_has_what_is_left() -> None:
     """The course waits for its own H100, for which somebody asks as well before the one who asks for an L4."""
     text = "[projects.dep]\n" + "".join(
