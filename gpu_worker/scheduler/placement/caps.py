@@ -12,7 +12,7 @@ from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
-from gpu_worker.scheduler.placement.lent import lacks_of_lent
+from gpu_worker.scheduler.placement.lent import kept_by_lenders, lacks_of_lent
 from gpu_worker.scheduler.placement.places import Placement, hot_place, nodes_of_pools, ready_place
 from gpu_worker.scheduler.placement.reclaim import VictimSelection
 from gpu_worker.scheduler.placement.reclaim_places import Full, choose_for_full, reclaim_place
@@ -61,7 +61,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     unlent = lacks_of_lent(state, account, shape.cost)
     if unlent is not None:
         is_capped = True
-        full += [Full(None, unlent)] if unlent > 0 else []
+        full += [Full(None, unlent, kept_by_lenders(state, account))] if unlent > 0 else []
     if not is_capped:
         return None
     leaving = tuple(state.leases[lease] for lease in victims)

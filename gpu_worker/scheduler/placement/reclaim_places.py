@@ -24,10 +24,11 @@ class Full(NamedTuple):
 
     names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
     lacks: int  #: thousandths of a GPU
+    but: frozenset[LeaseId] = frozenset()  #: of cells that do not count, although all do
 
     def counts(self, lease: Lease) -> bool:
         """Whether a cell counts for it."""
-        return self.names is None or lease.id in self.names
+        return lease.id not in self.but if self.names is None else lease.id in self.names
 
 
 def reclaim_place(
