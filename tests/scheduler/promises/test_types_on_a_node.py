@@ -236,3 +236,18 @@ def test_what_is_hot_of_a_type_is_for_who_is_over_before_it_is_needed_whoever_el
     )
     assert waits(seen, "short") == [0]
     keeps_all(seen)
+
+
+def test_who_waits_for_one_type_keeps_no_cell_of_another_from_a_higher_class_of_its_project() -> None:
+    """The next in line asks for the H100, which is somebody's for a while; the batch cell is on the L4."""
+    seen = look(
+        quotas(""),
+        mixed(),
+        ask(1, 1, "lab", 1500, name="fast", gpu_type="H100", closes_ms=0),
+        ask(2, 1, "lab", BATCH_S, gpu_type="L4", walltime_ms=1_500_000, **LONG),
+        ask(600, 1, "lab", 900, name="waits", gpu_type="H100"),
+        ask(601, 1, "lab", 900, name="any"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "any") == [30]
+    keeps_all(seen)
