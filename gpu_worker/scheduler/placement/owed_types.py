@@ -26,9 +26,11 @@ def owed_types(state: State, request: Request, node: Node, claims: Claims) -> li
         return []
     found: list[Shape] = []
     _, supply = supplies(state, node)
-    for one in _asked(state, request, node):
-        every = [*claims.get(node.agent, ()), shape, *found, one]
-        if not lack_slots(node, every, supply):
+    beside = [*claims.get(node.agent, ()), shape]
+    for one, its in _asked(state, request, node):
+        if its is not None:
+            beside += [one] if its.agent == node.agent else []
+        elif not lack_slots(node, [*beside, *found, one], supply):
             found.append(one)
     return found
 
@@ -39,10 +41,10 @@ def given_back_for(state: State, project: ProjectId) -> list[Lease]:
     return [one for one in moving if one.phase is Phase.RECLAIMING and one.reclaimed_for == project]
 
 
-def _asked(state: State, request: Request, node: Node) -> list[Shape]:
+def _asked(state: State, request: Request, node: Node) -> list[tuple[Shape, Lease | None]]:
     """List what those in line ask for whom a guarantee covers beside the request, and who may start.
 
-    Without those for whose projects slots of their types are given back yet, wherever that is: they have them in time.
+    With what is given back for their project, wherever that is, if it serves them: they have that in time.
     """
     shape, accounts, queue = request.entry.shape, state.accounts, state.queue
     serving = set(node.serving(shape.lane, shape.wants.kind))
@@ -58,7 +60,7 @@ def _asked(state: State, request: Request, node: Node) -> list[Shape]:
         return []
     owner = request.project, request.user, request.qos, shape.cost
     accounts.use(*owner, +1, is_awaited=True)
-    found: list[Shape] = []
+    found: list[tuple[Shape, Lease | None]] = []
     given_back: dict[ProjectId, list[Lease]] = {}
     projects = {project for one in narrower for project in queue.heads.get(one, ())}
     firsts = [(first, project) for project in projects for first in accounts.of(project).firsts if first[2] in narrower]
@@ -68,9 +70,8 @@ def _asked(state: State, request: Request, node: Node) -> list[Shape]:
             going = given_back.setdefault(project, given_back_for(state, project))
             for _ in range(_covered(state, account, one, node)):
                 its = next((lease for lease in going if _serves(state, lease, one)), None)
-                if its is None:
-                    found.append(one)
-                else:
+                found.append((one, its))
+                if its is not None:
                     going.remove(its)
     accounts.use(*owner, -1, is_awaited=True)
     return found

@@ -45,8 +45,8 @@ TYPES = (
         "a-type-is-left-to-others-although-what-is-freed-is-theirs",
         "placement/owed_types.py",
         "_asked",
-        "its is None",
-        "True",
+        "found.append((one, its))",
+        "found.append((one, None))",
         "who asks for any type waits no longer than for what is freed for them",
     ),
     (

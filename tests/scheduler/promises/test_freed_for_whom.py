@@ -139,3 +139,20 @@ def test_a_lender_has_what_it_keeps_while_others_wait_for_a_cell_of_their_own() 
     assert waits(seen, "next") == [0]
     assert waits(seen, "course") <= [SOON_S]
     keeps_all(seen)
+
+
+def test_no_gpu_idles_for_a_type_while_what_goes_is_for_another_type() -> None:
+    """All are the course's: an L4 goes for its second request, so the first one has the H100, which is free before."""
+    seen = look(
+        promised(course=3),
+        mixed(1, 2),
+        ask(1, 1, "course", BATCH_S, name="own", gpu_type="L4", **OLD),
+        ask(2, 1, "guests", BATCH_S, name="fast", gpu_type="H100", **OLD),
+        ask(640, 1, "guests", 1500, name="slow", gpu_type="L4", **OLD),
+        ask(690, 1, "course", 900, name="any"),
+        ask(691, 1, "course", 900, name="typed", gpu_type="L4"),
+        ask(692, 1, "course", 900, name="other", gpu_type="H100", **OLD),
+        last=HOUR_S,
+    )
+    assert waits(seen, "any") <= [SOON_S]
+    keeps_all(seen)
