@@ -90,7 +90,7 @@ def lent_to(accounts: PoolTotals, account: Account, cost: int) -> Lent:
     It is free now, and also once those have what they ask for who are taken for granted.
     """
     both = (_lent(accounts, account, cost, is_now=is_now) for is_now in (True, False))
-    return max(both, key=lambda one: (one.lacks, one.lacks_in_pool))
+    return max(both, key=lambda one: (one.kept > 0, one.lacks, one.lacks_in_pool))  # nobody waits for what none keeps
 
 
 def _lent(accounts: PoolTotals, account: Account, cost: int, *, is_now: bool) -> Lent:

@@ -162,6 +162,8 @@ class Head:
             return True
         if self._is_counted(node, shape):
             return self._has_enough(node, shape, held[0])
+        if not shape.wants.is_more and len(self._lent_by_others(node, shape)) >= shape.need:
+            return True
         mine, its = (node.serving(one.lane, one.wants.kind) for one in (self.shape, shape))
         if set(mine) != set(its):
             is_more = self.shape.wants.is_more and shape.wants.is_more
@@ -170,6 +172,14 @@ class Head:
         timeline.seat(shape, FOREVER_MS)
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
+
+    def _lent_by_others(self, node: Node, shape: Shape) -> list[SlotId]:
+        """List what is free or hot and kept for heads before it, who start only when such a request is over."""
+        others = [head for head in self._before if head.is_over_before(node, shape)]
+        kept = frozenset[SlotId]().union(*(head.kept_slots(shape) for head in others))
+        tenants = {slot: node.tenants[slot] for slot in kept.intersection(node.serving(shape.lane, shape.wants.kind))}
+        leases = self._state.leases
+        return [slot for slot, name in tenants.items() if name is None or leases[name].phase is Phase.HOT]
 
     def kept_slots(self, other: Shape) -> frozenset[SlotId]:
         """Choose the slots that it has when it starts: those first that another request could not use, and busy ones.

@@ -12,7 +12,7 @@ from gpu_worker.scheduler.accounts.parts import NO_PARTS
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.placement.ahead import Ahead
-from gpu_worker.scheduler.placement.lent import lacks_of_lent
+from gpu_worker.scheduler.placement.lent import kept_by_lenders, lacks_of_lent
 from gpu_worker.scheduler.placement.places import Placement, hot_place, nodes_of_pools, ready_place
 from gpu_worker.scheduler.placement.reclaim import VictimSelection
 from gpu_worker.scheduler.placement.reclaim_places import Full, choose_for_full, reclaim_place
@@ -61,15 +61,16 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     unlent = lacks_of_lent(state, account, shape.cost)
     if unlent is not None:
         is_capped = True
-        full += [Full(None, unlent)] if unlent > 0 else []
+        full += [Full(None, unlent, kept_by_lenders(state, account))] if unlent > 0 else []
     if not is_capped:
         return None
     leaving = tuple(state.leases[lease] for lease in victims)
+    is_going |= unlent is not None
     found = _with_node(state, request, ahead, claims, full, leaving, is_going=is_going)
-    if found.agent is None and not full and not is_going and unlent is None:  # whoever is in its way leaves at once
+    if found.agent is None and not full and not is_going:  # whoever is in its way leaves at once
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
-    return msgspec.structs.replace(found, has_grace=bool(full) or is_going or unlent is not None)
+    return msgspec.structs.replace(found, has_grace=bool(full) or is_going)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
@@ -130,15 +131,15 @@ def _with_node(
         if choose_for_full(plan, full, plan.victims(plan.candidates(request.lane))) is None:
             return Placement(None, leaving, is_stuck=True)
     found: Placement | None = None
-    if full or covered:
+    if is_going and not full:  # it waits for what goes in any case: what is hot or runs elsewhere would idle meanwhile
+        found = ready_place(state, request, ahead, claims)
+    if found is None and (full or covered):
         found = reclaim_place(state, request, ahead, claims, full, leaving)
         if found is None and covered:
             passing = ahead.for_covered(nodes_of_pools(state, request))
             found = reclaim_place(state, request, passing, claims, full, leaving)
         if found is None and full:
             return Placement(None, waits_for_node=True)
-    elif is_going:
-        found = ready_place(state, request, ahead, claims)
     if found is None:
         return Placement(None, leaving)
     return _beside(state, found, leaving)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
@@ -17,6 +18,19 @@ def lacks_of_lent(state: State, account: Account, cost: int) -> int | None:
     if lent.kept <= 0 or lacks <= 0:
         return None
     return lacks - sum(at.going for at in state.accounts.top.values())
+
+
+def kept_by_lenders(state: State, account: Account) -> frozenset[LeaseId]:
+    """Select the cells of lenders that would keep something of what these gave back, beside what a project is in."""
+    kept: list[LeaseId] = []
+    inside = {at.project.id for at in account.path}
+    beside = (at for name, at in state.accounts.by_id.items() if name not in inside)
+    for at in beside:
+        limit = at.project.lending_limit_milli
+        if limit is not None:
+            names = state.coverage.uses_in(at)
+            kept += [name for name in names if at.used - state.leases[name].cost < at.guaranteed - limit]
+    return frozenset(kept)
 
 
 def would_be_lent(state: State, request: Request, gone: Iterable[Lease]) -> bool:

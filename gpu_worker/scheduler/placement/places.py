@@ -14,7 +14,7 @@ from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.nodes.node import Node
 from gpu_worker.scheduler.placement.ahead import Ahead
 from gpu_worker.scheduler.placement.keep_time import kept_until_ms
-from gpu_worker.scheduler.placement.owed_types import owed_types
+from gpu_worker.scheduler.placement.owed_types import given_back_for, owed_types
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, is_spare, missing, needed
 from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.placement.seats import choose_slots
@@ -176,8 +176,8 @@ def _missing(
     shape = request.entry.shape
     if node.kind.is_one_type(shape.lane):
         return missing(state, node, shape, claims, at_once=at_once)
-    claimed = {node.agent: [*claims.get(node.agent, ()), *owed_types(state, request, node, claims)]}
-    return missing(state, node, shape, claimed, at_once=at_once, but=ahead.kept_slots(node, shape))
+    owed = owed_types(state, request, node, claims)
+    return missing(state, node, shape, claims, at_once=at_once, but=ahead.kept_slots(node, shape), owed=owed)
 
 
 def _hot_beside(state: State, node: Node, shape: Shape, account: Account, ahead: Ahead) -> list[Lease]:
@@ -187,12 +187,16 @@ def _hot_beside(state: State, node: Node, shape: Shape, account: Account, ahead:
 
 
 def ready_place(state: State, request: Request, ahead: Ahead, claims: Claims) -> Placement | None:
-    """Where what is free or leaving suffices for it, beside what those ahead claim: with the least of what is free."""
+    """Where what is free or leaving suffices for it, beside what those ahead claim: with the least of what is free.
+
+    Of those that do as well it is rather one where something is given back for its project.
+    """
     shape = request.entry.shape
     best: tuple[tuple[int, ...], Node] | None = None
+    its_own = {lease.agent for lease in given_back_for(state, request.project)}
     for node in _able(state, shape, ahead):
-        lacks = _missing(state, request, node, ahead, claims)
-        rank = distance(state, request, node), idles(node, shape, lacks), lacks.slots, node.seq
+        lacks, is_others = _missing(state, request, node, ahead, claims), node.agent not in its_own
+        rank = distance(state, request, node), idles(node, shape, lacks), is_others, lacks.slots, node.seq
         if lacks.is_nothing and (best is None or rank < best[0]):
             best = rank, node
     return Placement(best[1].agent) if best is not None else None

@@ -38,7 +38,7 @@ class Victim(NamedTuple):
     #: Some guarantee covers it, also one that both are in: it takes another one's then. It is of another project, not
     #: where the request is at home in a node pool: there that makes no difference.
     is_covered: bool
-    overshoot: int  #: how far its project is below its guarantee without it, in thousandths of a GPU
+    overshoot: int  #: how far its project is below its guarantee without it and what goes, in thousandths of a GPU
     priority: int  #: of its class of service
     lost_ms: int  #: what it has run, on all of its slots
     name: str
@@ -184,6 +184,9 @@ class VictimSelection:
     def _right_inside(self, lease: Lease) -> Right | None:
         """Say by which right it may take a cell of its own project."""
         qos = self._state.qos[lease.qos]
+        boosted = self._state.boosts.until_ms
+        if (lease.project, lease.user) in boosted and (lease.project, self._request.user) not in boosted:
+            return None  # who lost it would ask again, stand before the request, and have it back
         if qos.priority < self._priority:
             return Right.CLASS
         is_alike = qos.priority == self._priority and lease.user != self._request.user
@@ -207,15 +210,22 @@ class VictimSelection:
         """Whether it comes before those whose cells it takes for its share, once these have left.
 
         A guarantee that is large enough for one of them then must be large enough for the request: who is covered
-        comes first, and would take the place that was made.
+        comes first, and would take the place that was made. It may have cells of lower classes of its project go, too.
         """
         shared = [one for one in victims if one.right is Right.SHARE]
-        inside = [{at.project.id for at in self._accounts.of(one.lease.project).path} for one in shared]
+        theirs = [self._accounts.of(one.lease.project) for one in shared]
+        inside = [{at.project.id for at in account.path} for account in theirs]
+        below = [account.used_below(self._state.qos, one.priority) for account, one in zip(theirs, shared, strict=True)]
         for at in self._account.path if shared else ():
-            costs = [one.lease.cost for one, names in zip(shared, inside, strict=True) if at.project.id in names]
-            left = at.guaranteed - at.used + sum(costs)
+            chosen = [one.lease.cost for one, names in zip(shared, inside, strict=True) if at.project.id in names]
+            left = at.guaranteed - at.used + sum(chosen)
             if self._quota_cost <= left:
                 return True
+            costs = [
+                one.lease.cost - lower
+                for one, names, lower in zip(shared, inside, below, strict=True)
+                if at.project.id in names
+            ]
             if costs and min(costs) <= left:
                 return False
         return True
@@ -229,7 +239,7 @@ class VictimSelection:
         is_own = account is self._account
         is_elsewhere = not is_own and lease.pool not in self._pools
         is_covered = is_elsewhere and self._state.coverage.is_in_quota(self._accounts, lease)
-        overshoot = 0 if is_own else max(0, account.guaranteed - account.used + lease.cost)
+        overshoot = 0 if is_own else max(0, account.guaranteed - (account.used - account.going) + lease.cost)
         priority, lost_ms = self._state.qos[lease.qos].priority, (now_ms - lease.since_ms) * len(lease.slots)
         is_spared = is_own is not self.displaces
         return Victim(is_spared, is_covered, overshoot, priority, lost_ms, lease.id, lease, right)

@@ -24,10 +24,11 @@ class Full(NamedTuple):
 
     names: frozenset[LeaseId] | None  #: of cells that count for it; None is all
     lacks: int  #: thousandths of a GPU
+    but: frozenset[LeaseId] = frozenset()  #: of cells that do not count, although all do
 
     def counts(self, lease: Lease) -> bool:
         """Whether a cell counts for it."""
-        return self.names is None or lease.id in self.names
+        return lease.id not in self.but if self.names is None else lease.id in self.names
 
 
 def reclaim_place(
@@ -112,6 +113,7 @@ def _find_place(
             there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
             heads = [head.shape for head in there if not _shares_before(state, request, head, chosen or ())]
             heads += _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
+            heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
                 lacks = missing(state, node, shape, {agent: [*claims.get(agent, ()), *heads]})
                 chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
@@ -217,6 +219,15 @@ def _those_that_stay(state: State, request: Request, ahead: Ahead, node: Node, a
         if is_own and (end_ms > waits_ms or most_ms + state.grace_ms(one.lease) <= end_ms):
             found.append(one)
     return found
+
+
+def _has_other_slots(node: Node, shape: Shape, head: Shape, chosen: Sequence[Victim]) -> bool:
+    """Whether these cells alone have what a request needs, on slots of which the head of the line can use none."""
+    its = set(node.serving(head.lane, head.wants.kind))
+    mine = [slot for slot in node.serving(shape.lane, shape.wants.kind) if slot not in its]
+    given_back = {slot for victim in chosen for slot in victim.lease.slots}
+    is_more = shape.wants.is_more and head.wants.is_more
+    return not is_more and its.isdisjoint(given_back) and sum(slot in given_back for slot in mine) >= shape.need
 
 
 def _shares_before(state: State, request: Request, head: Head, chosen: Sequence[Victim]) -> bool:

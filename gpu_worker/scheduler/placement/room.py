@@ -1,6 +1,6 @@
 """What a request lacks on a node: questions only, answered on counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from bulletin.ids import AgentId, SlotId
 from gpu_worker.scheduler.accounts.account import Account
@@ -29,13 +29,15 @@ def missing(
     *,
     at_once: bool = False,
     but: frozenset[SlotId] = frozenset(),
+    owed: Sequence[Shape] = (),
 ) -> Amount:
     """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim.
 
-    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it.
+    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it,
+    and those who are `owed` theirs have what is free.
     """
-    wants, every = shape.wants, claims.get(node.agent, ())
-    lacks = shape.need - _slots_left(state, node, shape, every, at_once=at_once, but=but)
+    wants, every = shape.wants, [*claims.get(node.agent, ()), *owed]
+    lacks = shape.need - _slots_left(state, node, shape, claims.get(node.agent, ()), owed, at_once=at_once, but=but)
     if not wants.is_more:
         return Amount(lacks)
     supply = supplies(state, node)[not at_once]
@@ -47,23 +49,30 @@ def missing(
 
 
 def _slots_left(
-    state: State, node: Node, shape: Shape, claims: Iterable[Shape], *, at_once: bool, but: frozenset[SlotId]
+    state: State,
+    node: Node,
+    shape: Shape,
+    claims: Sequence[Shape],
+    owed: Sequence[Shape],
+    *,
+    at_once: bool,
+    but: frozenset[SlotId],
 ) -> int:
-    """Count the slots that such a request has there beside these claims; below 0 is what those lack of the same."""
+    """Count the slots that such a request has there beside these; below 0 is what those lack of the same."""
     claimed, counts = [one for one in claims if one.lane == shape.lane], node.lanes[shape.lane]
     serving = node.serving(shape.lane, shape.wants.kind)
-    are_alike = not claimed or node.kind.is_one_type(shape.lane)
+    are_alike = not owed and (not claimed or node.kind.is_one_type(shape.lane))
     if are_alike and not but and len(serving) == counts.capacity:
         number = sum(one.need for one in claimed)
         return counts.free + counts.leaving - (max(number, counts.reclaiming) if at_once else number)
     soon, later = supplies(state, node)
     mine = soon if at_once else later
-    if not claimed:
+    if not claimed and not owed:
         return sum(slot in mine.slots and slot not in but for slot in serving)
     others = sorted(
         (slot for slot in node.slots if slot in later.slots), key=lambda one: (one in serving, one in soon.slots)
     )
-    taken = seat(node, claimed, others)
+    taken = seat(node, claimed, others, owed, soon.slots)
     short = sum(number for one, number in taken.short.items() if node.kind.are_rivals(one, shape))
     return sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving) - short
 

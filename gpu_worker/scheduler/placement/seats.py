@@ -38,13 +38,26 @@ def supplies(state: State, node: Node) -> tuple[Supply, Supply]:
     return node.supplies
 
 
-def seat(node: Node, shapes: Iterable[Shape], slots: Sequence[SlotId]) -> Seats:
-    """Give requests their slots out of these, of those that serve one the first ones first."""
+def seat(
+    node: Node,
+    shapes: Iterable[Shape],
+    slots: Sequence[SlotId],
+    owed: Iterable[Shape] = (),
+    soon: frozenset[SlotId] = frozenset(),
+) -> Seats:
+    """Give requests their slots out of these, of those that serve one the first ones first.
+
+    Those who are `owed` theirs have what is there `soon` before others of these.
+    """
     taken: set[SlotId] = set()
     short: dict[Shape, int] = {}
-    for one in sorted(shapes, key=lambda one: len(node.serving(one.lane, one.wants.kind))):
+    every = [*((one, False) for one in shapes), *((one, True) for one in owed)]
+    for one, is_owed in sorted(every, key=lambda each: len(node.serving(each[0].lane, each[0].wants.kind))):
         serving = node.serving(one.lane, one.wants.kind)
-        mine = [slot for slot in slots if slot in serving and slot not in taken][: one.need]
+        mine = [slot for slot in slots if slot in serving and slot not in taken]
+        if is_owed:
+            mine.sort(key=lambda slot: slot not in soon)
+        del mine[one.need :]
         taken.update(mine)
         if len(mine) < one.need:
             short[one] = short.get(one, 0) + one.need - len(mine)

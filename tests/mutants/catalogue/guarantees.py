@@ -242,9 +242,17 @@ elif open_to_it is None:
         "overshoot-does-not-count",
         "placement/reclaim.py",
         "VictimSelection.victim",
-        "max(0, account.guaranteed - account.used + lease.cost)",
+        "max(0, account.guaranteed - (account.used - account.going) + lease.cost)",
         "0",
         "the cell goes that leaves its project least below its guarantee",
+    ),
+    (
+        "what-goes-is-still-used-by-who-gives-back",
+        "placement/reclaim.py",
+        "VictimSelection.victim",
+        "account.used - account.going",
+        "account.used",
+        "a project that gives back a cell gives no second one that it is guaranteed, where others have more",
     ),
     (
         "highest-class-goes",
@@ -349,6 +357,14 @@ elif open_to_it is None:
         "ahead.first_there(node, shape, grace_ms) if chosen is not None else []",
         "[]",
         "who takes cells back on a node that is held does so where the head has its place too",
+    ),
+    (
+        "nothing-is-kept-where-somebody-who-waits-takes-more",
+        "accounts/lending.py",
+        "lent_to",
+        "one.kept > 0, one.lacks, one.lacks_in_pool",
+        "one.lacks, one.lacks_in_pool",
+        "a larger request of a lender lends nothing to others",
     ),
     (
         "what-is-kept-is-used-by-who-could-take",

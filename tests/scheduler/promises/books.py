@@ -211,7 +211,11 @@ class Books:
     def is_put_first(self, request: Waiting) -> bool:
         """Whether an admin wants it before others of its project."""
         at = request.event
-        return at.request in self.put_first or self.boosts.get((at.project, at.user), 0) > self.now_ms
+        return at.request in self.put_first or self.is_boosted(at.project, at.user)
+
+    def is_boosted(self, project: str, user: str) -> bool:
+        """Whether an admin wants a user's requests before those of the project's others."""
+        return self.boosts.get((project, user), 0) > self.now_ms
 
     # What was decided
 

@@ -3,7 +3,9 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from bulletin.ids import AgentId, LeaseId, RequestId
+import msgspec
+
+from bulletin.ids import AgentId, LeaseId, RequestId, SlotId
 from gpu_worker.quotas import parse_quotas
 from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
@@ -45,6 +47,17 @@ def join(fast: int = 4, slow: int = 4) -> list[hi.At]:
         at(0, hi.Joins(AgentId("fast"), hi.gpus(fast, H100))),
         at(0, hi.Joins(AgentId("slow"), hi.gpus(slow, L4))),
     ]
+
+
+def mixed(fast: int = 1, slow: int = 1, name: str = "both") -> hi.At:
+    """A node that has H100 and L4, there from the beginning."""
+    types = (("fast", fast, H100, 80), ("slow", slow, L4, 24))
+    slots = [
+        msgspec.structs.replace(slot, id=SlotId(f"{kind}{index}"))
+        for kind, number, gpu, memory in types
+        for index, slot in enumerate(hi.gpus(number, gpu, memory * hi.GB))
+    ]
+    return at(0, hi.Joins(AgentId(name), tuple(slots)))
 
 
 def ask(second: float, number: int, project: str, *runs: float, name: str = "", **more: object) -> list[hi.At]:

@@ -68,3 +68,17 @@ def test_nobody_takes_a_part_that_a_user_who_is_boosted_would_have_then() -> Non
         ask_again_ms=0,
     )
     assert seen.asked_to_leave("its0") + seen.asked_to_leave("its1") == []
+
+
+def test_nobody_takes_a_cell_of_a_user_who_is_boosted() -> None:
+    """She would ask again, stand before whoever took it, and have it back, in turn."""
+    seen = look(
+        quotas(""),
+        nodes(1, 1),
+        at(1, notebook("runs", "p", 500, user="ann", qos="batch", closes_ms=0)),
+        by_hand(3, "runs", "boost"),
+        ask(100, "other", "p", 60, qos="interactive"),
+        last=HOUR_S,
+    )
+    assert seen.asked_to_leave("runs") == [501], "when it is hot"
+    assert seen.granted("other") == 501

@@ -2,8 +2,9 @@
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, at, nodes
-from tests.scheduler.promises.stories import LONG, ask, join, left, look, quotas
+from tests.scheduler.promises.crowds import keeps_all
+from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, left, look, quotas
 
 
 def test_nobody_leaves_for_who_may_not_have_what_a_part_of_a_department_keeps() -> None:
@@ -45,3 +46,24 @@ def test_two_projects_do_not_take_a_gpu_from_each_other_in_turn() -> None:
         last=HOUR_S,
     )
     assert (left(seen, "loses"), left(seen, "takes")) == (1, 0)
+
+
+def test_nobody_takes_for_a_share_what_the_former_holder_would_have_back_by_a_lower_class_of_its_own() -> None:
+    """Once its batch cell goes, the department's guarantee covers it, and it stands before who took its GPU."""
+    text = (
+        '[projects.dep]\n[projects.owner]\nparent = "dep"\nguaranteed = 3\n[projects.low]\nparent = "dep"\n'
+        '[projects.high]\nparent = "dep"\npriority = 5\n'
+        '[qos.interactive]\ngrace = "10 s"\nmin_runtime = "0 s"\n[qos.batch]\ngrace = "2 min"\n'
+    )
+    seen = look(
+        quotas(text),
+        [at(second, hi.Joins(AgentId(f"n{gpus}"), hi.gpus(gpus))) for second, gpus in ((0, 4), (3.5, 1))],
+        ask(1, 1, "high", 1700, gpus=2),
+        ask(2, 1, "dep", BATCH_S, gpu_type="A100", **LONG),
+        at(3, notebook("types", "low", 1700)),
+        at(4, notebook("batch", "low", BATCH_S, **LONG)),
+        ask(300, 1, "high", 900, name="more", gpus=2),
+        last=900,
+    )
+    assert len(seen.asked_to_leave("types")) <= 1
+    keeps_all(seen)

@@ -1,28 +1,16 @@
 """GPUs of several types on one node: who asks for a type has what is freed of it, and others have the rest."""
 
-import msgspec
 import pytest
 
-from bulletin.ids import AgentId, SessionId, SlotId
+from bulletin.ids import AgentId, SessionId
 from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import SOON_S, keeps_all, promised
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, notebook
-from tests.scheduler.promises.stories import BATCH_S, H100, L4, LONG, ask, look, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, mixed, quotas, waits
 
 #: Two projects that are guaranteed a GPU each, of any type.
 OWNERS = promised(course=1, lab=1)
-
-
-def mixed(fast: int = 1, slow: int = 1, name: str = "both") -> hi.At:
-    """A node that has H100 and L4, there from the beginning."""
-    types = (("fast", fast, H100, 80), ("slow", slow, L4, 24))
-    slots = [
-        msgspec.structs.replace(slot, id=SlotId(f"{kind}{index}"))
-        for kind, number, gpu, memory in types
-        for index, slot in enumerate(hi.gpus(number, gpu, memory * hi.GB))
-    ]
-    return at(0, hi.Joins(AgentId(name), tuple(slots)))
 
 
 def types_of(seen: Seen, session: str) -> list[str]:
@@ -228,4 +216,38 @@ def test_who_waits_for_any_type_keeps_from_others_nothing_that_is_of_who_is_befo
     )
     assert waits(seen, "short") == [0]
     assert seen.granted("waits0") <= 604
+    keeps_all(seen)
+
+
+def test_what_is_hot_of_a_type_is_for_who_is_over_before_it_is_needed_whoever_else_waits_there() -> None:
+    """One waits for both H100, then one for any GPU and a day: a short cell can use the hot one, they cannot."""
+    shares = "".join(f'[qos.{name}]\nshare_after = "366 d"\n' for name in ("interactive", "batch"))
+    seen = look(
+        quotas(shares),
+        mixed(2, 2),
+        ask(1, 1, "guests", HOUR_S, name="fast", gpu_type="H100", **LONG),
+        ask(2, 1, "guests", BATCH_S, name="slow", gpu_type="L4", **LONG),
+        ask(3, 1, "guests", 600, name="soon", gpu_type="L4", walltime_ms=600_000),
+        ask(4, 1, "guests", 96, name="hot", gpu_type="H100", walltime_ms=120_000),
+        ask(20, 1, "others", 900, name="waits", gpu_type="H100", gpus=2),
+        ask(30, 1, "others", BATCH_S, name="day", **LONG),
+        ask(540, 1, "others", 100, name="short", walltime_ms=120_000, **LONG),
+        last=HOUR_S,
+    )
+    assert waits(seen, "short") == [0]
+    keeps_all(seen)
+
+
+def test_who_waits_for_one_type_keeps_no_cell_of_another_from_a_higher_class_of_its_project() -> None:
+    """The next in line asks for the H100, which is somebody's for a while; the batch cell is on the L4."""
+    seen = look(
+        quotas(""),
+        mixed(),
+        ask(1, 1, "lab", 1500, name="fast", gpu_type="H100", closes_ms=0),
+        ask(2, 1, "lab", BATCH_S, gpu_type="L4", walltime_ms=1_500_000, **LONG),
+        ask(600, 1, "lab", 900, name="waits", gpu_type="H100"),
+        ask(601, 1, "lab", 900, name="any"),
+        last=HOUR_S,
+    )
+    assert waits(seen, "any") == [30]
     keeps_all(seen)

@@ -73,3 +73,20 @@ def test_a_hot_session_that_never_borrows_has_its_part_of_what_keep_hot_keeps() 
     )
     assert seen.wait("far0") <= 1
     assert seen.asked_to_leave("new0") == seen.asked_to_leave("own0") == []
+
+
+def test_where_a_lender_would_keep_what_it_gave_back_another_cell_goes() -> None:
+    """More is guaranteed than there is: the small lender borrows a part of its GPU, and would keep the other part."""
+    seen = look(
+        quotas(
+            "[projects.small]\nguaranteed = 1\nlending_limit = 0\n[projects.other]\nguaranteed = 1\n[projects.dep]\n"
+            '[projects.lab]\nparent = "dep"\nguaranteed = 4\nlending_limit = 1\n'
+        ),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(4))),
+        ask(1, 1, "dep", 10 * HOUR_S, **LONG),
+        ask(225, 1, "small", 1500),
+        ask(1000, 1, "dep", 600, name="higher"),
+        last=1400,
+    )
+    assert waits(seen, "higher") == [30]
+    assert seen.asked_to_leave("small0") == []

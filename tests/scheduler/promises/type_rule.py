@@ -3,6 +3,7 @@
 from bulletin.ids import SlotId
 from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises.books import Machine, Waiting
+from tests.scheduler.promises.lending import is_lent
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Rule
 
@@ -15,6 +16,8 @@ class TypeRule(Rule):
         if not isinstance(action, act.Grant) or action.request not in view.books.waiting:
             return
         request, machine = view.books.waiting[action.request], view.books.machines[action.agent]
+        if not any(one is request for one in view.may_run_together):
+            return  # a limit lets it through, and others only where it does not start
         for other in view.may_run_together:
             slots = _serving(view, other, machine)
             if other is request or not slots < _serving(view, request, machine) or not _is_owed(view, other, request):
@@ -43,9 +46,11 @@ def _spare(view: View, request: Waiting, machine: Machine) -> frozenset[SlotId]:
 
 
 def _is_owed(view: View, other: Waiting, request: Waiting) -> bool:
-    """Whether a guarantee covers another request beside this one."""
+    """Whether a guarantee covers another request beside this one, and what others keep is left beside both."""
     at = other.event
     cost = view.books.most_cost(at) + view.books.most_cost(request.event)
     covers = view.covered(other)
     is_alone = at.project != request.event.project and at.cpus == 0 and at.memory_bytes == 0
-    return covers is not None and is_alone and view.used.get(covers, 0) + cost <= view.guaranteed.get(covers, 0)
+    if covers is None or not is_alone or view.used.get(covers, 0) + cost > view.guaranteed.get(covers, 0):
+        return False
+    return is_lent(view, at.project, cost, covers, soon=False)

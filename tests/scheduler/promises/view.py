@@ -166,6 +166,8 @@ class View:
             return "borrowed"
         if victim.project != request.event.project:
             return None
+        if self.books.is_boosted(victim.project, victim.user) and not self.books.is_put_first(request):
+            return None
         if qos.priority < asked.priority:
             return "lower class"
         if qos.priority == asked.priority and victim.user != request.event.user:
