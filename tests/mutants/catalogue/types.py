@@ -13,7 +13,7 @@ TYPES = (
         "a-type-is-owed-by-who-has-no-other",
         "placement/owed_types.py",
         "owed_types",
-        "not lack_slots(node, every, supply)",
+        "not lack_slots(node, [*beside, *found, one], supply)",
         "True",
         "who is next has what is free where nothing else leaves for them",
     ),
