@@ -11,6 +11,7 @@ import io
 import pickle
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
@@ -25,6 +26,7 @@ from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, 
 from . import reducers
 from .atoms import ATOMS
 from .handles import Handle
+from .leaves import Leaves
 from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
@@ -93,6 +95,7 @@ class Encoder(pickle.Pickler):
         self.attributes: set[str] = set()  # names that they spell
         self.modules: dict[str, None] = {}  # modules that travel by name
         self.regions: list[Region] = []  # in the order of their numbers in the stream
+        self.leaves: list[Leaves] = []  # likewise
         self.stayed: list[tuple[Stayed, object]] = []  # what a handle stands for
         self._numbers: dict[int, int] = {}
         self._users: list[list[int]] = []  # of each region, the ids of what looks at it
@@ -136,7 +139,7 @@ class Encoder(pickle.Pickler):
         nodes = self._nodes(root)
         self.clear_memo()
         if self._has_opaque:
-            take_out_unheld(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
+            take_out_unheld(nodes, root, self._besides())
         lent = find_dict_sharers(nodes, self._usual, self.dict_sharers) if self._usual else set()
         if lent:
             self.dict_sharers |= lent
@@ -151,7 +154,9 @@ class Encoder(pickle.Pickler):
         seal = xxhash.xxh3_128(data)
         for region in self.regions:
             seal.update(region.digests())
-        return Unit(root, seal.digest(), nodes, self.regions, uid, data=PREAMBLE + data)
+        for leaves in self.leaves:
+            seal.update(leaves.serial.to_bytes(8))
+        return Unit(root, seal.digest(), nodes, self.regions, uid, leaves=self.leaves, data=PREAMBLE + data)
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
         """Pickle a handle in the place of a value that no stream can hold, and note the value in `stayed`."""
@@ -203,9 +208,12 @@ class Encoder(pickle.Pickler):
         found.clear()
         value = None
         nodes[:FIRST_PLACE] = [None] * FIRST_PLACE
-        owners = {id(region.owner) for region in self.regions if region.rid < 0}
-        self._has_opaque = take_out_temporaries(nodes, root, owners)
+        self._has_opaque = take_out_temporaries(nodes, root, self._besides())
         return nodes
+
+    def _besides(self) -> Counter[int]:
+        """Count, by the id of an object, what of ours holds it besides the stream."""
+        return Counter([*(id(region.owner) for region in self.regions if region.rid < 0), *map(id, self.alive)])
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """Return the number of a region in this stream, and the offset of an address in it.
@@ -219,6 +227,11 @@ class Encoder(pickle.Pickler):
             self._users.append([])
         self._users[number].append(id(user))
         return number, address - region.address
+
+    def leaves_number(self, leaves: Leaves) -> int:
+        """Add the atoms of an array to the stream, and return their number in it."""
+        self.leaves.append(leaves)
+        return len(self.leaves) - 1
 
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import CodeType
 from typing import Protocol
 
+from .leaves import Leaves
 from .memory import Finder, Region
 
 
@@ -42,6 +43,10 @@ class Encoding(Protocol):
     codes: list[CodeType]
     #: Temporaries whose ids are in use.
     alive: list[object]
+
+    def leaves_number(self, leaves: Leaves) -> int:
+        """Return the number of these atoms in this stream."""
+        ...
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """Return the number of a region in this stream, and the offset of an address in it."""

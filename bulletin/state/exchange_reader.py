@@ -16,6 +16,7 @@ from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .inplace import fill_dict, fill_list
+from .leaves import Leaves, load
 from .load_transaction import LoadTransaction
 from .meanwhile import Aside
 from .memory import Region, attempt
@@ -42,6 +43,7 @@ class ExchangeReader:
         self.transaction = LoadTransaction(namespace, table, absence)
         self._before: dict[str, object] = {}
         self._regions: dict[int, Region] = {}
+        self._leaves: dict[int, Leaves] = {}
         self._patches: list[tuple[Region, RegionContent]] = []
         self._writes: list[tuple[memoryview, memoryview]] = []
         self._memory: dict[int, RegionContent] = {}
@@ -157,6 +159,7 @@ class ExchangeReader:
     def _load(self, stream: PickleStream) -> Any:
         oids = array("i", bytes(stream.oids)).tolist()
         self.transaction.regions = [self._region(rid) for rid in stream.rids]
+        self.transaction.leaves = [self._leaves_at(lid) for lid in stream.leaves]
         reader: Reader | Decoder
         if self.table.objects.keys().isdisjoint(oids) and not has_nan(stream.data):
             reader = Reader(stream.data, self.namespace, self.transaction)
@@ -197,6 +200,16 @@ class ExchangeReader:
         found = Region.arriving(content, rid=rid, is_guarded=memory.is_guarded)
         found.agreed = memory.digests
         self._regions[rid] = found
+        return found
+
+    def _leaves_at(self, lid: int) -> Leaves:
+        """Return the atoms of that number: those that are here, or that are arriving. Raises Damaged without either."""
+        assert self.exchange is not None
+        found = self._leaves.get(lid) or self.table.leaves.get(lid)
+        if found is None:
+            if lid not in self.exchange.leaves:
+                raise Damaged(f"the leaves {lid} did not come, and are not here")
+            found = self._leaves[lid] = load(self.exchange.leaves[lid])
         return found
 
     def _bind_all(self, bound: list[str], value: Any) -> None:
@@ -291,9 +304,8 @@ class ExchangeReader:
             table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())
         else:
             table.settle(self._as_read.values(), ())
-        table.drop(exchange.dropped, exchange.dropped_regions)
-        table.next_oid, table.next_rid = exchange.next_oid, exchange.next_rid
-        table.version += 1
+        table.learn_leaves(self._leaves)
+        table.forward(exchange)
 
     def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
         diff = TableDiff(self.namespace, self.table, wide=wide)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bulletin.cpython.referrers import holders_of
 
+from .leaves import Leaves
 from .memory import Region
 from .table import Table
 
@@ -57,6 +58,7 @@ class LoadTransaction:
         """Begin. `absence` says what became of a value that did not come, as in "stayed in the notebook"."""
         self.namespace, self.table, self.absence = namespace, table, absence
         self.regions: Sequence[Region] = ()  # of the stream that is being loaded
+        self.leaves: Sequence[Leaves] = ()  # likewise, the atoms of its large arrays
         self.existing: Any = None  # what this side has in place of the object that is being made
         self.old: set[int] = set()  # ids of definitions and cells that were here before
         self.fresh: set[int] = set()  # ids of definitions that this transaction made

@@ -84,10 +84,17 @@ class MadeForPickle:
         return MadeForPickle, (), {"kept": self.kept, "made": [["now"]]}
 
 
+def test_without_a_memo_an_object_is_written_each_time() -> None:
+    texts = ["text" * 10] * 3
+    written = pickle_memo.dumps_without_memo(texts)
+    assert pickle.loads(written) == texts, f"`Pickler.fast` writes something else {THIS}: see pickle_memo"
+    assert written.count(b"text" * 10) == 3, f"`Pickler.fast` has a memo {THIS}: see pickle_memo"
+
+
 def test_what_exists_for_a_stream_alone_is_taken_out_of_its_nodes() -> None:
     root = MadeForPickle()
     nodes, pickler = stream_of(root)
-    refcounts.take_out_temporaries(nodes, root, frozenset())
+    refcounts.take_out_temporaries(nodes, root, {})
     left = [node for node in nodes if isinstance(node, list | dict | tuple)]
     assert left == [["kept"]], f"temporaries of a stream are not told from what somebody holds {THIS}: see refcounts"
     pickler.clear_memo()
@@ -96,7 +103,7 @@ def test_what_exists_for_a_stream_alone_is_taken_out_of_its_nodes() -> None:
 def test_what_an_object_of_c_code_alone_held_is_taken_out_once_the_memo_is_cleared() -> None:
     inner = [object()]
     nodes: list[object] = [MappingProxyType({}), inner, [1]]
-    refcounts.take_out_unheld(nodes, nodes[0], frozenset())
+    refcounts.take_out_unheld(nodes, nodes[0], {})
     assert nodes[1] is inner, f"what a variable holds is taken for unheld {THIS}: see refcounts"
     assert nodes[2] is None, f"what nothing holds is taken for held {THIS}: see refcounts"
 
