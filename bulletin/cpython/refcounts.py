@@ -73,10 +73,12 @@ def take_out_temporaries(nodes: list[object], root: object, besides: Mapping[int
 
 def _take_out_temporary(nodes: list[object], root: object, besides: Mapping[int, int]) -> list[object]:
     found: list[object] = []
-    count_of = sys.getrefcount
+    count_of, most = sys.getrefcount, HELD_BY_STREAM + max(besides.values(), default=0)
     for memo_index in range(len(nodes)):
         value = nodes[memo_index]
-        if value is not root and count_of(value) <= HELD_BY_STREAM + besides.get(id(value), 0):
+        if value is root or (count := count_of(value)) > most:
+            continue
+        if count <= HELD_BY_STREAM + besides.get(id(value), 0):
             found.append(value)
             nodes[memo_index] = None
     return found
@@ -104,7 +106,7 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], besides:
             parts = () if parts is None else (parts,)
         del container
         if parts and not memo_indexes:
-            memo_indexes.update((id(node), memo_index) for memo_index, node in enumerate(nodes) if node is not None)
+            memo_indexes.update(zip(map(id, nodes), range(len(nodes)), strict=True))
         for part in parts:
             memo_index = memo_indexes.get(id(part))
             if memo_index is None or nodes[memo_index] is None:

@@ -116,7 +116,7 @@ class Encoder(pickle.Pickler):
         Parameters
         ----------
         root, name
-            The value, and what it is called in messages.
+            The value, and what it is called in messages; without a name, what `called` finds for it.
         inline
             Definitions to write in full, besides the root where it is one.
         uid
@@ -140,6 +140,7 @@ class Encoder(pickle.Pickler):
         self.clear_memo()
         if self._has_opaque:
             take_out_unheld(nodes, root, self._besides())
+        self.alive = []  # nobody is to find what a stream was made of held here
         lent = find_dict_sharers(nodes, self._usual, self.dict_sharers) if self._usual else set()
         if lent:
             self.dict_sharers |= lent
@@ -213,6 +214,8 @@ class Encoder(pickle.Pickler):
 
     def _besides(self) -> Counter[int]:
         """Count, by the id of an object, what of ours holds it besides the stream."""
+        if not self.regions and not self.alive:
+            return Counter()
         return Counter([*(id(region.owner) for region in self.regions if region.rid < 0), *map(id, self.alive)])
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
@@ -271,6 +274,8 @@ class Encoder(pickle.Pickler):
 
     def _stay(self, value: object, problem: Exception) -> Reduced:
         """Note that a value cannot travel, and why; reduce it to a handle."""
+        if not self._name:
+            self._name = self.called(self._root)
         path = self._name
         if value is not self._root:
             path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
@@ -352,7 +357,7 @@ _kinds_of_nodes: dict[type, bool] = {}
 
 def _has_identity(kind: type) -> bool:
     """Tell whether it matters which of several equal objects one is; what is known by its name comes back by that."""
-    if kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer"):
+    if reducers.is_buffer(kind):
         return False  # made anew each time it is asked for
     return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 

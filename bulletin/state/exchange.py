@@ -118,8 +118,15 @@ class Exchange:
             return parts[data] if isinstance(data, int) else data
 
         counts, streams, memory, leaves, bound, known, tail = head
+        base, next_oid, next_rid, next_lid, dropped, dropped_regions, dropped_leaves = counts
         return cls(
-            *counts,
+            base,
+            next_oid,
+            next_rid,
+            next_lid,
+            dropped,
+            dropped_regions,
+            dropped_leaves,
             streams=[
                 PickleStream(kind, piece(data), piece(oids), rids, root, used)
                 for kind, data, oids, rids, root, used in streams

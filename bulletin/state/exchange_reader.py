@@ -3,7 +3,7 @@
 import gc
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any
@@ -64,6 +64,7 @@ class ExchangeReader:
         self.left: list[Stayed] = []
         self._may_leave = may_leave
         self._registered: dict[str, Any] = {}
+        self.looked_at: Collection[Unit] = ()  # units of this side that somebody keeps
 
     @property
     def reading(self) -> str:
@@ -245,7 +246,7 @@ class ExchangeReader:
         Raises Damaged if that memory has moved or has another size.
         """
         self.transaction.commit()
-        self.transaction.replace_references()
+        self.transaction.replace_references(self._own_lists())
         for library, found in self._registered.items():
             if type(found) is dict:  # and could be loaded
                 registrations.adopt(library, found, self.transaction)
@@ -254,6 +255,12 @@ class ExchangeReader:
                 raise Damaged("the memory of an array was moved or resized while the cell ran")
             for start, data in memory.runs:
                 self._prepare(region, start, memoryview(data).cast("B"))
+
+    def _own_lists(self) -> list[object]:
+        """List the lists of ours that hold objects of what is being read: as they were agreed on, and as they came."""
+        assert self.exchange is not None
+        units = [self.table.units.get(stream.root) for stream in self.exchange.streams]
+        return [*self._made, *(unit.nodes for unit in (*units, *self.looked_at) if unit is not None)]
 
     def _prepare(self, region: Region, start: int, data: memoryview) -> None:
         if region.device is not None:  # may fail half-way, so it is written now

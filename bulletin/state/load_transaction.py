@@ -1,11 +1,11 @@
 """What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType
 from typing import Any, NamedTuple, TypeAlias
 
-from bulletin.cpython.referrers import holders_of
+from bulletin.cpython.referrers import held_by_others, holders_of
 
 from .leaves import Leaves
 from .memory import Region
@@ -97,12 +97,15 @@ class LoadTransaction:
             change()
         self._changes.clear()
 
-    def replace_references(self) -> None:
+    def replace_references(self, ours: Iterable[object] = ()) -> None:
         """Put what replaced an old object wherever the old one is held: in containers, instances and closures.
 
-        A frame that runs, and containers of C code, keep the old one.
+        A frame that runs, and containers of C code, keep the old one. `ours` are containers that need no replacing:
+        nobody is asked for what only they and this transaction hold, as most parts of frames.
         """
-        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if old is not fresh}
+        ids = {id(old) for old, fresh in self.replaced if old is not fresh}
+        held = held_by_others(ids, (self.replaced, self._undo, *ours)) if ids else ids
+        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if id(old) in held}
         if not replaced:
             return
         own = {id(self.replaced), id(replaced), *map(id, replaced.values()), *map(id, self.replaced)}
@@ -135,7 +138,8 @@ class LoadTransaction:
                 self._replace_in(attributes, replaced)
 
     def finish(self) -> None:
-        """Bring iterators to their end: that cannot fail, and cannot be undone."""
+        """Bring iterators to their end: that cannot fail, and cannot be undone. What was before is let go of."""
+        self._undo.clear()
         for spent in self._spent:
             deque(spent, 0)
 

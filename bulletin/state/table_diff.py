@@ -146,7 +146,7 @@ class TableDiff:
             return
         self.encoder.is_digest = True
         try:
-            unit = self.encoder.encode(value, self.encoder.called(value), uid=uid)
+            unit = self.encoder.encode(value, uid=uid)
         finally:
             self.encoder.is_digest = False
         self.definitions[uid] = unit

@@ -13,9 +13,11 @@ from bulletin.state.load_transaction import Reduced
 
 from . import (
     arrays,
+    arrow,
     classes,
     constants,
     containers,
+    dtypes,
     exceptions,
     figures,
     files,
@@ -39,6 +41,7 @@ __all__ = [
     "Place",
     "Reducer",
     "by_name",
+    "is_buffer",
     "is_in_place",
     "of_family",
     "places_of",
@@ -51,6 +54,7 @@ Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 Place = constants.Place
 places_of, is_in_place, reduce_constant = constants.places_of, constants.is_in_place, constants.reduce_constant
 reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name
+is_buffer = arrow.is_buffer
 #: Reducers of instances of Python's, which a module of a library may hold once for all.
 OF_INSTANCES = frozenset(
     {
@@ -86,6 +90,8 @@ def of_family(kind: type) -> Reducer | None:
         return classes.reduce_member
     top = (kind.__module__ or "").partition(".")[0] if isinstance(kind.__module__, str) else ""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if dtypes.is_dtype(kind):
+        return dtypes.reduce_dtype
     if numpy is not None and kind is numpy.ndarray:
         return arrays.reduce_array
     if numpy is not None and kind is numpy.memmap:
@@ -98,6 +104,10 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_generator
     if torch is not None and kind is getattr(torch, "Generator", None):
         return tensors.reduce_generator
+    if arrow.is_buffer(kind):
+        return arrow.reduce_buffer
+    if arrow.is_pandas_array(kind):
+        return arrow.reduce_pandas_array
     if tensors.is_optimizer(kind):
         return tensors.reduce_optimizer
     if tensors.is_loader(kind):

@@ -15,7 +15,7 @@ from bulletin.state.silence import silence
 #: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
 _OWN_BYTES = 16 << 20
 #: Of an owner that nobody asked for, at most so many times what is seen through its view.
-_OWNER_FACTOR, _SMALL_BYTES = 4, 1 << 20
+OWNER_FACTOR, SMALL_BYTES = 4, 1 << 20
 
 
 def reduce_array(encoder: Encoding, array: Any) -> Reduced:
@@ -39,7 +39,7 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
         return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
     start = _address(array)
-    if type(owner) is type(array) and (owner.nbytes <= _SMALL_BYTES or owner.nbytes <= _OWNER_FACTOR * array.nbytes):
+    if type(owner) is type(array) and (owner.nbytes <= SMALL_BYTES or owner.nbytes <= OWNER_FACTOR * array.nbytes):
         return view_array, (RECEIVER, owner, start - _address(owner), *layout, flags.writeable)
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):

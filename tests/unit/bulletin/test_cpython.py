@@ -108,6 +108,20 @@ def test_what_an_object_of_c_code_alone_held_is_taken_out_once_the_memo_is_clear
     assert nodes[2] is None, f"what nothing holds is taken for held {THIS}: see refcounts"
 
 
+def test_what_only_our_containers_hold_is_told_from_what_others_hold_too() -> None:
+    ours: list[Any] = [[object()], {"key": (object(), Plain())}, object()]
+    shared, pattern = [object()], object()
+    ours += [shared, (pattern, [pattern])]
+    ours[1]["key"][1].part = (object(),)
+    own = {id(ours[0]), id(ours[0][0]), id(ours[1]["key"][0]), id(ours[1]["key"][1].part[0]), id(ours[2])}
+    others = {id(shared), id(shared[0]), id(pattern)}
+    found = referrers.held_by_others(own | others, [ours])
+    assert found == others, f"who holds an object is not counted right {THIS}: see referrers"
+    assert referrers.held_by_others(own | others, [ours, ours]) == others, "a container that is named twice counts once"
+    del pattern
+    assert referrers.held_by_others(own | others, [ours]) == {id(shared), id(shared[0])}
+
+
 def test_an_instance_whose_dict_somebody_else_holds_is_told_from_others() -> None:
     lender, other = Plain(), Plain()
     lender.part, other.part = 1, 2  # type: ignore[attr-defined]
