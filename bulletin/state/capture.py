@@ -96,7 +96,8 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     for name in [name for name in direct if not names.is_history(name)]:
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
-    shipment, known = modules.out((*needs.imports, *diff.imports, *spelled), table.modules, diff.modules)
+    imports = (*needs.imports, *diff.imports, *spelled)
+    shipment, known = modules.out(imports, table.modules, diff.modules, _reached(diff, needs))
     writer = ExchangeWriter(diff)
     exchange = writer.pack(diff.names, modules=shipment or None)
     exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
@@ -118,6 +119,21 @@ def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
     values = diff.names.values()
     homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
     return {home.partition(".")[0] for home in homes if isinstance(home, str)}
+
+
+def _reached(diff: TableDiff, needs: Needs) -> set[str] | None:
+    """List the packages that the cell gets anything of, by their top names; None where it may load any."""
+    spelled = needs.attributes | diff.attributes
+    if needs.everything or diff.is_open or not _LOADERS.isdisjoint(spelled):
+        return None
+    return _libraries(diff, needs) | {home.partition(".")[0] for home in diff.homes}
+
+
+#: Names of what loads modules that nobody spells.
+_LOADERS = frozenset({
+    "__import__", "exec_module", "import_module", "load", "loads", "modules", "read_pickle", "reload", "resolve_name",
+    "run_module", "run_path", "Unpickler", "walk_packages",
+})  # fmt: skip
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:

@@ -93,6 +93,7 @@ class Encoder(pickle.Pickler):
         self.files: dict[str, None] = {}  # where their code came from
         self.imports: dict[str, None] = {}  # modules that they may import
         self.attributes: set[str] = set()  # names that they spell
+        self.homes: set[str] = set()  # modules of functions and classes that go by their names
         self.modules: dict[str, None] = {}  # modules that travel by name
         self.regions: list[Region] = []  # in the order of their numbers in the stream
         self.leaves: list[Leaves] = []  # likewise
@@ -359,6 +360,8 @@ def _has_identity(kind: type) -> bool:
     """Tell whether it matters which of several equal objects one is; what is known by its name comes back by that."""
     if reducers.is_buffer(kind):
         return False  # made anew each time it is asked for
+    if reducers.is_dtype(kind) or kind.__name__ == "cython_function_or_method":
+        return False  # what says all of it is its text, or its name
     return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 
 

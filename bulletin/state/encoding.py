@@ -37,6 +37,8 @@ class Encoding(Protocol):
     imports: dict[str, None]
     #: Names that they spell.
     attributes: set[str]
+    #: Modules of functions and classes that go by their names.
+    homes: set[str]
     #: Modules that travel by name.
     modules: dict[str, None]
     #: Code objects, kept so that their ids in tokens stay true.

@@ -50,12 +50,13 @@ class TableDiff:
         self.imports: dict[str, None] = {}
         self.attributes: set[str] = set()
         self.modules: dict[str, None] = {}
+        self.homes: set[str] = set()  # modules of functions and classes that go by their names
         self._queue: deque[tuple[str, object]] = deque()
         self._later: deque[tuple[str, object]] = deque()
         #: Ids of what the units hold, but for those that were not asked yet.
         self._cache_inside: set[int] = set()
         self._cache_pending: list[Unit] = []
-        self._is_open = False  # all names of the namespace have been added
+        self.is_open = False  # all names of the namespace have been added
         self._is_narrow = False  # nothing but what `look_at` was given counts
 
     def add(self, found: Iterable[str], held: Mapping[str, object] | None = None) -> None:
@@ -160,10 +161,11 @@ class TableDiff:
         self.imports.update(encoder.imports)
         self.attributes |= encoder.attributes
         self.modules.update(encoder.modules)
+        self.homes |= encoder.homes
         if follow:
             self.add(found)
-            if is_dynamic and not self._is_open:
-                self._is_open = True
+            if is_dynamic and not self.is_open:
+                self.is_open = True
                 self.add(names.users(self.namespace))
         for uid, definition in met.items() if not self._is_narrow else ():
             self.see_definition(uid, definition, follow=follow)

@@ -42,6 +42,7 @@ __all__ = [
     "Reducer",
     "by_name",
     "is_buffer",
+    "is_dtype",
     "is_in_place",
     "of_family",
     "places_of",
@@ -54,7 +55,7 @@ Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 Place = constants.Place
 places_of, is_in_place, reduce_constant = constants.places_of, constants.is_in_place, constants.reduce_constant
 reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name
-is_buffer = arrow.is_buffer
+is_buffer, is_dtype = arrow.is_buffer, dtypes.is_dtype
 #: Reducers of instances of Python's, which a module of a library may hold once for all.
 OF_INSTANCES = frozenset(
     {

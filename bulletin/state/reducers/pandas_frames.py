@@ -33,7 +33,6 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
     manager = getattr(frame, "_mgr", None)
     held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
-    encoder.guarded.add(id(getattr(frame, "_metadata", None)))  # a list of the class's, named in every state
     numpy: Any = sys.modules["numpy"]
     for part in held:
         inner = getattr(part, "_data", part)
@@ -43,6 +42,8 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     if manager is None:
         return NotImplemented
     made_by, args, state = frame.__reduce_ex__(5)[:3]
+    if type(state) is dict and "_metadata" not in vars(frame):
+        state.pop("_metadata", None)  # the class's own list, which is no part of the frame
     return made_by, args, state, None, None, fill_frame
 
 
