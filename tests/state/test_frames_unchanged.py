@@ -168,3 +168,25 @@ def test_a_return_leaves_no_garbage_that_holds_what_was_before(notebook: Noteboo
         assert all(not one._undo for one in transactions)
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["str", "pd.StringDtype('python')", "pd.StringDtype('pyarrow')", "pd.StringDtype('python', na_value=np.nan)"],
+)
+def test_a_type_of_texts_keeps_where_they_are_and_what_is_missing(dtype: str, notebook: Notebook) -> None:
+    notebook.local(
+        f"import numpy as np, pandas as pd\nd = pd.array(['a', None], dtype={dtype}).dtype; s = pd.Series(['a', None], dtype=d)"
+    )
+    here = notebook["d"]
+    told = "(str(d), d.storage, repr(d.na_value), d.na_value is np.nan, s.dtype == d, s[1] is d.na_value)"
+    assert notebook.gpu(told).extra["result"] == notebook.local(told)
+    notebook.gpu("t = s.copy(); t[0] = 'there'; d.storage")
+    assert notebook["d"] is here
+    assert notebook["t"].dtype == here
+    assert notebook["t"][1] is notebook["t"].dtype.na_value
+    notebook.gpu(
+        "d = pd.StringDtype('python', na_value=pd.NA) if d.na_value is np.nan else pd.StringDtype('python', na_value=np.nan); s = s.astype(d)"
+    )
+    assert notebook["s"].dtype == notebook["d"]
+    assert notebook["d"] != here

@@ -127,6 +127,8 @@ def of_family(kind: type) -> Reducer | None:
         return jitted.reduce_dispatcher
     if figures.is_part_of_plot(kind):
         return containers.reduce_user_container
+    if pandas_frames.is_text_type(kind):
+        return pandas_frames.reduce_text_type
     if pandas_frames.is_block(kind):
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):
