@@ -3,6 +3,7 @@
 import copyreg
 import io
 import pickle
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,15 @@ def ground_preamble(memo_indexes: Iterable[int]) -> bytes:
         for memo_index in memo_indexes
     )
     return pickle.PROTO + b"\x05" + opcodes
+
+
+def ground_containers(numbered: Iterable[tuple[int, int]]) -> bytes:
+    """Build the opcodes that do the same with what `persistent_load` gives for these pairs of numbers."""
+    return b"".join(
+        pickle.BININT1 + bytes([kind]) + pickle.BININT + struct.pack("<i", number)
+        + pickle.TUPLE2 + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP
+        for kind, number in numbered
+    )  # fmt: skip
 
 
 def read_memo(pickler: pickle.Pickler) -> dict[int, tuple[int, object]]:

@@ -26,7 +26,7 @@ from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, 
 from . import reducers
 from .atoms import ATOMS
 from .handles import Handle
-from .leaves import Leaves
+from .leaves import CONTAINERS, Leaves, find_in
 from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
@@ -129,7 +129,7 @@ class Encoder(pickle.Pickler):
         self.inline = inline | {uid} if uid else inline
         self._file.seek(0)
         self._file.truncate()
-        pickle_memo.set_memo(self, self._ground)
+        containers = self._set_ground(root)
         try:
             with silence():
                 self.dump(root)
@@ -154,11 +154,31 @@ class Encoder(pickle.Pickler):
             for region, users in zip(self.regions, self._users, strict=True):
                 region.is_held = region.is_held or not held.isdisjoint(users)
         seal = xxhash.xxh3_128(data)
+        seal.update(containers)
         for region in self.regions:
             seal.update(region.digests())
         for leaves in self.leaves:
             seal.update(leaves.serial.to_bytes(8))
-        return Unit(root, seal.digest(), nodes, self.regions, uid, leaves=self.leaves, data=PREAMBLE + data)
+        return Unit(
+            root, seal.digest(), nodes, self.regions, uid, leaves=self.leaves, data=PREAMBLE + containers + data
+        )
+
+    def _set_ground(self, root: object) -> bytes:
+        """Put what each side has of its own into the first places of the memo, and behind it large containers of atoms.
+
+        Returns the opcodes that put these there for the reader.
+        """
+        found = find_in(root, self._ground.keys())
+        if not found:
+            pickle_memo.set_memo(self, self._ground)
+            return b""
+        memo, numbered = dict(self._ground), []
+        for container, leaves in found:
+            memo[id(container)] = len(memo), container
+            numbered.append((CONTAINERS.index(type(container)), len(self.leaves)))
+            self.leaves += leaves
+        pickle_memo.set_memo(self, memo)
+        return pickle_memo.ground_containers(numbered)
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
         """Pickle a handle in the place of a value that no stream can hold, and note the value in `stayed`."""
@@ -173,7 +193,7 @@ class Encoder(pickle.Pickler):
         self._begin(self._name, root, is_ours=self._is_ours)
         self._file.seek(0)
         self._file.truncate()
-        pickle_memo.set_memo(self, self._ground)
+        self._set_ground(root)
         problems: list[BaseException] = []
 
         def dump() -> None:

@@ -169,7 +169,8 @@ class ExchangeReader:
             reader = Decoder(bytes(stream.data), self.namespace, self.transaction, existing)
         value, made = reader.read()
         self.table.learn(oids, made)
-        unit = unit_as_read(value, stream.data, made, oids) if isinstance(reader, Reader) else None
+        is_simple = isinstance(reader, Reader) and not stream.leaves
+        unit = unit_as_read(value, stream.data, made, oids) if is_simple else None
         if unit is None:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
         elif stream.kind == "unit":

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from bulletin.cpython.referrers import held_by_others, holders_of
 
-from .leaves import Leaves
+from .leaves import CONTAINERS, Leaves
 from .memory import Region
 from .table import Table
 
@@ -72,6 +72,22 @@ class LoadTransaction:
         """Hand out the old object, once, to a function that knows what to do with it; None where there is none."""
         existing, self.existing = self.existing, None
         return existing
+
+    def container(self, pid: tuple[int, int], old: Any = None) -> Any:
+        """Make a large container of atoms; or fill the old one of the same type with them, undoably."""
+        kind, number = pid
+        made: Any = CONTAINERS[kind]()
+        if type(old) is type(made):
+            self.undoable(_refill, old, old.copy())
+            old.clear()
+        target = old if type(old) is type(made) else made
+        if type(target) is dict:
+            target.update(zip(self.leaves[number].items, self.leaves[number + 1].items, strict=True))
+        else:
+            (target.extend if type(target) is list else target.update)(self.leaves[number].items)
+        if old is not None and target is not old:
+            self.replaced.append((old, target))
+        return target
 
     def made(self, definition: object) -> None:
         """Note a new function, class or cache: it may be filled at once, and is kept so that its id stays its own."""
@@ -162,6 +178,11 @@ class LoadTransaction:
         for noted, kept in ((self._changes, mark.changes), (self._spent, mark.spent), (self.replaced, mark.replaced)):
             del noted[kept:]
         return failed
+
+
+def _refill(container: Any, before: Any) -> None:
+    container.clear()
+    (container.extend if type(container) is list else container.update)(before)
 
 
 def refuse(value: object) -> Reduced:

@@ -93,10 +93,12 @@ class TableDiff:
                 self._later.append((name, value))
 
     def is_plain(self, value: object) -> bool:
-        """Tell whether a value travels with its name: as `is_plain`, or as the handle of a value that is lost.
+        """Tell whether a value travels with its name: as `is_plain`, or as the namespace or a handle of what is lost.
 
-        Such a handle has no number, and no unit can have it as its root.
+        These two have no number, and no unit can have them as its root.
         """
+        if value is self.namespace:
+            return True
         return is_plain(value) or (type(value) is Handle and self.table.oid_of(value) == ABSENT)
 
     def is_inside(self, value: object) -> bool:

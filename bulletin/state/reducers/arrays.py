@@ -268,7 +268,7 @@ def fill_objects(array: Any, state: tuple[list[Any], bool]) -> None:
 def fill_leaves(array: Any, state: tuple[LoadTransaction, int, bool]) -> None:
     """Put atoms into their places, as `fill_objects` does it with objects."""
     transaction, number, writeable = state
-    fill_objects(array, (transaction.leaves[number].items, writeable))
+    fill_objects(array, (list(transaction.leaves[number].items), writeable))
 
 
 def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> None:

@@ -84,6 +84,12 @@ class MadeForPickle:
         return MadeForPickle, (), {"kept": self.kept, "made": [["now"]]}
 
 
+def test_a_tuple_has_the_addresses_of_its_items_behind_its_head() -> None:
+    items = (object(), "text", 7, [1], None)
+    found = [int.from_bytes(raw_memory.addresses_in(items)[n : n + 8], sys.byteorder) for n in range(0, 40, 8)]
+    assert found == list(map(id, items)), f"a tuple is laid out in another way {THIS}: see raw_memory"
+
+
 def test_without_a_memo_an_object_is_written_each_time() -> None:
     texts = ["text" * 10] * 3
     written = pickle_memo.dumps_without_memo(texts)
