@@ -28,6 +28,8 @@ def held_by_others(ids: AbstractSet[int], ours: Iterable[object]) -> set[int]:
     while waiting:
         touched: dict[int, None] = {}
         for held in gc.get_referents(waiting.pop()):
+            if type(held) in _HOLD_NOTHING:
+                continue
             entry = counted.setdefault(id(held), [held, 0])
             entry[1] += 1
             touched[id(held)] = None
@@ -40,6 +42,9 @@ def held_by_others(ids: AbstractSet[int], ours: Iterable[object]) -> set[int]:
         if len(counted) > _MOST_COUNTED:
             return set(ids)
     return set(ids) - own
+
+
+_HOLD_NOTHING = frozenset({str, int, float, bytes, bool, type(None)})
 
 
 def _count_in_an_entry() -> int:

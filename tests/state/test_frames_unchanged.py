@@ -190,3 +190,13 @@ def test_a_type_of_texts_keeps_where_they_are_and_what_is_missing(dtype: str, no
     )
     assert notebook["s"].dtype == notebook["d"]
     assert notebook["d"] != here
+
+
+def test_frames_that_share_their_columns_names_come_to_rest(notebook: Notebook) -> None:
+    notebook.local(TEXTS)
+    notebook.gpu("y = x.copy(deep=False); y['f'] = y['f'] + 1; z = y[['s']]")
+    notebook.gpu("len(x), len(y), len(z)")
+    assert notebook.captured is not None
+    before = notebook.captured.names
+    notebook.gpu("len(x), len(y), len(z)")
+    assert notebook.captured.names == {"x": 0, "y": 0, "z": 0}, before

@@ -107,6 +107,8 @@ def of_family(kind: type) -> Reducer | None:
         return tensors.reduce_generator
     if arrow.is_buffer(kind):
         return arrow.reduce_buffer
+    if arrow.is_chunked(kind):
+        return arrow.reduce_chunked
     if arrow.is_pandas_array(kind):
         return arrow.reduce_pandas_array
     if tensors.is_optimizer(kind):

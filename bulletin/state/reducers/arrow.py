@@ -38,6 +38,41 @@ def make_buffer(transaction: LoadTransaction, number: int, offset: int, size: in
     return whole.slice(offset, size)
 
 
+def is_chunked(kind: type) -> bool:
+    """Tell whether a type is pyarrow's array of arrays."""
+    return kind.__module__ == "pyarrow.lib" and kind.__name__ == "ChunkedArray"
+
+
+def reduce_chunked(_: Encoding, array: Any) -> Reduced:
+    """Reduce an array of arrays to these and their type."""
+    return make_chunked, (RECEIVER, array.chunks, array.type)
+
+
+def make_chunked(transaction: LoadTransaction, chunks: list[Any], dtype: Any) -> Any:
+    """Make an array of arrays; return the existing one if it sees the same memory: that never changes."""
+    pyarrow = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
+    old = transaction.take_existing()
+    made = pyarrow.chunked_array(chunks, dtype)
+    is_alike = type(old) is type(made) and old.type == dtype and _is_flat(pyarrow, dtype)
+    if is_alike and list(map(_seen_by, old.chunks)) == list(map(_seen_by, chunks)):
+        return old
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _is_flat(pyarrow: Any, dtype: Any) -> bool:
+    """Tell whether an array of this type sees no other memory than its `buffers` say."""
+    is_of_python = isinstance(dtype, pyarrow.BaseExtensionType)
+    return dtype.num_fields == 0 and not pyarrow.types.is_dictionary(dtype) and not is_of_python
+
+
+def _seen_by(array: Any) -> tuple[Any, ...]:
+    """Say what a flat array sees: which part of which memory."""
+    buffers = tuple(None if buffer is None else (buffer.address, buffer.size) for buffer in array.buffers())
+    return array.offset, len(array), buffers, type(array)
+
+
 def is_pandas_array(kind: type) -> bool:
     """Tell whether a type is an array of pandas that holds one of pyarrow's, and leaves it to pandas how it travels."""
     pandas: Any = sys.modules.get("pandas")
@@ -62,8 +97,17 @@ def reduce_pandas_array(_: Encoding, array: Any) -> Reduced:
         state = dict(array.__dict__)
     else:
         state = array.__getstate__()
-        state["_pa_array"] = _Copy(state["_pa_array"])
-    return new_object, (type(array),), state
+        state["_pa_array"] = _Copy(sys.modules["pyarrow"].chunked_array(state["_pa_array"]))
+    if "_cache" in state:
+        state["_cache"] = None  # what pandas has worked out, and works out again
+    state = {sys.intern(name): held for name, held in state.items()}  # pandas sets some anew, with names of its own
+    return new_object, (type(array),), state, None, None, fill_pandas_array
+
+
+def fill_pandas_array(array: Any, state: dict[str, Any]) -> None:
+    """Set the attributes that came: pandas would make another array of pyarrow's of the one among them."""
+    for name, held in state.items():
+        array.__dict__[sys.intern(name)] = {} if name == "_cache" else held
 
 
 class _Copy:
