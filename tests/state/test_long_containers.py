@@ -8,6 +8,7 @@ from bulletin.state.exchange_reader import ExchangeReader
 
 from .notebook import Notebook
 from .test_leaves import moved
+from .test_meanwhile import send
 
 LONG = "a = [f'text {n}' for n in range(20_000)]\nd = {f'key {n}': n for n in range(20_000)}\ns = {f'item {n}' for n in range(20_000)}"
 
@@ -150,3 +151,37 @@ def test_a_value_that_both_sides_change_is_laid_aside_whole(notebook: Notebook) 
         "there",
         True,
     )
+
+
+BOTH = "import numpy as np\nlong = [f'text {n}' for n in range(2000)]; array = np.array(long, dtype=object); free = dict.fromkeys(long); also = long"
+
+
+def test_texts_that_both_sides_have_changed_are_laid_aside_whole(notebook: Notebook) -> None:
+    notebook.local(BOTH)
+    notebook.gpu("len(long), len(array), len(free)")
+    land = send(notebook, "long[0] = array[0] = 'there'; free['there'] = 1; copy = list(long)")
+    notebook.local("long[1] = array[1] = 'mine'")
+    applied = land()
+    assert (applied.aside["long"][:2], applied.aside["long"] is applied.aside["also"]) == (["there", "text 1"], True)
+    assert applied.aside["array"][:2].tolist() == ["there", "text 1"]
+    assert (notebook["long"][:2], notebook["array"][:2].tolist()) == (["text 0", "mine"], ["text 0", "mine"])
+    assert (notebook["also"] is notebook["long"], notebook["free"]["there"], notebook["copy"][:2]) == (
+        True,
+        1,
+        ["there", "text 1"],
+    )
+    assert notebook.gpu("long[:2], array[:2].tolist(), also is long, copy[:2]").extra["result"] == (
+        ["text 0", "mine"],
+        ["text 0", "mine"],
+        True,
+        ["there", "text 1"],
+    )
+
+
+def test_the_cell_sees_texts_as_they_were_when_it_left(notebook: Notebook) -> None:
+    notebook.local(BOTH)
+    land = send(notebook, "seen = (long[0], array[0], len(free))")
+    notebook.local("long[0] = array[0] = 'later'; free.clear()")
+    assert land().aside == {}
+    assert notebook["seen"] == ("text 0", "text 0", 2000)
+    assert notebook.gpu("long[0], array[0], len(free)").extra["result"] == ("later", "later", 0)
