@@ -3,8 +3,9 @@
     python benchmarks/state.py [--quick] [--json FILE]
 
 Two interpreters are joined by a pipe, as two ends of a session; their work is timed at each end, the pipe is not. Rows:
-100,000 small dicts against `pickle.dumps` and `loads` of the same, an array unchanged and with one element changed, and
-many names. Medians. Ratios of one run are what counts: the machine is never the same twice.
+100,000 small dicts against `pickle.dumps` and `loads` of the same, an array unchanged and with one element changed,
+frames and a list of a million texts, a new array in a notebook of many objects, and many names. Medians. Ratios of one
+run are what counts: the machine is never the same twice.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,78 @@ def of_array(size_bytes: int, times: int) -> dict[str, Any]:
     return found
 
 
+FRAME = """
+import numpy as np, pandas as pd
+rows, random = %d, np.random.default_rng(0)
+words = np.array([f"category_{n:03d}" for n in range(100)], dtype=object)
+texts = pd.StringDtype(%r, na_value=np.nan)
+x = pd.DataFrame({**{f"f{n}": random.random(rows) for n in range(3)}, "i": random.integers(0, 1 << 40, rows),
+    "t": pd.date_range("2020-01-01", periods=rows, freq="s"),
+    "few": pd.array(words[random.integers(0, 100, rows)], dtype=texts),
+    "many": pd.array([f"user-{n:07d}" for n in range(rows)], dtype=texts)})
+del words, texts, random
+"""
+
+
+def of_frame(count: int, storage: str, times: int) -> dict[str, Any]:
+    """A frame with two columns of texts: a new one there, and a copy back with one column changed; then unchanged."""
+    first, added, again, plain = [], [], [], []
+    notebook = Notebook()
+    notebook.gpu("import numpy as np, pandas as pd")
+    for _ in range(times):
+        notebook.local(FRAME % (count, storage))
+        twice_ms, _ = clock(lambda: pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(notebook.module.x, 5)), 5)))
+        plain.append(twice_ms)
+        rows = [notebook.gpu(cell) for cell in ("y = x.copy(deep=False); y['f0'] = y['f0'] + 1", "len(x), len(y)")]
+        again.append(_sum(notebook.gpu("len(x), len(y)")))
+        first.append(_sum(rows[0]))
+        added.append(_sum(notebook.gpu("z = y.copy(deep=False); z['f1'] = z['f1'] + 1")))
+        notebook.local("del x, y, z")
+    notebook.close()
+    return _against(plain, {"there and a copy back": first, "another copy back": added, "unchanged, both": again})
+
+
+def of_list(count: int, times: int) -> dict[str, Any]:
+    """A list of texts: there for the first time, unchanged, and with one more after the cell."""
+    plain, first, again, more = [], [], [], []
+    notebook = Notebook()
+    for _ in range(times):
+        notebook.local(f"data = [str(n) for n in range({count})]")
+        once_ms, _ = clock(lambda: pickle.loads(pickle.dumps(notebook.module.data, 5)))
+        plain.append(once_ms)
+        for rows, cell in ((first, "len(data)"), (again, "len(data)"), (more, "data.append('x')")):
+            rows.append(_sum(notebook.gpu(cell)))
+    notebook.close()
+    return _against(plain, {"first time": first, "unchanged": again, "one more": more}, "pickle, once")
+
+
+def of_heap(counts: Sequence[int], times: int) -> dict[str, Any]:
+    """A cell that makes a new array, in notebooks of so many other objects."""
+    found = {}
+    for count in counts:
+        notebook = Notebook()
+        notebook.local(f"import numpy as np\nheap = [[n] for n in range({count})]\nx = np.zeros(4)")
+        rows = [_sum(notebook.gpu("x = x + 1")) for _ in range(5 * times)]
+        found[f"{count:,} lists, ms"] = statistics.median(rows[2:])
+        notebook.close()
+    return found
+
+
+def _sum(row: dict[str, float]) -> float:
+    return sum(row[step] for step in ("capture", "restore", "changes", "apply"))
+
+
+def _against(
+    plain: list[float], rows: dict[str, list[float]], called: str = "pickle.dumps + loads, twice"
+) -> dict[str, Any]:
+    base = statistics.median(plain)
+    return {
+        f"{called}, ms": base,
+        **{f"{name}, ms": statistics.median(taken) for name, taken in rows.items()},
+        **{f"{name}, times pickle": statistics.median(taken) / base for name, taken in rows.items()},
+    }
+
+
 def of_names(count: int, times: int) -> dict[str, Any]:
     """Many small values, one of which changes: what a notebook of a day's work costs each cell."""
     notebook = Notebook()
@@ -177,6 +250,10 @@ def main() -> None:
     found = {
         f"{count:,} small dicts": of_dicts(count, times),
         f"array of {size >> 20} MiB": of_array(size, times),
+        f"frame of {10 * count:,} rows, texts in Python": of_frame(10 * count, "python", times),
+        f"frame of {10 * count:,} rows, texts of pyarrow": of_frame(10 * count, "pyarrow", times),
+        f"list of {10 * count:,} texts": of_list(10 * count, times),
+        "a new array, in a notebook of": of_heap((0, 100 * count), times),
         "100 functions and 100 dicts": of_names(100, 4 * times),
     }
     for title, rows in found.items():

@@ -20,6 +20,15 @@ def view_of(address: int, size: int) -> memoryview:
     return _view(address, size, _WRITABLE)
 
 
+def addresses_in(items: tuple[Any, ...]) -> memoryview:
+    """Return the memory of a tuple: the address of each item, as long as the tuple lives."""
+    return view_of(id(items) + tuple.__basicsize__, len(items) * _POINTER_BYTES)
+
+
+#: What a tuple holds for each item.
+_POINTER_BYTES = tuple.__itemsize__
+
+
 class _Buffer(ctypes.Structure):
     """A `Py_buffer`, of which only the first field is read. The rest is more than any version of Python needs."""
 

@@ -5,7 +5,7 @@ it is measured when this module is imported, in loops of the same form as those 
 """
 
 import sys
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Set as AbstractSet
 from typing import Any
 
 
@@ -44,7 +44,7 @@ def _count_for_a_caller() -> int:
 _HELD_BY_CALLER = _count_for_a_caller()
 
 
-def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[int]) -> bool:
+def take_out_temporaries(nodes: list[object], root: object, besides: Mapping[int, int]) -> bool:
     """Set to None the nodes that nobody but the stream holds, and then those that only these have held.
 
     Called while the memo of the pickler is full.
@@ -55,8 +55,8 @@ def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[
         The objects of the stream by their place. Changed.
     root
         Never taken out.
-    owners
-        Ids of objects that a region of memory holds besides.
+    besides
+        By the id of an object, how many of ours hold it besides: regions of memory, notes of reducers.
 
     Returns
     -------
@@ -64,24 +64,27 @@ def take_out_temporaries(nodes: list[object], root: object, owners: AbstractSet[
         Whether there were objects of C code among them: what only such a one held shows when it is gone, so
         `take_out_unheld` is to be called once the memo is cleared.
     """
-    if min(map(sys.getrefcount, nodes)) > HELD_BY_STREAM_MAPPED + bool(owners):  # mostly, and this is quick to see
+    fewest = min(map(sys.getrefcount, nodes))
+    if fewest > HELD_BY_STREAM_MAPPED + max(besides.values(), default=0):  # mostly, and this is quick to see
         return False
-    temporary = _take_out_temporary(nodes, root, owners)
-    return bool(temporary) and _take_out_their_parts(nodes, temporary, owners)
+    temporary = _take_out_temporary(nodes, root, besides)
+    return bool(temporary) and _take_out_their_parts(nodes, temporary, besides)
 
 
-def _take_out_temporary(nodes: list[object], root: object, owners: AbstractSet[int]) -> list[object]:
+def _take_out_temporary(nodes: list[object], root: object, besides: Mapping[int, int]) -> list[object]:
     found: list[object] = []
-    count_of = sys.getrefcount
+    count_of, most = sys.getrefcount, HELD_BY_STREAM + max(besides.values(), default=0)
     for memo_index in range(len(nodes)):
         value = nodes[memo_index]
-        if value is not root and count_of(value) <= HELD_BY_STREAM + (id(value) in owners):
+        if value is root or (count := count_of(value)) > most:
+            continue
+        if count <= HELD_BY_STREAM + besides.get(id(value), 0):
             found.append(value)
             nodes[memo_index] = None
     return found
 
 
-def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: AbstractSet[int]) -> bool:
+def _take_out_their_parts(nodes: list[object], temporary: list[object], besides: Mapping[int, int]) -> bool:
     """Set to None the nodes that only temporary containers hold; uses up `temporary`.
 
     Returns True if some of the containers were of C code, which does not show what it holds.
@@ -103,20 +106,20 @@ def _take_out_their_parts(nodes: list[object], temporary: list[object], owners: 
             parts = () if parts is None else (parts,)
         del container
         if parts and not memo_indexes:
-            memo_indexes.update((id(node), memo_index) for memo_index, node in enumerate(nodes) if node is not None)
+            memo_indexes.update(zip(map(id, nodes), range(len(nodes)), strict=True))
         for part in parts:
             memo_index = memo_indexes.get(id(part))
             if memo_index is None or nodes[memo_index] is None:
                 continue
             seen = inside[id(part)] = inside.get(id(part), 0) + 1
-            if count_of(part) <= HELD_BY_STREAM + seen + (id(part) in owners):
+            if count_of(part) <= HELD_BY_STREAM + seen + besides.get(id(part), 0):
                 nodes[memo_index] = None
                 temporary.append(part)
         part = parts = None
     return has_opaque
 
 
-def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int]) -> None:
+def take_out_unheld(nodes: list[object], root: object, besides: Mapping[int, int]) -> None:
     """Set to None the nodes that nothing but `nodes` holds, and then those that only these have held.
 
     Called once the memo of the pickler is cleared.
@@ -127,7 +130,7 @@ def take_out_unheld(nodes: list[object], root: object, owners: AbstractSet[int])
         has_found = False
         for memo_index in range(len(nodes)):
             value = nodes[memo_index]
-            if value is not root and value is not None and count_of(value) < HELD_BY_STREAM + (id(value) in owners):
+            if value is not root and value is not None and count_of(value) < HELD_BY_STREAM + besides.get(id(value), 0):
                 nodes[memo_index] = None
                 has_found = True
         value = None

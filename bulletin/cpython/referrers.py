@@ -1,7 +1,8 @@
 """What the garbage collector knows: who holds an object, and what a view or an iterator of C code looks at."""
 
 import gc
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Set as AbstractSet
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -12,6 +13,49 @@ def holders_of(*values: object) -> list[Any]:
     A frame that runs, and most containers of C code, are not among them.
     """
     return gc.get_referrers(*values)
+
+
+def held_by_others(ids: AbstractSet[int], ours: Iterable[object]) -> set[int]:
+    """Return those of these ids whose objects more holds than these containers of ours, and what only they keep alive.
+
+    All references from our containers are counted; what has no others is ours as well, and its references count. So it
+    takes as long as there is in them, and not as long as the heap is. A reference that is not seen here counts as one
+    of others; where there is too much to count, all are held by others.
+    """
+    counted: dict[int, list[Any]] = {}
+    waiting = list({id(container): container for container in ours}.values())  # each once: nothing counts twice
+    own = set(map(id, waiting))
+    while waiting:
+        touched: dict[int, None] = {}
+        for held in gc.get_referents(waiting.pop()):
+            if type(held) in _HOLD_NOTHING:
+                continue
+            entry = counted.setdefault(id(held), [held, 0])
+            entry[1] += 1
+            touched[id(held)] = None
+        held = None
+        for key in touched:
+            entry = counted[key]
+            if key not in own and sys.getrefcount(entry[0]) == entry[1] + _OF_AN_ENTRY:
+                own.add(key)
+                waiting.append(entry[0])
+        if len(counted) > _MOST_COUNTED:
+            return set(ids)
+    return set(ids) - own
+
+
+_HOLD_NOTHING = frozenset({str, int, float, bytes, bool, type(None)})
+
+
+def _count_in_an_entry() -> int:
+    """Measure the reference count of an object that an entry like those above holds alone."""
+    entry: list[Any] = [object(), 0]
+    return sys.getrefcount(entry[0])
+
+
+_OF_AN_ENTRY = _count_in_an_entry()
+#: Looking through so much takes as long as looking through a heap.
+_MOST_COUNTED = 100_000
 
 
 def behind_proxy(proxy: MappingProxyType[Any, Any]) -> Any:

@@ -75,6 +75,7 @@ def _land(
 ) -> Applied:
     table = sent.table
     reader = ExchangeReader(namespace, table, ON_WORKER, may_leave=True)
+    reader.looked_at = sent.diff.units.values()
     try:
         exchange = _take_in(parts, sent, reader, interrupts, meanwhile)
     except BaseException as problem:

@@ -9,6 +9,7 @@ from bulletin.errors import UNLOADABLE, CannotSend
 
 from . import ambient, lookups, modules, names, registrations
 from .exchange import Buffer, Exchange
+from .exchange_writer import ExchangeWriter
 from .handles import LOST, Handle, parts
 from .memory import Region, attempt
 from .needs import Needs
@@ -29,6 +30,7 @@ class Captured:
     names: dict[str, int]
     stayed: list[Stayed]
     diff: TableDiff = field(repr=False)
+    writer: ExchangeWriter = field(repr=False)
     exchange: Exchange = field(repr=False)
     known: modules.Known = field(repr=False)
     #: Modules that the cell imports, as its text spells them.
@@ -44,7 +46,7 @@ class Captured:
         """Note in the table that the executor has all of it. A second call changes nothing."""
         if not self._is_committed:
             self._is_committed = True
-            self.diff.commit(self.exchange)
+            self.writer.commit(self.exchange)
             self.table.modules = self.known
 
 
@@ -94,10 +96,13 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
     for name in [name for name in direct if not names.is_history(name)]:
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
-    shipment, known = modules.out((*needs.imports, *diff.imports, *spelled), table.modules, diff.modules)
-    exchange = diff.pack(diff.names, modules=shipment or None)
+    imports = (*needs.imports, *diff.imports, *spelled)
+    shipment, known = modules.out(imports, table.modules, diff.modules, _reached(diff, needs))
+    writer = ExchangeWriter(diff)
+    exchange = writer.pack(diff.names, modules=shipment or None)
     exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
     exchange.dropped_regions = diff.unused_regions(exchange.dropped)
+    exchange.dropped_leaves = diff.unused_leaves(exchange.dropped)
     exchange.tail = {
         "ambient": ambient.out(),
         "sources": ambient.sources(diff.files),
@@ -105,7 +110,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "underscores": _underscores(namespace, needs),
     }
     stayed = [stayed for stayed, _ in diff.stayed]
-    return Captured(exchange.pack(), _sizes(diff), stayed, diff, exchange, known, tuple(needs.imports))
+    return Captured(exchange.pack(), _sizes(diff, writer), stayed, diff, writer, exchange, known, tuple(needs.imports))
 
 
 def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
@@ -114,6 +119,21 @@ def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
     values = diff.names.values()
     homes += [(value if isinstance(value, FunctionType | type) else type(value)).__module__ for value in values]
     return {home.partition(".")[0] for home in homes if isinstance(home, str)}
+
+
+def _reached(diff: TableDiff, needs: Needs) -> set[str] | None:
+    """List the packages that the cell gets anything of, by their top names; None where it may load any."""
+    spelled = needs.attributes | diff.attributes
+    if needs.everything or diff.is_open or not _LOADERS.isdisjoint(spelled):
+        return None
+    return _libraries(diff, needs) | {home.partition(".")[0] for home in diff.homes}
+
+
+#: Names of what loads modules that nobody spells.
+_LOADERS = frozenset({
+    "__import__", "exec_module", "import_module", "load", "loads", "modules", "read_pickle", "reload", "resolve_name",
+    "run_module", "run_path", "Unpickler", "walk_packages",
+})  # fmt: skip
 
 
 def _underscores(namespace: dict[str, Any], needs: Needs) -> list[str]:
@@ -144,8 +164,8 @@ def _dropped(values: Iterable[object], diff: TableDiff) -> list[int]:
     return [oid for oid, unit in table.units.items() if id(unit.root) not in held and id(unit.root) not in diff.units]
 
 
-def _sizes(diff: TableDiff) -> dict[str, int]:
-    units, definitions = diff.packed
+def _sizes(diff: TableDiff, writer: ExchangeWriter) -> dict[str, int]:
+    units, definitions = writer.packed
     changed = {id(unit.root): unit for unit in units}
     written = set(map(id, definitions))
     by_root = {id(unit.root): len(unit.data) for unit in diff.definitions.values() if id(unit.root) in written}
@@ -156,5 +176,5 @@ def _sizes(diff: TableDiff) -> dict[str, int]:
         unit = changed.get(id(value))
         found[name] = by_root.get(id(value), 0)
         if unit is not None:
-            found[name] = len(unit.data) + sum(region.size for region in unit.regions)
+            found[name] = len(unit.data) + unit.bytes_beside
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import ambient, modules, names, registrations
 from .exchange import Buffer
+from .exchange_writer import ExchangeWriter
 from .memory import Region, attempt
 from .object_paths import Stayed, kind_of
 from .table import Table, Unit
@@ -74,10 +75,11 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     came = baseline.came
     bound = [name for name, value in diff.names.items() if name not in came or came[name] is not value]
     told = modules.changed_since(baseline.modules) or None
-    exchange = diff.pack(bound, modules=told, extra=extra, orphans=_orphans(diff, baseline))
+    writer = ExchangeWriter(diff)
+    exchange = writer.pack(bound, modules=told, extra=extra, orphans=_orphans(diff, baseline))
     stayed = [stayed for stayed, value in diff.stayed if table.oid_of(value) < 0]
     stayed += registrations.take_stayed()
-    if "result" in diff.refused:
+    if "result" in writer.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {
         "deleted": [name for name in baseline.came if name not in namespace],
@@ -87,13 +89,13 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     }
     packed = exchange.pack()
     bound = [name for name in bound if name not in registered]
-    touched = [name for name in _touched(diff, bound) if name not in registered]
-    diff.commit(exchange)
+    touched = [name for name in _touched(diff, writer, bound) if name not in registered]
+    writer.commit(exchange)
     return Changed(packed, bound, stayed, touched)
 
 
-def _touched(diff: TableDiff, bound: list[str]) -> list[str]:
-    units, definitions = diff.packed
+def _touched(diff: TableDiff, writer: ExchangeWriter, bound: list[str]) -> list[str]:
+    units, definitions = writer.packed
     roots = {id(unit.root) for unit in units} | {id(value) for value in definitions}
     found = dict.fromkeys(bound)
     for name, value in diff.names.items():
@@ -134,9 +136,10 @@ def _whole(
     diff.add(name for name in touched if names.is_users(name))
     diff.run(follow=True)
     bound = list(diff.names)
-    exchange = diff.pack(bound, extra=extra)
+    writer = ExchangeWriter(diff)
+    exchange = writer.pack(bound, extra=extra)
     stayed = [stayed for stayed, _ in diff.stayed]
-    if "result" in diff.refused:
+    if "result" in writer.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {"deleted": [], "stayed": stayed, "ambient": {}, "sources": ambient.sources(diff.files)}
     return Changed(exchange.pack(), bound, stayed, bound)

@@ -232,7 +232,9 @@ class Decoder:
                 module = pop()
                 push(find_class(module, name))
             elif op == BINPERSID:
-                push(self._ground[pop()])
+                pid = pop()
+                is_ground = type(pid) is int
+                push(self._ground[pid] if is_ground else transaction.container(pid, self._existing_at(at)))
             elif op == POP:
                 if stack:
                     pop()

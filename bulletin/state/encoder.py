@@ -11,6 +11,7 @@ import io
 import pickle
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from types import CodeType, FunctionType, GetSetDescriptorType, MethodDescriptorType
 from typing import Any
@@ -25,6 +26,7 @@ from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, 
 from . import reducers
 from .atoms import ATOMS
 from .handles import Handle
+from .leaves import CONTAINERS, Leaves, find_in
 from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
 from .memory import Finder, Region
 from .object_paths import Stayed, kind_of, path_to
@@ -91,8 +93,10 @@ class Encoder(pickle.Pickler):
         self.files: dict[str, None] = {}  # where their code came from
         self.imports: dict[str, None] = {}  # modules that they may import
         self.attributes: set[str] = set()  # names that they spell
+        self.homes: set[str] = set()  # modules of functions and classes that go by their names
         self.modules: dict[str, None] = {}  # modules that travel by name
         self.regions: list[Region] = []  # in the order of their numbers in the stream
+        self.leaves: list[Leaves] = []  # likewise
         self.stayed: list[tuple[Stayed, object]] = []  # what a handle stands for
         self._numbers: dict[int, int] = {}
         self._users: list[list[int]] = []  # of each region, the ids of what looks at it
@@ -113,7 +117,7 @@ class Encoder(pickle.Pickler):
         Parameters
         ----------
         root, name
-            The value, and what it is called in messages.
+            The value, and what it is called in messages; without a name, what `called` finds for it.
         inline
             Definitions to write in full, besides the root where it is one.
         uid
@@ -125,7 +129,7 @@ class Encoder(pickle.Pickler):
         self.inline = inline | {uid} if uid else inline
         self._file.seek(0)
         self._file.truncate()
-        pickle_memo.set_memo(self, self._ground)
+        containers = self._set_ground(root)
         try:
             with silence():
                 self.dump(root)
@@ -136,7 +140,8 @@ class Encoder(pickle.Pickler):
         nodes = self._nodes(root)
         self.clear_memo()
         if self._has_opaque:
-            take_out_unheld(nodes, root, {id(region.owner) for region in self.regions if region.rid < 0})
+            take_out_unheld(nodes, root, self._besides())
+        self.alive = []  # nobody is to find what a stream was made of held here
         lent = find_dict_sharers(nodes, self._usual, self.dict_sharers) if self._usual else set()
         if lent:
             self.dict_sharers |= lent
@@ -149,9 +154,31 @@ class Encoder(pickle.Pickler):
             for region, users in zip(self.regions, self._users, strict=True):
                 region.is_held = region.is_held or not held.isdisjoint(users)
         seal = xxhash.xxh3_128(data)
+        seal.update(containers)
         for region in self.regions:
             seal.update(region.digests())
-        return Unit(root, seal.digest(), nodes, self.regions, uid, data=PREAMBLE + data)
+        for leaves in self.leaves:
+            seal.update(leaves.serial.to_bytes(8))
+        return Unit(
+            root, seal.digest(), nodes, self.regions, uid, leaves=self.leaves, data=PREAMBLE + containers + data
+        )
+
+    def _set_ground(self, root: object) -> bytes:
+        """Put what each side has of its own into the first places of the memo, and behind it large containers of atoms.
+
+        Returns the opcodes that put these there for the reader.
+        """
+        found = find_in(root, self._ground.keys())
+        if not found:
+            pickle_memo.set_memo(self, self._ground)
+            return b""
+        memo, numbered = dict(self._ground), []
+        for container, leaves in found:
+            memo[id(container)] = len(memo), container
+            numbered.append((CONTAINERS.index(type(container)), len(self.leaves)))
+            self.leaves += leaves
+        pickle_memo.set_memo(self, memo)
+        return pickle_memo.ground_containers(numbered)
 
     def encode_handle(self, root: object, stayed: Stayed) -> Unit:
         """Pickle a handle in the place of a value that no stream can hold, and note the value in `stayed`."""
@@ -166,7 +193,7 @@ class Encoder(pickle.Pickler):
         self._begin(self._name, root, is_ours=self._is_ours)
         self._file.seek(0)
         self._file.truncate()
-        pickle_memo.set_memo(self, self._ground)
+        self._set_ground(root)
         problems: list[BaseException] = []
 
         def dump() -> None:
@@ -203,9 +230,14 @@ class Encoder(pickle.Pickler):
         found.clear()
         value = None
         nodes[:FIRST_PLACE] = [None] * FIRST_PLACE
-        owners = {id(region.owner) for region in self.regions if region.rid < 0}
-        self._has_opaque = take_out_temporaries(nodes, root, owners)
+        self._has_opaque = take_out_temporaries(nodes, root, self._besides())
         return nodes
+
+    def _besides(self) -> Counter[int]:
+        """Count, by the id of an object, what of ours holds it besides the stream."""
+        if not self.regions and not self.alive:
+            return Counter()
+        return Counter([*(id(region.owner) for region in self.regions if region.rid < 0), *map(id, self.alive)])
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """Return the number of a region in this stream, and the offset of an address in it.
@@ -219,6 +251,11 @@ class Encoder(pickle.Pickler):
             self._users.append([])
         self._users[number].append(id(user))
         return number, address - region.address
+
+    def leaves_number(self, leaves: Leaves) -> int:
+        """Add the atoms of an array to the stream, and return their number in it."""
+        self.leaves.append(leaves)
+        return len(self.leaves) - 1
 
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
@@ -258,6 +295,8 @@ class Encoder(pickle.Pickler):
 
     def _stay(self, value: object, problem: Exception) -> Reduced:
         """Note that a value cannot travel, and why; reduce it to a handle."""
+        if not self._name:
+            self._name = self.called(self._root)
         path = self._name
         if value is not self._root:
             path = self._path_to(value) if len(self.stayed) < _MANY_STAYED else f"a value in {path}"
@@ -339,8 +378,10 @@ _kinds_of_nodes: dict[type, bool] = {}
 
 def _has_identity(kind: type) -> bool:
     """Tell whether it matters which of several equal objects one is; what is known by its name comes back by that."""
-    if kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer"):
+    if reducers.is_buffer(kind):
         return False  # made anew each time it is asked for
+    if reducers.is_dtype(kind) or kind.__name__ == "cython_function_or_method":
+        return False  # what says all of it is its text, or its name
     return kind not in ATOMS and not issubclass(kind, (*_NAMED, enum.Enum))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import CodeType
 from typing import Protocol
 
+from .leaves import Leaves
 from .memory import Finder, Region
 
 
@@ -36,12 +37,18 @@ class Encoding(Protocol):
     imports: dict[str, None]
     #: Names that they spell.
     attributes: set[str]
+    #: Modules of functions and classes that go by their names.
+    homes: set[str]
     #: Modules that travel by name.
     modules: dict[str, None]
     #: Code objects, kept so that their ids in tokens stay true.
     codes: list[CodeType]
     #: Temporaries whose ids are in use.
     alive: list[object]
+
+    def leaves_number(self, leaves: Leaves) -> int:
+        """Return the number of these atoms in this stream."""
+        ...
 
     def region(self, region: Region, address: int, user: object) -> tuple[int, int]:
         """Return the number of a region in this stream, and the offset of an address in it."""

@@ -32,6 +32,8 @@ class PickleStream:
     rids: list[int]
     #: Of a unit: the number of its root.
     root: int = -1
+    #: The numbers of the leaves that it uses, in order.
+    leaves: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -53,11 +55,15 @@ class Exchange:
     base: int
     next_oid: int
     next_rid: int
-    #: The roots of units, and the regions, that both sides forget. The notebook alone decides.
+    next_lid: int
+    #: The roots of units, the regions and the leaves that both sides forget. The notebook alone decides.
     dropped: list[int] = field(default_factory=list)
     dropped_regions: list[int] = field(default_factory=list)
+    dropped_leaves: list[int] = field(default_factory=list)
     streams: list[PickleStream] = field(default_factory=list)
     memory: list[RegionContent] = field(default_factory=list)
+    #: Number -> atoms of a large array that the other side does not have, as `Leaves.pack` writes them.
+    leaves: dict[int, Any] = field(default_factory=dict)
     #: Names of values in the table.
     bound: dict[str, int] = field(default_factory=dict)
     #: Values beside the names that are in the table.
@@ -78,14 +84,16 @@ class Exchange:
             apart.append(data)
             return len(apart)
 
-        streams = [(s.kind, piece(s.data), piece(s.oids), s.rids, s.root) for s in self.streams]
+        streams = [(s.kind, piece(s.data), piece(s.oids), s.rids, s.root, s.leaves) for s in self.streams]
         memory = [
             (m.rid, m.size, m.is_whole, m.is_guarded, [(start, piece(data)) for start, data in m.runs], m.digests)
             for m in self.memory
         ]
+        leaves = {lid: piece(packed) for lid, packed in self.leaves.items()}
         sizes = [memoryview(part).nbytes for part in apart]
-        counts = (self.base, self.next_oid, self.next_rid, self.dropped, self.dropped_regions)
-        head = (*counts, streams, memory, self.bound, self.known, self.tail, sizes)
+        counts = (self.base, self.next_oid, self.next_rid, self.next_lid)
+        dropped = (self.dropped, self.dropped_regions, self.dropped_leaves)
+        head = ((*counts, *dropped), streams, memory, leaves, self.bound, self.known, self.tail, sizes)
         body = pickle.dumps(head, protocol=5)
         return [xxhash.xxh3_128_digest(body) + body, *apart]
 
@@ -109,19 +117,26 @@ class Exchange:
         def piece(data: Any) -> Any:
             return parts[data] if isinstance(data, int) else data
 
-        base, next_oid, next_rid, dropped, dropped_regions, streams, memory, bound, known, tail = head
+        counts, streams, memory, leaves, bound, known, tail = head
+        base, next_oid, next_rid, next_lid, dropped, dropped_regions, dropped_leaves = counts
         return cls(
             base,
             next_oid,
             next_rid,
+            next_lid,
             dropped,
             dropped_regions,
-            [PickleStream(kind, piece(data), piece(oids), rids, root) for kind, data, oids, rids, root in streams],
-            [
+            dropped_leaves,
+            streams=[
+                PickleStream(kind, piece(data), piece(oids), rids, root, used)
+                for kind, data, oids, rids, root, used in streams
+            ],
+            memory=[
                 RegionContent(rid, size, is_whole, is_guarded, [(start, piece(data)) for start, data in runs], digests)
                 for rid, size, is_whole, is_guarded, runs, digests in memory
             ],
-            bound,
-            known,
-            tail,
+            leaves={lid: piece(packed) for lid, packed in leaves.items()},
+            bound=bound,
+            known=known,
+            tail=tail,
         )

@@ -3,7 +3,7 @@
 import gc
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any
@@ -16,6 +16,7 @@ from .decoder import Decoder
 from .exchange import Damaged, Exchange, PickleStream, RegionContent
 from .handles import Handle
 from .inplace import fill_dict, fill_list
+from .leaves import Leaves, load
 from .load_transaction import LoadTransaction
 from .meanwhile import Aside
 from .memory import Region, attempt
@@ -42,6 +43,7 @@ class ExchangeReader:
         self.transaction = LoadTransaction(namespace, table, absence)
         self._before: dict[str, object] = {}
         self._regions: dict[int, Region] = {}
+        self._leaves: dict[int, Leaves] = {}
         self._patches: list[tuple[Region, RegionContent]] = []
         self._writes: list[tuple[memoryview, memoryview]] = []
         self._memory: dict[int, RegionContent] = {}
@@ -62,6 +64,7 @@ class ExchangeReader:
         self.left: list[Stayed] = []
         self._may_leave = may_leave
         self._registered: dict[str, Any] = {}
+        self.looked_at: Collection[Unit] = ()  # units of this side that somebody keeps
 
     @property
     def reading(self) -> str:
@@ -157,6 +160,7 @@ class ExchangeReader:
     def _load(self, stream: PickleStream) -> Any:
         oids = array("i", bytes(stream.oids)).tolist()
         self.transaction.regions = [self._region(rid) for rid in stream.rids]
+        self.transaction.leaves = [self._leaves_at(lid) for lid in stream.leaves]
         reader: Reader | Decoder
         if self.table.objects.keys().isdisjoint(oids) and not has_nan(stream.data):
             reader = Reader(stream.data, self.namespace, self.transaction)
@@ -165,7 +169,8 @@ class ExchangeReader:
             reader = Decoder(bytes(stream.data), self.namespace, self.transaction, existing)
         value, made = reader.read()
         self.table.learn(oids, made)
-        unit = unit_as_read(value, stream.data, made, oids) if isinstance(reader, Reader) else None
+        is_simple = isinstance(reader, Reader) and not stream.leaves
+        unit = unit_as_read(value, stream.data, made, oids) if is_simple else None
         if unit is None:
             self._as_read.clear()  # code of the user's may have run, and changed what came before
         elif stream.kind == "unit":
@@ -197,6 +202,16 @@ class ExchangeReader:
         found = Region.arriving(content, rid=rid, is_guarded=memory.is_guarded)
         found.agreed = memory.digests
         self._regions[rid] = found
+        return found
+
+    def _leaves_at(self, lid: int) -> Leaves:
+        """Return the atoms of that number: those that are here, or that are arriving. Raises Damaged without either."""
+        assert self.exchange is not None
+        found = self._leaves.get(lid) or self.table.leaves.get(lid)
+        if found is None:
+            if lid not in self.exchange.leaves:
+                raise Damaged(f"the leaves {lid} did not come, and are not here")
+            found = self._leaves[lid] = load(self.exchange.leaves[lid])
         return found
 
     def _bind_all(self, bound: list[str], value: Any) -> None:
@@ -232,7 +247,7 @@ class ExchangeReader:
         Raises Damaged if that memory has moved or has another size.
         """
         self.transaction.commit()
-        self.transaction.replace_references()
+        self.transaction.replace_references(self._own_lists())
         for library, found in self._registered.items():
             if type(found) is dict:  # and could be loaded
                 registrations.adopt(library, found, self.transaction)
@@ -241,6 +256,12 @@ class ExchangeReader:
                 raise Damaged("the memory of an array was moved or resized while the cell ran")
             for start, data in memory.runs:
                 self._prepare(region, start, memoryview(data).cast("B"))
+
+    def _own_lists(self) -> list[object]:
+        """List the lists of ours that hold objects of what is being read: as they were agreed on, and as they came."""
+        assert self.exchange is not None
+        units = [self.table.units.get(stream.root) for stream in self.exchange.streams]
+        return [*self._made, *(unit.nodes for unit in (*units, *self.looked_at) if unit is not None)]
 
     def _prepare(self, region: Region, start: int, data: memoryview) -> None:
         if region.device is not None:  # may fail half-way, so it is written now
@@ -291,9 +312,8 @@ class ExchangeReader:
             table.settle((*self._as_read.values(), *diff.units.values()), diff.definitions.values())
         else:
             table.settle(self._as_read.values(), ())
-        table.drop(exchange.dropped, exchange.dropped_regions)
-        table.next_oid, table.next_rid = exchange.next_oid, exchange.next_rid
-        table.version += 1
+        table.learn_leaves(self._leaves)
+        table.forward(exchange)
 
     def _diff(self, roots: list[object], wide: Sequence[Region]) -> TableDiff:
         diff = TableDiff(self.namespace, self.table, wide=wide)

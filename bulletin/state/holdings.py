@@ -62,7 +62,7 @@ def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
             told.add(id(value))
             values.append(Holding(name, word_for(value), _home(value, table)))
         elif unit is not None:
-            values.append(Holding(name, word_for(value), Home.BOTH, sum(region.size for region in unit.regions)))
+            values.append(Holding(name, word_for(value), Home.BOTH, unit.bytes_beside))
             inside += [node for node in unit.nodes if isinstance(node, Handle)]
     for handle in inside:
         if id(handle) not in told:

@@ -1,12 +1,13 @@
 """What the receiving side lends to values while they are made: its namespace, its memory, its old objects, an undo."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType
 from typing import Any, NamedTuple, TypeAlias
 
-from bulletin.cpython.referrers import holders_of
+from bulletin.cpython.referrers import held_by_others, holders_of
 
+from .leaves import CONTAINERS, Leaves
 from .memory import Region
 from .table import Table
 
@@ -57,6 +58,7 @@ class LoadTransaction:
         """Begin. `absence` says what became of a value that did not come, as in "stayed in the notebook"."""
         self.namespace, self.table, self.absence = namespace, table, absence
         self.regions: Sequence[Region] = ()  # of the stream that is being loaded
+        self.leaves: Sequence[Leaves] = ()  # likewise, the atoms of its large arrays
         self.existing: Any = None  # what this side has in place of the object that is being made
         self.old: set[int] = set()  # ids of definitions and cells that were here before
         self.fresh: set[int] = set()  # ids of definitions that this transaction made
@@ -70,6 +72,22 @@ class LoadTransaction:
         """Hand out the old object, once, to a function that knows what to do with it; None where there is none."""
         existing, self.existing = self.existing, None
         return existing
+
+    def container(self, pid: tuple[int, int], old: Any = None) -> Any:
+        """Make a large container of atoms; or fill the old one of the same type with them, undoably."""
+        kind, number = pid
+        made: Any = CONTAINERS[kind]()
+        if type(old) is type(made):
+            self.undoable(_refill, old, old.copy())
+            old.clear()
+        target = old if type(old) is type(made) else made
+        if type(target) is dict:
+            target.update(zip(self.leaves[number].items, self.leaves[number + 1].items, strict=True))
+        else:
+            (target.extend if type(target) is list else target.update)(self.leaves[number].items)
+        if old is not None and target is not old:
+            self.replaced.append((old, target))
+        return target
 
     def made(self, definition: object) -> None:
         """Note a new function, class or cache: it may be filled at once, and is kept so that its id stays its own."""
@@ -95,12 +113,15 @@ class LoadTransaction:
             change()
         self._changes.clear()
 
-    def replace_references(self) -> None:
+    def replace_references(self, ours: Iterable[object] = ()) -> None:
         """Put what replaced an old object wherever the old one is held: in containers, instances and closures.
 
-        A frame that runs, and containers of C code, keep the old one.
+        A frame that runs, and containers of C code, keep the old one. `ours` are containers that need no replacing:
+        nobody is asked for what only they and this transaction hold, as most parts of frames.
         """
-        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if old is not fresh}
+        ids = {id(old) for old, fresh in self.replaced if old is not fresh}
+        held = held_by_others(ids, (self.replaced, self._undo, *ours)) if ids else ids
+        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if id(old) in held}
         if not replaced:
             return
         own = {id(self.replaced), id(replaced), *map(id, replaced.values()), *map(id, self.replaced)}
@@ -133,7 +154,8 @@ class LoadTransaction:
                 self._replace_in(attributes, replaced)
 
     def finish(self) -> None:
-        """Bring iterators to their end: that cannot fail, and cannot be undone."""
+        """Bring iterators to their end: that cannot fail, and cannot be undone. What was before is let go of."""
+        self._undo.clear()
         for spent in self._spent:
             deque(spent, 0)
 
@@ -156,6 +178,11 @@ class LoadTransaction:
         for noted, kept in ((self._changes, mark.changes), (self._spent, mark.spent), (self.replaced, mark.replaced)):
             del noted[kept:]
         return failed
+
+
+def _refill(container: Any, before: Any) -> None:
+    container.clear()
+    (container.extend if type(container) is list else container.update)(before)
 
 
 def refuse(value: object) -> Reduced:

@@ -160,13 +160,13 @@ class Finder:
         for region in wide:
             self._add(region)
         #: By address and size; and which array each is for.
-        self._guarded: dict[tuple[int, int], Region] = {}
+        self._guarded: dict[tuple[int, int], list[Region]] = {}
         self._guards: dict[int, Region] = {}
         self._alive: list[object] = []  # whose ids are in use
         for region in known:
             region.forget()
             if region.is_guarded:
-                self._guarded[region.address, region.size] = region
+                self._guarded.setdefault((region.address, region.size), []).append(region)
             if not any(over.address <= region.address and region.end <= over.end for over in wide):
                 self._add(region)
 
@@ -201,7 +201,12 @@ class Finder:
         """
         found = self._guards.get(id(array))
         if found is None:
-            found = self._guarded.pop((address, size), None) or Region(dense, address, size, is_guarded=True)
+            known = self._guarded.get((address, size), [])
+            found = next((region for region in known if region.owner is array), known[-1] if known else None)
+            if found is None:
+                found = Region(dense, address, size, is_guarded=True)
+            else:
+                known.remove(found)
             self._guards[id(array)] = found
             self._alive.append(array)
         return found

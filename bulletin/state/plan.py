@@ -110,7 +110,9 @@ class _NameRows:
     def __init__(self, captured: Captured, elsewhere: Collection[str]) -> None:
         exchange, self._diff, self._elsewhere = captured.exchange, captured.diff, elsewhere
         self._streams = {
-            stream.root: memoryview(stream.data).nbytes + memoryview(stream.oids).nbytes
+            stream.root: memoryview(stream.data).nbytes
+            + memoryview(stream.oids).nbytes
+            + sum(memoryview(exchange.leaves[lid]).nbytes for lid in stream.leaves if lid in exchange.leaves)
             for stream in exchange.streams
             if stream.kind == "unit"
         }
@@ -213,7 +215,7 @@ class _NameRows:
         is_sent = False
         for unit in units:
             share = self._shares.get(id(unit.root))
-            size += sum(region.size for region in unit.regions)
+            size += unit.bytes_beside
             if share is None:
                 size += self._weights[id(unit.root)]
             else:
@@ -228,7 +230,7 @@ def _fate(*, is_sent: bool) -> Fate:
 
 
 def _size(unit: Unit) -> int:
-    return len(unit.data) + array("i").itemsize * len(unit.nodes) + sum(region.size for region in unit.regions)
+    return len(unit.data) + array("i").itemsize * len(unit.nodes) + unit.bytes_beside
 
 
 def _atom_bytes(value: object) -> int:

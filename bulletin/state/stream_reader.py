@@ -24,8 +24,8 @@ class Reader(pickle.Unpickler):
         self._ground = (namespace, transaction, vars(builtins))
 
     def persistent_load(self, pid: Any) -> object:
-        """Return what stands here for the sender's namespace (0), transaction (1) and built-ins (2)."""
-        return self._ground[pid]
+        """Return what stands here for the sender's namespace (0), transaction (1), built-ins (2), or for leaves."""
+        return self._ground[pid] if type(pid) is int else self._ground[1].container(pid)
 
     def read(self) -> tuple[Any, list[object]]:
         """Load the stream; return its value, and its objects by their place in the memo."""

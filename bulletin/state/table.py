@@ -5,11 +5,13 @@ counterpart at the same place. So one number, drawn by the sender, names an obje
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
 
+from .exchange import Exchange
+from .leaves import Leaves
 from .memory import Region
 from .modules import Known
 
@@ -30,8 +32,15 @@ class Unit:
     uid: str = ""
     #: The numbers of the nodes, once they have some.
     oids: list[int] = field(default_factory=list, repr=False)
+    #: Atoms of its large arrays, in the order of their numbers in the stream.
+    leaves: list[Leaves] = field(default_factory=list, repr=False)
     #: The stream, while the exchange lasts.
     data: bytes = field(default=b"", repr=False)
+
+    @property
+    def bytes_beside(self) -> int:
+        """How much of its content is not in the stream: memory, and leaves as they were packed."""
+        return sum(region.size for region in self.regions) + sum(leaves.size for leaves in self.leaves)
 
     def is_as(self, other: "Unit") -> bool:
         """Tell whether the content is the same, and all objects and memory in it are the same ones."""
@@ -50,6 +59,7 @@ class Table:
     version: int = 0
     next_oid: int = 0
     next_rid: int = 0
+    next_lid: int = 0
     #: Number -> object, and back. Whatever is here is kept alive, so its address stays its own.
     objects: dict[int, Any] = field(default_factory=dict)
     oids: dict[int, int] = field(default_factory=dict)
@@ -58,6 +68,9 @@ class Table:
     #: By the definition's id.
     definitions: dict[str, Unit] = field(default_factory=dict)
     regions: dict[int, Region] = field(default_factory=dict)
+    #: Number -> atoms of a large array; and back, by their serial.
+    leaves: dict[int, Leaves] = field(default_factory=dict)
+    lids: dict[int, int] = field(default_factory=dict)
     #: By the number of a value that could not be loaded on this side, the memory that came with it.
     left: dict[int, list[int]] = field(default_factory=dict)
     #: What the executor has of the notebook's own modules. The notebook's half only.
@@ -103,6 +116,11 @@ class Table:
                 objects[oid] = value
             known[id(value)] = oid
 
+    def learn_leaves(self, found: Mapping[int, Leaves]) -> None:
+        """Give these atoms these numbers from now on."""
+        self.leaves.update(found)
+        self.lids.update((leaves.serial, lid) for lid, leaves in found.items())
+
     def settle(self, units: Iterable[Unit], definitions: Iterable[Unit]) -> None:
         """Take these units as what both sides have now; all their objects have numbers.
 
@@ -130,11 +148,11 @@ class Table:
         self._held.update(unit.oids)
         return [] if old is None else [old]
 
-    def drop(self, roots: Iterable[int], rids: Iterable[int]) -> None:
-        """Forget these units, all objects that no other unit holds, and this memory.
+    def drop(self, roots: Iterable[int], rids: Iterable[int], lids: Iterable[int]) -> None:
+        """Forget these units, all objects that no other unit holds, this memory and these leaves.
 
-        The notebook says what memory it is: the two may find it in different places, and what one side has forgotten
-        the other cannot change in part.
+        The notebook says what memory and leaves these are: the two may find memory in different places, and what one
+        side has forgotten the other cannot change in part.
         """
         for oid in roots:
             unit = self.units.pop(oid, None)
@@ -142,6 +160,16 @@ class Table:
                 self._let_go(unit)
         for rid in rids:
             self.regions.pop(rid, None)
+        for lid in lids:
+            leaves = self.leaves.pop(lid, None)
+            if leaves is not None and self.lids.get(leaves.serial) == lid:
+                del self.lids[leaves.serial]
+
+    def forward(self, exchange: Exchange) -> None:
+        """Forget what the exchange says is forgotten, and come to the version after it."""
+        self.drop(exchange.dropped, exchange.dropped_regions, exchange.dropped_leaves)
+        self.next_oid, self.next_rid, self.next_lid = exchange.next_oid, exchange.next_rid, exchange.next_lid
+        self.version += 1
 
     def _let_go(self, unit: Unit) -> None:
         held = self._held
@@ -159,7 +187,9 @@ class Table:
 
     def clear(self) -> None:
         """Forget everything: the other side is gone, or the two have lost each other."""
-        self.version = self.next_oid = self.next_rid = 0
+        self.version = self.next_oid = self.next_rid = self.next_lid = 0
         self.modules = Known()
-        for part in (self.objects, self.oids, self.units, self.definitions, self.regions, self.left, self._held):
-            part.clear()
+        for objects in (self.objects, self.oids, self.units, self.definitions, self._held):
+            objects.clear()
+        for memory in (self.regions, self.leaves, self.lids, self.left):
+            memory.clear()

@@ -3,7 +3,7 @@
 import importlib
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.machinery import ModuleSpec
@@ -13,6 +13,7 @@ from bulletin.cpython.import_system import is_being_imported
 from bulletin.errors import ModulesTooLarge
 from bulletin.state.modules import attributes, sources
 from bulletin.state.modules.attributes import GlobalChange
+from bulletin.state.modules.patches import definitions_of, is_patched
 from bulletin.state.modules.shipment import (
     Changes,
     Known,
@@ -100,12 +101,16 @@ class NotebookModules:
             source=source,
             load=ModuleLoad(before.load.module if is_same and before is not None else new_id(), new_id()),
             seen=attributes.read(module),
-            is_patched=before is not None and _is_patched(before.definitions, attributes.namespace(module)),
-            definitions=_definitions(module),
+            is_patched=before is not None and is_patched(before.definitions, attributes.namespace(module)),
+            definitions=definitions_of(module),
         )
 
     def out(
-        self, imports: Iterable[str] = (), known: Known | None = None, used: Iterable[str] = ()
+        self,
+        imports: Iterable[str] = (),
+        known: Known | None = None,
+        used: Iterable[str] = (),
+        reached: Collection[str] | None = None,
     ) -> tuple[Shipment, Known]:
         """Collect what an executor needs of this process's own modules.
 
@@ -120,6 +125,9 @@ class NotebookModules:
             What the executor has; None for a new one.
         used
             Full names of loaded modules that the cell has values of.
+        reached
+            Top names of all modules that the cell gets anything of; None where it may load any. A cell that imports
+            nothing and gets nothing of the user's own modules needs no look at their folders.
 
         Returns
         -------
@@ -135,6 +143,8 @@ class NotebookModules:
         self.observe()
         if not all(map(self._is_as_looked, (*imports, *used))):  # one was put in the place of another
             self._look()
+        if reached is not None and not imports and self._is_as_sent(known) and not _reach(reached, known):
+            return Shipment(known.table, None, {}, (), {}), known
         entries, texts = self._entries(imports)
         if entries == known.entries:
             table, sent = known.table or new_id(), None if known.table else entries
@@ -152,6 +162,18 @@ class NotebookModules:
             changed,
         )
         return shipment, Known(table, entries, known.digests | texts.keys(), states)
+
+    def _is_as_sent(self, known: Known) -> bool:
+        """Tell whether the executor has the modules as they were loaded here, and the files of those that were not."""
+        sent = {name: entry.loaded for name, entry in known.entries.items() if entry.loaded is not None}
+        if not known.table or sent != {name: loaded.load for name, loaded in self._loaded.items()}:
+            return False
+        for entry in known.entries.values():
+            if entry.loaded is None and entry.file is not None and not entry.is_compiled:
+                source = sources.source_of(entry.file)
+                if source is None or source.digest != entry.on_file:
+                    return False
+        return True
 
     def _entries(self, imports: Iterable[str]) -> tuple[dict[str, ModuleEntry], dict[str, str]]:
         found: dict[str, ModuleEntry] = {}
@@ -349,6 +371,11 @@ def _extent() -> tuple[int, str, ModuleSpec | None]:
     return len(sys.modules), name, sources.spec_in(sys.modules.get(name))
 
 
+def _reach(reached: Collection[str], known: Known) -> bool:
+    """Tell whether any of these top names is that of a module that the executor has of the notebook."""
+    return any(name.partition(".")[0] in reached for name in known.entries)
+
+
 _NOTHING: tuple[int, str, ModuleSpec | None] = (0, "", None)
 
 
@@ -365,29 +392,3 @@ def _with_parents(names: Iterable[str]) -> Iterator[str]:
         parts = name.split(".")
         for length in range(1, len(parts) + 1):
             yield ".".join(parts[:length])
-
-
-def _definitions(module: ModuleType) -> dict[str, weakref.ref[FunctionType | type]]:
-    """List the functions and classes that a module defines itself, by name, as weak references."""
-    home = attributes.namespace(module)
-    return {
-        name: weakref.ref(value)
-        for name, value in home.items()
-        if type(value) is FunctionType or (isinstance(value, type) and "__module__" in vars(value))
-        if value.__module__ == module.__name__
-    }
-
-
-def _is_patched(before: Mapping[str, weakref.ref[FunctionType | type]], now: Mapping[str, object]) -> bool:
-    """Tell whether an old function was given the code of a new one: not `reload` alone was at work."""
-    for name, reference in before.items():
-        old, new = reference(), now.get(name)
-        if old is None or old is new:
-            continue
-        pairs = [(old, new)]
-        if isinstance(old, type) and isinstance(new, type):
-            pairs = [(value, vars(new).get(key)) for key, value in vars(old).items()]
-        for was, has in pairs:
-            if type(was) is FunctionType and type(has) is FunctionType and was.__code__ is has.__code__:
-                return True
-    return False

@@ -13,9 +13,11 @@ from bulletin.state.load_transaction import Reduced
 
 from . import (
     arrays,
+    arrow,
     classes,
     constants,
     containers,
+    dtypes,
     exceptions,
     figures,
     files,
@@ -39,6 +41,8 @@ __all__ = [
     "Place",
     "Reducer",
     "by_name",
+    "is_buffer",
+    "is_dtype",
     "is_in_place",
     "of_family",
     "places_of",
@@ -51,6 +55,7 @@ Reducer: TypeAlias = Callable[[Any, Any], Reduced]
 Place = constants.Place
 places_of, is_in_place, reduce_constant = constants.places_of, constants.is_in_place, constants.reduce_constant
 reduce_dict_sharer, by_name = containers.reduce_dict_sharer, named.by_name
+is_buffer, is_dtype = arrow.is_buffer, dtypes.is_dtype
 #: Reducers of instances of Python's, which a module of a library may hold once for all.
 OF_INSTANCES = frozenset(
     {
@@ -86,6 +91,8 @@ def of_family(kind: type) -> Reducer | None:
         return classes.reduce_member
     top = (kind.__module__ or "").partition(".")[0] if isinstance(kind.__module__, str) else ""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if dtypes.is_dtype(kind):
+        return dtypes.reduce_dtype
     if numpy is not None and kind is numpy.ndarray:
         return arrays.reduce_array
     if numpy is not None and kind is numpy.memmap:
@@ -98,6 +105,12 @@ def of_family(kind: type) -> Reducer | None:
         return arrays.reduce_generator
     if torch is not None and kind is getattr(torch, "Generator", None):
         return tensors.reduce_generator
+    if arrow.is_buffer(kind):
+        return arrow.reduce_buffer
+    if arrow.is_chunked(kind):
+        return arrow.reduce_chunked
+    if arrow.is_pandas_array(kind):
+        return arrow.reduce_pandas_array
     if tensors.is_optimizer(kind):
         return tensors.reduce_optimizer
     if tensors.is_loader(kind):
@@ -116,6 +129,8 @@ def of_family(kind: type) -> Reducer | None:
         return jitted.reduce_dispatcher
     if figures.is_part_of_plot(kind):
         return containers.reduce_user_container
+    if pandas_frames.is_text_type(kind):
+        return pandas_frames.reduce_text_type
     if pandas_frames.is_block(kind):
         return pandas_frames.reduce_block
     if pandas_frames.is_family(kind):

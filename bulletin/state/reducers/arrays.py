@@ -7,6 +7,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_class
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import empty_attributes
+from bulletin.state.leaves import leaves_of
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 from bulletin.state.memory import Region
 from bulletin.state.silence import silence
@@ -14,7 +15,7 @@ from bulletin.state.silence import silence
 #: An array that owns more than this is made over the bytes that came, and owns nothing: `resize` refuses.
 _OWN_BYTES = 16 << 20
 #: Of an owner that nobody asked for, at most so many times what is seen through its view.
-_OWNER_FACTOR, _SMALL_BYTES = 4, 1 << 20
+OWNER_FACTOR, SMALL_BYTES = 4, 1 << 20
 
 
 def reduce_array(encoder: Encoding, array: Any) -> Reduced:
@@ -27,7 +28,7 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
     flags = array.flags
     layout = (array.dtype, array.shape, array.strides)
     if array.dtype.hasobject:
-        return _reduce_objects(array) if array.dtype == object else NotImplemented
+        return _reduce_objects(encoder, array) if array.dtype == object else NotImplemented
     if id(array) in encoder.guarded and array.nbytes:
         return make_array, (RECEIVER, *_guarded(encoder, array), *_dense(array), flags.writeable)
     if array.nbytes == 0:
@@ -38,7 +39,7 @@ def reduce_array(encoder: Encoding, array: Any) -> Reduced:
         return make_array, (RECEIVER, *encoder.region(region, start, array), *layout, flags.writeable)
     owner = owner_of(array)
     start = _address(array)
-    if type(owner) is type(array) and (owner.nbytes <= _SMALL_BYTES or owner.nbytes <= _OWNER_FACTOR * array.nbytes):
+    if type(owner) is type(array) and (owner.nbytes <= SMALL_BYTES or owner.nbytes <= OWNER_FACTOR * array.nbytes):
         return view_array, (RECEIVER, owner, start - _address(owner), *layout, flags.writeable)
     low, high = sys.modules["numpy"].lib.array_utils.byte_bounds(array)
     if isinstance(owner, bytearray) and low >= (base := _bytes_address(owner)) and high <= base + len(owner):
@@ -217,17 +218,20 @@ def owner_of(array: Any) -> Any:
 # --- arrays of objects, arrays in files, and kinds of arrays
 
 
-def _reduce_objects(array: Any) -> Reduced:
-    """Reduce an array of objects to its objects one by one, and a view of such an array to that array."""
+def _reduce_objects(encoder: Encoding, array: Any) -> Reduced:
+    """Reduce an array of objects to its objects, one by one or as leaves, and a view of such an array to that array."""
     owner = owner_of(array)
     if owner is not array and type(owner) is type(array) and owner.dtype == array.dtype:
         offset = _address(array) - _address(owner)
         return view_objects, (RECEIVER, owner, offset, array.shape, array.strides, array.flags.writeable)
-    items = list(array.ravel(order="K"))
-    order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    if order == "C" and not array.flags.c_contiguous:
-        items = list(array.ravel(order="C"))
-    return make_objects, (RECEIVER, array.shape, order), (items, array.flags.writeable), None, None, fill_objects
+    flags = array.flags
+    order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    flat = array.ravel(order="K" if flags.forc else "C")
+    leaves = leaves_of(flat)
+    if leaves is not None:
+        state = (RECEIVER, encoder.leaves_number(leaves), flags.writeable)
+        return make_objects, (RECEIVER, array.shape, order), state, None, None, fill_leaves
+    return make_objects, (RECEIVER, array.shape, order), (flat.tolist(), flags.writeable), None, None, fill_objects
 
 
 def make_objects(transaction: LoadTransaction, shape: Any, order: str) -> Any:
@@ -261,12 +265,15 @@ def fill_objects(array: Any, state: tuple[list[Any], bool]) -> None:
     _put(array, items, writeable, order)
 
 
+def fill_leaves(array: Any, state: tuple[LoadTransaction, int, bool]) -> None:
+    """Put atoms into their places, as `fill_objects` does it with objects."""
+    transaction, number, writeable = state
+    fill_objects(array, (list(transaction.leaves[number].items), writeable))
+
+
 def _put(array: Any, items: list[Any], writeable: bool, order: str = "C") -> None:
     numpy = sys.modules["numpy"]
-    flat = numpy.empty(len(items), dtype=object)
-    flat[:] = items or flat
-    for index, item in enumerate(items):
-        flat[index] = item  # one by one: numpy would take a list of lists apart
+    flat = numpy.fromiter(items, dtype=object, count=len(items))  # one by one: else a list of lists is taken apart
     array.flags.writeable = True
     array[...] = flat.reshape(array.shape, order=order)
     array.flags.writeable = writeable

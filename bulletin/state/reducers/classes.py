@@ -39,6 +39,7 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     if cls in _SINGLES:
         return type, (_SINGLES[cls],)
     if is_importable(cls):
+        encoder.homes.add(cls.__module__)
         return NotImplemented
     if cls in _NAMELESS:
         return getattr, (types, _NAMELESS[cls])

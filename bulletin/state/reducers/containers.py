@@ -306,8 +306,11 @@ def says_too_little(kind: Any, reduced: Any) -> bool:
     if not isinstance(reduced, tuple) or not isinstance(reduced[1], tuple):
         return False
     made_by, args = reduced[0], reduced[1]
-    if any(isinstance(arg, str) and arg.startswith("__main__") for arg in args):
-        return is_all_attributes(kind) and is_importable(kind)
+    for arg in args:
+        if isinstance(arg, str) and arg.startswith("__main__"):
+            return is_all_attributes(kind) and is_importable(kind)
+    if made_by is kind or (args and args[0] is kind):  # mostly, and this is quick to see
+        return False
     mentions = [one for one in (made_by, getattr(made_by, "__self__", None), *args) if isinstance(one, type)]
     is_forgotten = any(issubclass(kind, one) for one in mentions) and all(one is not kind for one in mentions)
     return is_forgotten and not is_importable(kind) and is_importable(_sayer(kind)) and is_all_attributes(kind)

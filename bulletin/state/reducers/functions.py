@@ -37,6 +37,7 @@ def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:
     Where the definition is not part of this stream its id is enough.
     """
     if is_importable(function):
+        encoder.homes.add(function.__module__)
         return NotImplemented
     uid = meet(encoder, function)
     if is_reference(encoder, uid):

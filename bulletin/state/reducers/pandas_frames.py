@@ -4,11 +4,12 @@ Since pandas 3 a write to one frame is never seen through another (copy-on-write
 travel with the frames made from it.
 """
 
+import importlib
 import sys
 from typing import Any
 
 from bulletin.state.encoding import Encoding
-from bulletin.state.load_transaction import Reduced
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .arrays import owner_of
 
@@ -33,7 +34,6 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     """Note the arrays inside a frame, series or index as guarded, and reduce it as pandas does."""
     manager = getattr(frame, "_mgr", None)
     held = [frame] if manager is None else [*(block.values for block in manager.blocks), *manager.axes]
-    encoder.guarded.add(id(getattr(frame, "_metadata", None)))  # a list of the class's, named in every state
     numpy: Any = sys.modules["numpy"]
     for part in held:
         inner = getattr(part, "_data", part)
@@ -43,7 +43,38 @@ def reduce_frame(encoder: Encoding, frame: Any) -> Reduced:
     if manager is None:
         return NotImplemented
     made_by, args, state = frame.__reduce_ex__(5)[:3]
+    if type(state) is dict and "_metadata" not in vars(frame):
+        state.pop("_metadata", None)  # the class's own list, which is no part of the frame
     return made_by, args, state, None, None, fill_frame
+
+
+def is_text_type(kind: type) -> bool:
+    """Tell whether a type is pandas' own for types of columns of texts."""
+    return kind is getattr(sys.modules.get("pandas"), "StringDtype", None)
+
+
+def reduce_text_type(_: Encoding, dtype: Any) -> Reduced:
+    """Reduce the type of texts with NaN for a missing one to where its texts are; leave others to pickle.
+
+    It is in every frame since pandas 3, and a stream with a NaN in it is read opcode by opcode, to be given the NaN
+    that everybody has.
+    """
+    if type(dtype.na_value) is not float:
+        return NotImplemented
+    return make_text_type, (RECEIVER, dtype.storage)
+
+
+def make_text_type(transaction: LoadTransaction, storage: str) -> Any:
+    """Make the type of texts that are there; return the existing one, if it is the same."""
+    numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+    pandas = sys.modules.get("pandas") or importlib.import_module("pandas")
+    old = transaction.take_existing()
+    made = pandas.StringDtype(storage, na_value=numpy.nan)
+    if type(old) is type(made) and old == made:
+        return old
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
 
 
 def is_block(kind: type) -> bool:

@@ -84,10 +84,23 @@ class MadeForPickle:
         return MadeForPickle, (), {"kept": self.kept, "made": [["now"]]}
 
 
+def test_a_tuple_has_the_addresses_of_its_items_behind_its_head() -> None:
+    items = (object(), "text", 7, [1], None)
+    found = [int.from_bytes(raw_memory.addresses_in(items)[n : n + 8], sys.byteorder) for n in range(0, 40, 8)]
+    assert found == list(map(id, items)), f"a tuple is laid out in another way {THIS}: see raw_memory"
+
+
+def test_without_a_memo_an_object_is_written_each_time() -> None:
+    texts = ["text" * 10] * 3
+    written = pickle_memo.dumps_without_memo(texts)
+    assert pickle.loads(written) == texts, f"`Pickler.fast` writes something else {THIS}: see pickle_memo"
+    assert written.count(b"text" * 10) == 3, f"`Pickler.fast` has a memo {THIS}: see pickle_memo"
+
+
 def test_what_exists_for_a_stream_alone_is_taken_out_of_its_nodes() -> None:
     root = MadeForPickle()
     nodes, pickler = stream_of(root)
-    refcounts.take_out_temporaries(nodes, root, frozenset())
+    refcounts.take_out_temporaries(nodes, root, {})
     left = [node for node in nodes if isinstance(node, list | dict | tuple)]
     assert left == [["kept"]], f"temporaries of a stream are not told from what somebody holds {THIS}: see refcounts"
     pickler.clear_memo()
@@ -96,9 +109,23 @@ def test_what_exists_for_a_stream_alone_is_taken_out_of_its_nodes() -> None:
 def test_what_an_object_of_c_code_alone_held_is_taken_out_once_the_memo_is_cleared() -> None:
     inner = [object()]
     nodes: list[object] = [MappingProxyType({}), inner, [1]]
-    refcounts.take_out_unheld(nodes, nodes[0], frozenset())
+    refcounts.take_out_unheld(nodes, nodes[0], {})
     assert nodes[1] is inner, f"what a variable holds is taken for unheld {THIS}: see refcounts"
     assert nodes[2] is None, f"what nothing holds is taken for held {THIS}: see refcounts"
+
+
+def test_what_only_our_containers_hold_is_told_from_what_others_hold_too() -> None:
+    ours: list[Any] = [[object()], {"key": (object(), Plain())}, object()]
+    shared, pattern = [object()], object()
+    ours += [shared, (pattern, [pattern])]
+    ours[1]["key"][1].part = (object(),)
+    own = {id(ours[0]), id(ours[0][0]), id(ours[1]["key"][0]), id(ours[1]["key"][1].part[0]), id(ours[2])}
+    others = {id(shared), id(shared[0]), id(pattern)}
+    found = referrers.held_by_others(own | others, [ours])
+    assert found == others, f"who holds an object is not counted right {THIS}: see referrers"
+    assert referrers.held_by_others(own | others, [ours, ours]) == others, "a container that is named twice counts once"
+    del pattern
+    assert referrers.held_by_others(own | others, [ours]) == {id(shared), id(shared[0])}
 
 
 def test_an_instance_whose_dict_somebody_else_holds_is_told_from_others() -> None:

@@ -1,0 +1,120 @@
+"""Buffers of pyarrow: the memory of its arrays and tables, and of pandas' texts where pyarrow is installed."""
+
+import importlib
+import pickle
+import sys
+from typing import Any
+
+from bulletin.cpython.pickle_memo import new_object
+from bulletin.state.encoding import Encoding
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+
+from .arrays import OWNER_FACTOR, SMALL_BYTES, bytes_of
+
+#: How objects reduce themselves where their class says nothing of it.
+_USUAL: tuple[Any, ...] = (object.__reduce_ex__, object.__reduce__)
+
+
+def is_buffer(kind: type) -> bool:
+    """Tell whether a type is pyarrow's buffer. One is made anew each time that somebody asks an array for it."""
+    return kind.__module__ == "pyarrow.lib" and kind.__name__.endswith("Buffer")
+
+
+def reduce_buffer(encoder: Encoding, buffer: Any) -> Reduced:
+    """Reduce a buffer to the memory under it; leave one on a device, and one without bytes, to pickle."""
+    if not buffer.is_cpu or not buffer.size:
+        return NotImplemented
+    region = encoder.finder.find_or_add(buffer, buffer.address, buffer.size)
+    region.is_held = True  # by an array of pyarrow's, which shows nobody its buffer
+    return make_buffer, (RECEIVER, *encoder.region(region, buffer.address, buffer), buffer.size)
+
+
+def make_buffer(transaction: LoadTransaction, number: int, offset: int, size: int) -> Any:
+    """Make a buffer over a region's memory."""
+    transaction.take_existing()
+    pyarrow = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
+    numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
+    whole = pyarrow.py_buffer(bytes_of(numpy, transaction.regions[number]))
+    return whole.slice(offset, size)
+
+
+def is_chunked(kind: type) -> bool:
+    """Tell whether a type is pyarrow's array of arrays."""
+    return kind.__module__ == "pyarrow.lib" and kind.__name__ == "ChunkedArray"
+
+
+def reduce_chunked(_: Encoding, array: Any) -> Reduced:
+    """Reduce an array of arrays to these and their type."""
+    return make_chunked, (RECEIVER, array.chunks, array.type)
+
+
+def make_chunked(transaction: LoadTransaction, chunks: list[Any], dtype: Any) -> Any:
+    """Make an array of arrays; return the existing one if it sees the same memory: that never changes."""
+    pyarrow = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
+    old = transaction.take_existing()
+    made = pyarrow.chunked_array(chunks, dtype)
+    is_alike = type(old) is type(made) and old.type == dtype and _is_flat(pyarrow, dtype)
+    if is_alike and list(map(_seen_by, old.chunks)) == list(map(_seen_by, chunks)):
+        return old
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _is_flat(pyarrow: Any, dtype: Any) -> bool:
+    """Tell whether an array of this type sees no other memory than its `buffers` say."""
+    is_of_python = isinstance(dtype, pyarrow.BaseExtensionType)
+    return dtype.num_fields == 0 and not pyarrow.types.is_dictionary(dtype) and not is_of_python
+
+
+def _seen_by(array: Any) -> tuple[Any, ...]:
+    """Say what a flat array sees: which part of which memory."""
+    buffers = tuple(None if buffer is None else (buffer.address, buffer.size) for buffer in array.buffers())
+    return array.offset, len(array), buffers, type(array)
+
+
+def is_pandas_array(kind: type) -> bool:
+    """Tell whether a type is an array of pandas that holds one of pyarrow's, and leaves it to pandas how it travels."""
+    pandas: Any = sys.modules.get("pandas")
+    arrow_array = getattr(getattr(pandas, "arrays", None), "ArrowExtensionArray", None)
+    if arrow_array is None or not issubclass(kind, arrow_array):
+        return False
+    reductions = (getattr(kind, name) for name in ("__reduce_ex__", "__reduce__"))
+    return kind.__getstate__ is arrow_array.__getstate__ and tuple(reductions) == _USUAL
+
+
+def reduce_pandas_array(_: Encoding, array: Any) -> Reduced:
+    """Reduce an array of pandas as pandas does, but with the memory that it has.
+
+    Pandas copies that together first, so that it would look like another one each time. This is done only where the
+    array sees a small part of its memory; that copy goes inside the stream.
+    """
+    found = array.__dict__.get("_pa_array")
+    if not hasattr(found, "get_total_buffer_size"):
+        return NotImplemented
+    whole = found.get_total_buffer_size()
+    if whole <= SMALL_BYTES or whole <= OWNER_FACTOR * found.nbytes:
+        state = dict(array.__dict__)
+    else:
+        state = array.__getstate__()
+        state["_pa_array"] = _Copy(sys.modules["pyarrow"].chunked_array(state["_pa_array"]))
+    if "_cache" in state:
+        state["_cache"] = None  # what pandas has worked out, and works out again
+    state = {sys.intern(name): held for name, held in state.items()}  # pandas sets some anew, with names of its own
+    return new_object, (type(array),), state, None, None, fill_pandas_array
+
+
+def fill_pandas_array(array: Any, state: dict[str, Any]) -> None:
+    """Set the attributes that came: pandas would make another array of pyarrow's of the one among them."""
+    for name, held in state.items():
+        array.__dict__[sys.intern(name)] = {} if name == "_cache" else held
+
+
+class _Copy:
+    """What is made for a stream alone: it goes inside, and no memory of it is known afterwards."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Reduced:
+        return pickle.loads, (pickle.dumps(self.made, protocol=5),)
