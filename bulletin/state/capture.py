@@ -97,7 +97,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         _check(diff, name)
     spelled = modules.submodules(diff.modules, needs.attributes | diff.attributes)
     imports = (*needs.imports, *diff.imports, *spelled)
-    shipment, known = modules.out(imports, table.modules, diff.modules, _reached(diff, needs))
+    shipment, known = modules.out(imports, table.modules, diff.modules, _reached(diff, needs, table))
     writer = ExchangeWriter(diff)
     exchange = writer.pack(diff.names, modules=shipment or None)
     exchange.dropped = _dropped([*namespace.values(), *registered.values()], diff)
@@ -121,8 +121,10 @@ def _libraries(diff: TableDiff, needs: Needs) -> set[str]:
     return {home.partition(".")[0] for home in homes if isinstance(home, str)}
 
 
-def _reached(diff: TableDiff, needs: Needs) -> set[str] | None:
+def _reached(diff: TableDiff, needs: Needs, table: Table) -> set[str] | None:
     """List the packages that the cell gets anything of, by their top names; None where it may load any."""
+    if not table.modules.entries:
+        return set()  # there is none that it could reach
     spelled = needs.attributes | diff.attributes
     if needs.everything or diff.is_open or not _LOADERS.isdisjoint(spelled):
         return None
