@@ -56,7 +56,7 @@ class PoolCommand(Command):
                 when_stdin_ends(asyncio.get_running_loop(), pool.stop)
             return await pool.run()
 
-        settings.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        keys.make_folder(settings.folder)
         settings.connection_file.unlink(missing_ok=True)
         self.status = asyncio.run(run())
 
@@ -107,6 +107,7 @@ class AgentCommand(Command):
         if has_root_helper:
             die_with_parent(os.getppid())
         try:
+            keys.require_own_folder(settings.folder)
             files = keys.read_private(settings.pool_file, keys.PoolFile)
         except FileNotFoundError:
             raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None

@@ -88,6 +88,30 @@ def make_id() -> str:
     return secrets.token_hex(8)
 
 
+def make_folder(folder: Path) -> None:
+    """Make the pool's folder, if it is not there; kernels of other users reach it. Raises as `require_own_folder`."""
+    folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    require_own_folder(folder)
+
+
+def require_own_folder(folder: Path) -> None:
+    """Check that others cannot change the folder where keys and ledger rest: what is opened there could be a link.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there.
+    BadConfig
+        If they can.
+    """
+    facts = folder.stat()
+    if facts.st_uid not in (os.getuid(), 0) or stat.S_IMODE(facts.st_mode) & 0o022:
+        raise BadConfig(
+            f"{folder} can be changed by other users, and the pool's keys and ledger are to rest there. "
+            "Give it to the user who runs the pool, and run: chmod go-w on it; or choose another --folder."
+        )
+
+
 def write_private(path: Path, content: PoolFile | AgentFile | Connection) -> None:
     """Write a file that only its owner can read, in one step: a reader sees the old one or the new one."""
     _write(path, content, 0o600)

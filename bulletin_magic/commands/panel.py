@@ -100,7 +100,8 @@ def _waiting(waiting: WaitingPicture, slot_word: str) -> str:
     waited = f"waited {show_duration(waiting.waited_ms)}"
     slots = count(waiting.gpus, slot_word)
     about = describe_rest(waiting.usual_ms, waiting.wait_ms)
-    return f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}. {waiting.reason}"
+    row = f"{ordinal(waiting.position)}: {waiting.user}, {slots}, {waiting.qos}, {waited}{about}."
+    return f"{row} {waiting.reason}" if waiting.reason else row
 
 
 def _html(status: PoolStatus, sentences: Sequence[str], last: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bulletin.errors import BadConfig
+from bulletin.wire.keys import make_folder
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.pool_process import PoolProcess
 from bulletin_spawner.service.single_instance import take_over
@@ -49,7 +50,7 @@ def _run() -> None:
     if options.no_pool:  # the folder is the pool's, who may be another user
         asyncio.run(_serve(options.folder, None))
         return
-    options.folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    make_folder(options.folder)
     command = [sys.executable, "-P", "-m", "gpu_worker.cli", "pool", "--exit-with-stdin"]
     command += ["--folder", str(options.folder), *options.pool_args]
     with take_over(options.folder / "service.pid"):

@@ -22,7 +22,7 @@ def hide_others(picture: Picture, user: str, *, is_manager: bool) -> Picture:
         return slot if slot.user in (None, user) else msgspec.structs.replace(slot, user=SOMEONE)
 
     def waiting(one: WaitingPicture) -> WaitingPicture:
-        return one if one.user == user else msgspec.structs.replace(one, user=SOMEONE)
+        return one if one.user == user else msgspec.structs.replace(one, user=SOMEONE, reason="")
 
     return msgspec.structs.replace(
         picture,
@@ -90,7 +90,7 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
                         one.qos,
                         show_duration(one.waited_ms),
                         *wait_columns(one.usual_ms, one.wait_ms),
-                        one.reason,
+                        one.reason or "—",
                     )
                     for one in sorted(picture.waiting, key=lambda one: one.position)
                 ),

@@ -30,7 +30,7 @@ def take_over(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     BadConfig
         If the holder does not end.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not _try_lock(descriptor):
             _ask_to_end(descriptor)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,6 +13,7 @@ import msgspec
 from jupyterhub.services.auth import HubOAuthCallbackHandler, HubOAuthenticated
 from tornado import web
 from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
 from tornado.log import access_log, app_log, gen_log
 
 import bulletin
@@ -30,6 +32,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
+#: So many connections at once, or half of the descriptors that the process may have, where that is less.
+_MOST_CONNECTIONS = 512
 #: No page takes anything but what a browser says of itself; the hub's cookies are a few kB.
 _MOST_BYTES = 65_536
 _BODY_S, _IDLE_S = 10.0, 60.0
@@ -79,18 +83,47 @@ def log_request(handler: web.RequestHandler) -> None:
     access_log.log(level, "%d %s %s (%s) %.0f ms", status, request.method, request.path, request.remote_ip, duration_ms)
 
 
-def listen(app: web.Application, port: int, host: str) -> HTTPServer:
+class _BoundedServer(HTTPServer):
+    """Has so many connections at most; of more, the oldest goes: answers take moments, and who waits says nothing.
+
+    Where no descriptor is left, Tornado tries to accept again and again, and logs each time.
+    """
+
+    def initialize(self, *arguments: Any, most_connections: int = _MOST_CONNECTIONS, **limits: Any) -> None:
+        super().initialize(*arguments, **limits)
+        self._most_connections = most_connections
+        #: The oldest first.
+        self._streams: dict[IOStream, None] = {}
+
+    def handle_stream(self, stream: IOStream, address: tuple[object, ...]) -> None:
+        """Take in a connection."""
+        self._streams[stream] = None
+        while len(self._streams) > self._most_connections:
+            oldest = next(iter(self._streams))
+            del self._streams[oldest]
+            oldest.close()
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        """Forget a connection that has ended."""
+        self._streams.pop(server_conn.stream, None)  # type: ignore[attr-defined]  # what Tornado passes has it
+        super().on_close(server_conn)
+
+
+def listen(app: web.Application, port: int, host: str, most_connections: int | None = None) -> HTTPServer:
     """Listen; nobody has logged in before a request is read, so that what it may cost is little."""
-    return app.listen(
-        port,
-        host,
-        reuse_port=True,  # the hub holds it
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    server = _BoundedServer(
+        app,
+        most_connections=most_connections or min(_MOST_CONNECTIONS, descriptors // 2),
         max_body_size=_MOST_BYTES,
         max_buffer_size=4 * _MOST_BYTES,
         max_header_size=_MOST_BYTES,
         body_timeout=_BODY_S,
         idle_connection_timeout=_IDLE_S,
     )
+    server.listen(port, host, reuse_port=True)  # the hub holds it
+    return server
 
 
 class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types

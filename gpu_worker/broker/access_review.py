@@ -1,8 +1,9 @@
-"""Access that is taken away is gone: the tokens behind leases are asked again, as long as the leases hold.
+"""Access that is taken away is gone: the tokens behind leases and requests are asked again, as long as those are there.
 
-A hot session goes straight to its agent, and asks the broker for nothing. So once a minute the hub is asked whether who
-holds a lease may still use the pool. A hub that does not answer takes nothing from anybody. A server that has stopped
-has lost its token, and its cell may be one that outlives it: such a cell ends as it would, and no other begins.
+A hot session goes straight to its agent, and asks the broker for nothing; nor does who waits. So once a minute the hub
+is asked whether they may still use the pool, and in which projects they are. A hub that does not answer takes nothing
+from anybody. A server that has stopped has lost its token, and its cell may be one that outlives it: such a cell ends
+as it would, and no other begins. So it is for who has left the project that pays.
 """
 
 import asyncio
@@ -10,9 +11,10 @@ from collections.abc import Callable
 
 import structlog
 
+from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
-from bulletin.ids import CellId, LeaseId
-from gpu_worker.broker.identity import HubSilent, Identity, TokenUnknown
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
+from gpu_worker.broker.identity import DEFAULT_PROJECT, HubSilent, Identity, Person, TokenUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
@@ -20,11 +22,11 @@ _EVERY_S = 60.0
 
 
 class AccessReview:
-    """Ends what is held by tokens that the hub no longer knows, or that may not use the pool any more."""
+    """Ends what is held by tokens that the hub no longer knows, or that may not use the pool or a project any more."""
 
     def __init__(self, identity: Identity, shell: SchedulerShell, kernels: Kernels, now_ms: Callable[[], int]) -> None:
         self._identity, self._shell, self._kernels, self._now_ms = identity, shell, kernels, now_ms
-        #: Of leases whose token the hub does not know any more, the cell that ran when that was found.
+        #: Of leases that may run no other cell, the one that ran when that was found.
         self._spared: dict[LeaseId, CellId | None] = {}
         self._log = structlog.get_logger("broker")
 
@@ -35,32 +37,65 @@ class AccessReview:
             await self.review()
 
     async def review(self) -> None:
-        """Ask for each token behind a lease once, one after the other: the hub has others to answer."""
+        """Ask for each token behind a lease or a request once, one after the other: the hub has others to answer."""
         held: dict[str, list[LeaseId]] = {}
+        waiting: dict[str, list[RequestId]] = {}
         for name, active in self._shell.active_leases.items():
-            if active.token:
-                held.setdefault(active.token, []).append(name)
-        for token, names in held.items():
+            held.setdefault(active.token, []).append(name)
+        for request, pending in self._shell.pending_requests.items():
+            waiting.setdefault(pending.token, []).append(request)
+        for token in (held | waiting).keys() - {""}:
+            leases, requests = held.get(token, []), waiting.get(token, [])
             try:
-                await self._identity.identify(token, self._now_ms())
+                person = await self._identity.identify(token, self._now_ms())
             except HubSilent:
                 return
             except NotAllowed as error:
-                await self._kernels.forget_token(token)
-                for name in names:
-                    await self._end(name, error)
+                await self._take_all(token, leases, requests, error)
+            else:
+                await self._take_others(person, leases, requests)
         self._spared = {name: cell for name, cell in self._spared.items() if name in self._shell.active_leases}
 
-    async def _end(self, name: LeaseId, error: NotAllowed) -> None:
-        """Interrupt the cell of a lease, and end it the next time; let an idle session go at once."""
+    async def _take_all(self, token: str, leases: list[LeaseId], requests: list[RequestId], error: NotAllowed) -> None:
+        """Take everything from a token that may not use the pool any more."""
+        for request in requests:
+            await self._shell.cancel_request(request, error.problem, RefusalCode(error.code))
+        await self._kernels.forget_token(token)
+        for name in leases:
+            await self._end(name, error.problem, is_to_spare=isinstance(error, TokenUnknown))
+
+    async def _take_others(self, person: Person, leases: list[LeaseId], requests: list[RequestId]) -> None:
+        """Take from a person what projects pay for that they are not in any more."""
+        for request in requests:
+            pending = self._shell.pending_requests.get(request)
+            if pending is not None and not _may_go_on(person, pending.project):
+                sentence = person.refuse_project(pending.project)
+                await self._shell.cancel_request(request, sentence, RefusalCode.NOT_YOUR_PROJECT)
+        for name in leases:
+            lease = self._shell.scheduler.state.leases.get(name)
+            if lease is not None and not _may_go_on(person, lease.project):
+                await self._end(name, person.refuse_project(lease.project), is_to_spare=True)
+            else:
+                self._spared.pop(name, None)  # whoever was taken out is in again
+
+    async def _end(self, name: LeaseId, sentence: str, *, is_to_spare: bool) -> None:
+        """Interrupt the cell of a lease, and end it the next time; let an idle session go at once.
+
+        Where `is_to_spare`, the cell that ran when that was found ends as it would.
+        """
         lease = self._shell.scheduler.state.leases.get(name)
         if lease is None or name not in self._shell.active_leases:
             return
-        spared = self._spared.setdefault(name, lease.cell) if isinstance(error, TokenUnknown) else None
+        spared = self._spared.setdefault(name, lease.cell) if is_to_spare else None
         if spared is not None and spared == lease.cell:
             return
         self._log.info("access has been taken away", lease=name, user=lease.user, cell=lease.cell)
         if lease.cell is not None:
-            await self._shell.cancel_cell(name, error.problem)
+            await self._shell.cancel_cell(name, sentence)
         else:
             await self._shell.evict(name)
+
+
+def _may_go_on(person: Person, project: ProjectId) -> bool:
+    """Whether this project may go on to pay. Who has come into a group since has lost nothing by that."""
+    return project == DEFAULT_PROJECT or person.may_charge(project)

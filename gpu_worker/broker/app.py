@@ -8,8 +8,6 @@ cells that their own user asks for by `%gpu attach`.
 """
 
 import asyncio
-import os
-import stat
 import time
 
 import msgspec
@@ -314,15 +312,7 @@ class Broker:
 
 def open_files(settings: PoolSettings) -> keys.PoolFile:
     """Read the pool's keys and secrets of last time, or draw and keep new ones."""
-    settings.folder.mkdir(
-        mode=0o711, parents=True, exist_ok=True
-    )  # files are 0600; kernels of other users reach the door
-    facts = settings.folder.stat()
-    if facts.st_uid not in (os.getuid(), 0) or stat.S_IMODE(facts.st_mode) & 0o022:
-        raise BadConfig(
-            f"{settings.folder} can be changed by other users, and the pool's keys and ledger are to rest there. "
-            "Give it to the user who runs the pool, and run: chmod go-w on it; or choose another --folder."
-        )
+    keys.make_folder(settings.folder)
     try:
         return keys.read_private(settings.pool_file, keys.PoolFile)
     except FileNotFoundError:

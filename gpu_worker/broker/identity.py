@@ -59,6 +59,15 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         """Return who pays when nobody says: the first group by name, else the default project."""
         return ProjectId(min(self.groups)) if self.groups else DEFAULT_PROJECT
 
+    def may_charge(self, project: ProjectId) -> bool:
+        """Tell whether this project may pay for what this person asks for."""
+        return self.is_owner or project in (*self.groups, self.project)
+
+    def refuse_project(self, project: ProjectId) -> str:
+        """Say that this project may not pay for what this person asks for."""
+        mine = ", ".join(self.groups) or self.project
+        return f"you are not in the project {project!r}. Your projects: {mine}."
+
 
 class Hub(msgspec.Struct, frozen=True, kw_only=True):
     """Where the hub's API is, and the service's own token to it."""

@@ -203,6 +203,7 @@ class Kernels:
         kernel = ConnectedKernel(route, message.token, person, message.kernel, session, self.active_ms)
         self._known[route] = kernel
         self._routes[session] = route
+        self.shell.note_token(session, message.token)
         its = [one for one in self._known.values() if one.person.user == person.user]
         if len(its) > _MOST_CONNECTIONS:
             self._forget(min(its, key=lambda one: one.heard_ms))
@@ -244,9 +245,8 @@ class Kernels:
 
     async def _submit(self, kernel: ConnectedKernel, message: wire.Submit) -> None:
         person = kernel.person
-        if message.project and not person.is_owner and message.project not in (*person.groups, person.project):
-            mine = ", ".join(person.groups) or person.project
-            sentence = f"you are not in the project {message.project!r}. Your projects: {mine}."
+        if message.project and not person.may_charge(message.project):
+            sentence = person.refuse_project(message.project)
             refused = wire.Refusal(code=RefusalCode.NOT_YOUR_PROJECT, sentence=sentence, request=message.request)
             await self._send(kernel.route, refused)
             return

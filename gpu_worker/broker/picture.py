@@ -77,7 +77,8 @@ async def draw(
                     user=visible_user(pending.person.user),
                     qos=pending.message.qos,
                     gpus=pending.message.gpus,
-                    reason=standing.reason,
+                    # Of others' projects, budgets and limits it may tell much.
+                    reason=standing.reason if visible_user(pending.person.user) != SOMEONE else "",
                     waited_ms=at_ms - pending.since_ms,
                     wait_ms=standing.wait_ms,
                     usual_ms=shell.teller.usual_ms(pending, at_ms),

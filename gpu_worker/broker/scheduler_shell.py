@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, assert_never
 
-from bulletin.codes import CellOutcome, LeaseEnd
+from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.ids import AgentId, LeaseId, RequestId, SessionId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.broker import recall, translate
@@ -161,13 +161,15 @@ class SchedulerShell:
         self.pending_requests.pop(request, None)
         await self.step(events.RequestWithdrawn(request))
 
-    async def cancel_request(self, request: RequestId, sentence: str) -> bool:
+    async def cancel_request(
+        self, request: RequestId, sentence: str, code: RefusalCode = RefusalCode.CANCELLED
+    ) -> bool:
         """Withdraw a request that waits, and tell its kernel. False: it has just been granted."""
         pending = self.pending_requests.get(request)
         if pending is None or request not in self.scheduler.state.pending:
             return False
         await self.withdraw(request)
-        await self._tell(pending.session, translate.cancelled(pending.message.request, sentence))
+        await self._tell(pending.session, translate.cancelled(pending.message.request, sentence, code))
         self.teller.note_news()
         return True
 
@@ -178,6 +180,12 @@ class SchedulerShell:
         active.cancelled, active.cancel_message = cell, sentence
         await self._tell_holder(lease, wire.CancelCell(lease=lease, sentence=sentence, hard=is_hard))
         return "withdrawn" if cell is None else "ended" if is_hard else "interrupted"
+
+    def note_token(self, session: SessionId, token: str) -> None:
+        """Learn by which token a session's kernel is known, where its lease was granted by another broker."""
+        for active in self.active_leases.values():
+            if active.session == session and not active.token:
+                active.token = token
 
     async def evict(self, lease: LeaseId) -> None:
         """Have a session without a cell end, whoever waits."""

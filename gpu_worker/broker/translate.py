@@ -133,9 +133,9 @@ def _refusal_code(reason: actions.Reason) -> RefusalCode:
             assert_never(reason)
 
 
-def cancelled(request: RequestId, sentence: str) -> wire.Refusal:
-    """Tell a kernel that a person withdrew its request."""
-    return wire.Refusal(code=RefusalCode.CANCELLED, sentence=sentence, request=request)
+def cancelled(request: RequestId, sentence: str, code: RefusalCode = RefusalCode.CANCELLED) -> wire.Refusal:
+    """Tell a kernel that somebody else withdrew its request."""
+    return wire.Refusal(code=code, sentence=sentence, request=request)
 
 
 def record(message: wire.CellDone, node: wire.Register, ended_at_ms: int, prices: Sequence[Price]) -> CellRecord:

@@ -61,7 +61,8 @@ def _picture(picture: wire.Picture) -> Blocks:
         )
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [
-        f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {one.reason}; has waited {show_duration(one.waited_ms)}"
+        f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {f'{one.reason}; ' if one.reason else ''}"
+        f"has waited {show_duration(one.waited_ms)}"
         f"{describe_rest(one.usual_ms, one.wait_ms)}"
         for one in picture.waiting
     ]

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,15 @@ _CLONE_NEWNS, _CLONE_NEWIPC, _CLONE_NEWPID = 0x00020000, 0x08000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_SLAVE = 2, 4, 8, 4096, 16384, 1 << 19
 #: Folders that everybody writes to.
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  each executor gets its own
+#: Here, too, folders that everybody writes to are for each executor alone; what they are for is small.
+_RUN = Path("/run")
+_SMALL_SHARED = ("/var/crash", "/var/lock")
+#: Sockets of what starts processes for its users outside of all that holds an executor (logind and its lingering users,
+#: their own systemd), and of the log, where lines count as those of the unit that the executor is in.
+_MANAGERS = ("/run/dbus", "/run/systemd", "/run/user")
+#: What is needed of that: names of hosts and of users.
+_NAMES = ("/run/systemd/resolve", "/run/systemd/userdb")
+_SMALL = "size=1m,nr_inodes=4096"
 #: What every process may need of /dev, besides terminals and shared memory.
 _EVERYBODYS_NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 _DEVICES = Path("/dev")
@@ -114,7 +124,7 @@ def enter(private: Namespaces, kept: Iterable[str]) -> None:
     umask, folder = os.umask(0), Path.cwd()
     try:
         if private.has_own_tmp:
-            _replace_temporary_folders(private, kept)
+            _replace_shared_folders(private, [*kept, *_NAMES])
         _replace_devices(private)
         _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
         _limit_system_v(private)
@@ -143,13 +153,35 @@ def _limit_system_v(private: Namespaces) -> None:
             (kernel / "shmall").write_text(str(private.scratch_bytes // mmap.PAGESIZE))
 
 
-def _replace_temporary_folders(private: Namespaces, kept: Iterable[str]) -> None:
-    folders = {Path(folder).resolve() for folder in _TEMPORARY if Path(folder).is_dir()}
-    opened = {path: _open_path(path) for path in _find_outermost(kept, folders)}
-    for folder in folders:
+def _replace_shared_folders(private: Namespaces, kept: Iterable[str]) -> None:
+    """Hide what everybody writes to, and who would start a process outside of here; show again what is kept."""
+    temporary = _find_folders(_TEMPORARY)
+    managers = _find_folders(_MANAGERS)
+    small = _find_folders(_SMALL_SHARED) | set(_find_writable_by_all(_RUN))
+    # A link from one to another is the other.
+    small = {one for one in small - temporary - managers if _DEVICES not in one.parents}
+    opened = {path: _open_path(path) for path in _find_outermost(kept, temporary | managers | small)}
+    for folder in temporary:
         _mount_scratch(folder, private.scratch_bytes)
+    for folder in small:
+        _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, f"mode=1777,{_SMALL}")
+    for folder in managers:
+        _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, f"mode=755,{_SMALL}")
     for path, descriptor in opened.items():
         _bind(descriptor, path)
+
+
+def _find_folders(paths: Iterable[str]) -> set[Path]:
+    """Find those of these folders that are there, each once whatever links lead to it."""
+    return {Path(path).resolve() for path in paths if Path(path).is_dir()}
+
+
+def _find_writable_by_all(parent: Path) -> Iterator[Path]:
+    """Find the folders directly in this one that everybody may write to."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(parent) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mode & stat.S_IWOTH:
+                yield Path(entry.path).resolve()
 
 
 def _find_outermost(paths: Iterable[str], folders: Collection[Path]) -> list[Path]:
@@ -165,7 +197,7 @@ def _find_outermost(paths: Iterable[str], folders: Collection[Path]) -> list[Pat
 def _replace_devices(private: Namespaces) -> None:
     nodes = (Path(path) for path in (*_EVERYBODYS_NODES, *private.devices))
     opened = {path: _open_path(path) for path in nodes if path.exists()}
-    _mount("tmpfs", _DEVICES, "tmpfs", _MS_NOSUID | _MS_NOEXEC, "mode=755,size=1m,nr_inodes=4096")
+    _mount("tmpfs", _DEVICES, "tmpfs", _MS_NOSUID | _MS_NOEXEC, f"mode=755,{_SMALL}")
     for path, descriptor in opened.items():
         _bind(descriptor, path)
     for name, target in _DEVICE_LINKS.items():

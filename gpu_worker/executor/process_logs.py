@@ -1,7 +1,7 @@
 """What executors write before and after their cells: lines for the pool's log, which they cannot reach themselves.
 
-User code can write to every descriptor of its process. So an executor has the end of a pipe, and the zygote copies a
-limited part of what comes, as lines that say whose they are and hold no control characters.
+User code can write to every descriptor of its process. So an executor has the end of a pipe, and a limited part of
+what comes is copied, as lines that say whose they are and hold no control characters.
 """
 
 import os
@@ -23,19 +23,13 @@ class _Copied:
 
 
 class ProcessLogs:
-    """The pipes of all executors of a zygote."""
+    """The pipes of all executors of a zygote, none of which blocks."""
 
     def __init__(self, waiting: select.poll, say: Callable[[str], None]) -> None:
         """Take the poll object that is to wake up for them, and `say`, which writes a line to the log."""
         self._waiting, self._say = waiting, say
         self._copied: dict[int, _Copied] = {}
         self._by_pid: dict[int, int] = {}
-
-    def open(self) -> tuple[int, int]:
-        """Make a pipe: the end that `follow` is to read, and the one for the executor. Raises OSError."""
-        reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        return reader, writer
 
     def follow(self, pid: int, reader: int, name: str) -> None:
         """Copy from now on what the process writes, under this name."""
@@ -55,6 +49,11 @@ class ProcessLogs:
             while reader in self._copied and self._read(reader):
                 pass
             self._close(reader)
+
+    def end_all(self) -> None:
+        """Copy the rest of all there are, and close their pipes."""
+        for pid in list(self._by_pid):
+            self.end(pid)
 
     def _read(self, reader: int) -> bool:
         """Copy once; False where there is nothing more."""

@@ -23,8 +23,8 @@ from gpu_worker.executor import comms, environment
 from gpu_worker.executor.executor_main import Executor
 from gpu_worker.executor.fork_guard import ForkGuard
 from gpu_worker.executor.forked_executors import ForkedExecutors
+from gpu_worker.executor.log_copier import LogCopier, make_pipe
 from gpu_worker.executor.namespaces import fork_into_pid_namespace
-from gpu_worker.executor.process_logs import ProcessLogs
 
 #: Modules to import before the first fork, comma separated.
 PRELOAD = "BULLETIN_PRELOAD"
@@ -55,6 +55,7 @@ def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
     environment.adopt_orphans()
     control = socket.socket(fileno=control_fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logs = LogCopier()
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -68,20 +69,21 @@ def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
 
     executors = ForkedExecutors()
     waiting = select.poll()
-    logs = ProcessLogs(waiting, _log)
     waiting.register(control, select.POLLIN)
     waiting.register(woken, select.POLLIN)
-    while True:
-        ready = {fd for fd, _ in waiting.poll()}
-        logs.copy(ready)
-        if woken in ready:
-            os.read(woken, 4096)
-            for exited in executors.reap():
-                logs.end(exited.pid)
-                _send(control, Exited(pid=exited.pid, status=exited.status))
-            environment.end_strays(executors.children)
-        if control.fileno() in ready:
-            _obey(control, executors, logs, guard)
+    try:
+        while True:
+            ready = {fd for fd, _ in waiting.poll()}
+            if woken in ready:
+                os.read(woken, 4096)
+                for exited in executors.reap():
+                    logs.end(exited.pid)
+                    _send(control, Exited(pid=exited.pid, status=exited.status))
+                environment.end_strays({logs.pid, *executors.children})
+            if control.fileno() in ready:
+                _obey(control, executors, logs, guard)
+    finally:
+        logs.close()
 
 
 def _preload(names: str) -> Warm:
@@ -108,7 +110,7 @@ def _preload(names: str) -> Warm:
     return Warm(imported=tuple(imported), failed=failed)
 
 
-def _obey(control: socket.socket, executors: ForkedExecutors, logs: ProcessLogs, guard: ForkGuard | None) -> None:
+def _obey(control: socket.socket, executors: ForkedExecutors, logs: LogCopier, guard: ForkGuard | None) -> None:
     """Do what the agent says next."""
     try:
         mark, descriptors, _, _ = socket.recv_fds(control, 1, 3, socket.MSG_CMSG_CLOEXEC)
@@ -138,7 +140,7 @@ def _obey(control: socket.socket, executors: ForkedExecutors, logs: ProcessLogs,
 def _fork(
     control: socket.socket,
     executors: ForkedExecutors,
-    logs: ProcessLogs,
+    logs: LogCopier,
     fork: Fork,
     descriptors: list[int],
     guard: ForkGuard | None,
@@ -152,7 +154,7 @@ def _fork(
     log_end: int | None = None
     try:
         fork = fork if guard is None else guard.admit(fork)
-        log_end, its_end = logs.open()
+        log_end, its_end = make_pipe()
         descriptors.append(its_end)
         with fork_into_pid_namespace() if fork.namespaces is not None else contextlib.nullcontext() as init:
             pid = os.fork()

@@ -106,6 +106,34 @@ def test_what_an_executor_says_to_the_log_is_limited_and_tells_whose_it_is(tmp_p
     assert all("zygote" in line and "lease" in line and "\x1b" not in line for line in lines)
 
 
+def test_what_one_said_to_the_log_is_not_in_the_memory_of_the_next(tmp_path: Path) -> None:
+    """An executor is a fork of what would have read it."""
+    log = tmp_path / "log"
+    agent = Agent(log=log)
+    first = agent.fork()
+    said = ("secret of the first one " * 20 + "\n").encode().hex()
+    first.run(
+        "import os\nfor n in map(int, os.listdir('/proc/self/fd')):\n    try:\n"
+        "        if n > 2 and os.readlink(f'/proc/self/fd/{n}').startswith('pipe'):\n"
+        f"            os.write(n, bytes.fromhex({said!r}) * 30)\n    except OSError:\n        pass\n"
+    )
+    first.close()
+    agent.exit_status(first.pid)
+    assert "secret of the first one" in log.read_text()
+    second = agent.fork()
+    found = second.run(
+        "import os\nword, found = bytes.fromhex('" + b"secret of the first one".hex() + "'), 0\n"
+        "memory = os.open('/proc/self/mem', os.O_RDONLY)\n"
+        "for line in open('/proc/self/maps').read().splitlines():\n    addresses, mode, *_ = line.split()\n"
+        "    begin, end = (int(one, 16) for one in addresses.split('-'))\n    try:\n"
+        "        found += os.pread(memory, end - begin, begin).count(word + b' ' + word) if 'rw' in mode else 0\n"
+        "    except (OSError, OverflowError):\n        pass\nprint(found)"
+    )
+    assert found.stdout == "0\n"
+    second.close()
+    agent.close()
+
+
 def test_who_writes_more_to_the_log_is_read_no_more(tmp_path: Path) -> None:
     log = tmp_path / "log"
     agent = Agent(log=log)

@@ -2,6 +2,7 @@
 
 import os
 import select
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,8 +50,10 @@ def said(session: Session, source: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"])
+@pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"])
 def test_what_one_writes_where_everybody_may_nobody_else_finds(tenants: tuple[Session, Session], folder: str) -> None:
+    if not Path(folder).is_dir():
+        pytest.skip(f"no {folder} here")
     first, second = tenants
     name = f"{folder}/secret-{os.getpid()}"
     said(first, f"import os\nopen({name!r}, 'w').close()\nprint(os.listdir({folder!r}))")
@@ -241,6 +244,55 @@ def test_a_tenant_with_a_user_of_its_own_reaches_no_other(agent_of_users: Agent)
     finally:
         alice.close()
         bob.close()
+
+
+#: What a system has in /run: doors to what starts processes and writes the log, names, and where all may write.
+HAS_MANAGERS = (
+    "mount -t tmpfs tmpfs /run",
+    f"mkdir -p /run/dbus /run/user/{ALICE} /run/systemd/journal /run/systemd/resolve /run/anybodys /run/service",
+    f"touch /run/dbus/system_bus_socket /run/user/{ALICE}/bus /run/systemd/notify /run/systemd/journal/socket",
+    "touch /run/systemd/resolve/resolv.conf /run/service/socket",
+    f"chown -R {ALICE} /run/user/{ALICE}",
+    "chmod 1777 /run/anybodys",
+)
+
+
+def test_what_would_start_a_process_outside_or_write_the_agents_log_is_out_of_reach(tmp_path: Path) -> None:
+    agent = Agent(under=in_mount_namespace([*with_readable_python(tmp_path), *HAS_MANAGERS]))
+    alice, bob = (agent.fork(uid=uid, gid=uid, groups=(uid,), namespaces=Namespaces()) for uid in (ALICE, BOB))
+    try:
+        found = said(
+            alice,
+            "import os\nfor folder, _, files in sorted(os.walk('/run')):\n    for file in files:\n"
+            "        print(folder + '/' + file)",
+        )
+        assert found.split() == ["/run/service/socket", "/run/systemd/resolve/resolv.conf"]
+        full = alice.run("with open('/run/anybodys/file', 'wb') as file:\n    file.write(bytes(2 * 2**20))")
+        assert "No space left on device" in full.error, "it takes none of the host's memory"
+        assert said(bob, "import os\nprint(os.listdir('/run/anybodys'))") == "[]\n"
+        own = "import os\ntry:\n    os.mkdir('/run/user/x')\nexcept OSError as error:\n    print(type(error).__name__)"
+        assert said(alice, own) == "PermissionError\n"
+    finally:
+        alice.close()
+        bob.close()
+        agent.close()
+
+
+def test_programs_that_are_set_uid_or_set_gid_give_nothing(agent_of_users: Agent) -> None:
+    """Such as crontab and at, by which a user leaves work for later, or one that another user has left."""
+    program = Path("/usr/bin", f"bulletin-test-{os.getpid()}")
+    alice = agent_of_users.fork(uid=ALICE, gid=ALICE, groups=(ALICE,), namespaces=Namespaces())
+    try:
+        shutil.copyfile(shutil.which("id") or "", program)
+        os.chown(program, 0, 0)
+        program.chmod(0o6755)
+        ids = f"import subprocess\nprint(subprocess.run([{str(program)!r}], capture_output=True, text=True).stdout)"
+        assert f"uid={ALICE}" in (told := said(alice, ids))
+        assert "euid" not in told
+        assert "egid" not in told
+    finally:
+        program.unlink(missing_ok=True)
+        alice.close()
 
 
 def test_who_shares_a_unix_user_may_share_tmp(agent: Agent, tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Pat
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
         (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
         (["broker", "--folder", str(open_to_all)], "can be changed by other users"),
+        (["agent", "--folder", str(open_to_all)], "can be changed by other users"),
+        (["pool", "--folder", str(open_to_all), "--isolation", "shared"], "can be changed by other users"),
         (["pool", "--folder", str(tmp_path / "p"), "--config", str(tmp_path / "none.py")], "none.py"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.max_walltime=gold=5"], "gold"),
         (["broker", "--folder", str(tmp_path / "p"), f"--Pool.quota_file={quotas}"], "quotas.toml:2"),

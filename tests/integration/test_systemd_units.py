@@ -163,6 +163,8 @@ def test_nothing_of_a_pool_is_root_but_what_starts_cells_as_their_users(
     assert [psutil.Process(root_part.pid).uids().real, zygote.uids().real] == [0, 0]
     rights = read_unit("bulletin-agent.service")["Service"]["CapabilityBoundingSet"][0].split()
     assert [held_rights(process.pid).bit_count() for process in (root_part, zygote)] == [len(rights)] * 2
+    (copier,) = (one for one in zygote.children() if "gpu_worker.executor.log_copier" in one.cmdline())
+    assert held_rights(copier.pid) == 0
     assert {connection.laddr for connection in psutil.Process(root_part.pid).net_connections("inet")} == set()
     page = BrokerClient(folder / "bulletin", hub.environ["JUPYTERHUB_API_TOKEN"])
     assert [slot.state for slot in _run_aside(page.fetch_picture()).slots] == ["hot"]

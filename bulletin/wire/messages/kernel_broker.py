@@ -170,6 +170,7 @@ class WaitingPicture(msgspec.Struct, frozen=True, kw_only=True):
     user: UserName
     qos: str
     gpus: int
+    #: Empty for those who may not see whose it is.
     reason: str
     waited_ms: int
     #: From now on at most, and usually; None where nobody can say.

@@ -101,7 +101,7 @@ def test_rows_are_in_order_and_in_words() -> None:
     assert slots.rows[2] == ("n2", "A100", "free", "—")
     assert [row[0] for row in waiting.rows] == ["1", "2"]
     assert waiting.rows[1] == ("2", "bob", "2", "batch", "4.2 s", "not known", "not known", "all 3 GPUs are busy")
-    assert waiting.rows[0] == ("1", "<ada>", "1", "interactive", "80 ms", "9.0 s", "60 s", "")
+    assert waiting.rows[0] == ("1", "<ada>", "1", "interactive", "80 ms", "9.0 s", "60 s", "—")
     assert recent.rows[0] == ("14 Nov 22:13:20", "ada", "user-ada", "n1", "its process died", "12 s", "24 s", "2 GB")
 
 

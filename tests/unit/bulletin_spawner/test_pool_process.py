@@ -117,3 +117,30 @@ def test_a_service_that_does_not_let_go_is_named(tmp_path: Path) -> None:
         with pytest.raises(BadConfig, match="does not end"), take_over(path, patience_s=0.0):
             pass
         process.communicate()
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_a_folder_that_somebody_else_has_prepared_is_not_touched(tmp_path: Path, *, is_link: bool) -> None:
+    """The service may be root's: it would write into what a link leads to, and signal whoever a file names."""
+    folder, victim = tmp_path / "pool", tmp_path / "victim"
+    folder.mkdir()
+    victim.write_text("precious")
+    if is_link:
+        (folder / "service.pid").symlink_to(victim)
+    else:
+        os.link(victim, folder / "service.pid")
+    folder.chmod(0o777)
+    command = [sys.executable, "-m", "bulletin_spawner.service", "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert "can be changed by other users" in done.stderr
+    assert done.returncode == 1
+    assert victim.read_text() == "precious"
+
+
+def test_a_link_is_not_taken_for_the_file_of_an_earlier_service(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "service.pid").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"), take_over(tmp_path / "service.pid"):
+        pass
+    assert victim.read_text() == "precious"

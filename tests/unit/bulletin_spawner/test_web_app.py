@@ -47,6 +47,31 @@ def test_what_is_too_long_is_not_read(tmp_path: Path) -> None:
     assert answer == b"" or answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
 
 
+def test_connections_that_say_nothing_keep_nobody_out_and_take_no_descriptors(tmp_path: Path) -> None:
+    (port,) = find_free_ports([0])
+
+    async def main() -> bytes:
+        broker = BrokerClient(tmp_path, "")
+        app = make_app(ServiceSettings(url=f"http://127.0.0.1:{port}", prefix="/pool/"), broker)
+        server = listen(app, port, "127.0.0.1", most_connections=10)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            async with asyncio.timeout(30):
+                for oldest, _ in silent[:31]:
+                    assert await oldest.read() == b"", "they are hung up on"
+                writer.write(b"GET /pool/static/pool.css HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n")
+                return await reader.read()
+        finally:
+            for one in (writer, *(one for _, one in silent)):
+                one.close()
+            server.stop()
+            await server.close_all_connections()
+            broker.close()
+
+    assert asyncio.run(main()).startswith(b"HTTP/1.1 200")
+
+
 @pytest.mark.parametrize(
     "path", ["../web_app.py", "%2e%2e/web_app.py", "..%2fweb_app.py", "//etc/passwd", "%2fetc/passwd", "x%00.css", ""]
 )

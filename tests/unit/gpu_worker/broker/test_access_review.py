@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from bulletin.ids import CellId, LeaseId
+from bulletin.codes import RefusalCode
+from bulletin.ids import CellId, KernelId, LeaseId, RequestId
 from bulletin.wire import messages as wire
 from gpu_worker.broker.access_review import AccessReview
-from gpu_worker.broker.identity import Hub, Identity
+from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.scheduler import events
-from tests.unit.gpu_worker.broker.broker_parts import ANN, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ANN, TOKEN, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 MINUTE_MS = 60_000
@@ -21,6 +22,7 @@ MINUTE_MS = 60_000
 def hub() -> Iterator[FakeHub]:
     hub = FakeHub()
     hub.users["ann-token"] = {"name": "ann", "kind": "user", "scopes": [SCOPE]}
+    hub.groups["ann"] = ["maths"]
     thread = threading.Thread(target=hub.serve_forever)
     thread.start()
     yield hub
@@ -85,6 +87,66 @@ def test_a_session_without_a_cell_goes(broker: BrokerParts, hub: FakeHub, review
     broker.step(events.CellStarted(runs, CellId("cell-b")))
     (said,) = look(broker, review)
     assert isinstance(said, wire.CancelCell)
+
+
+def test_who_has_left_a_project_runs_no_further_cell_at_its_expense(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
+) -> None:
+    hub.groups["ann"] = ["physics"]
+    assert look(broker, review) == [], "the cell ends as it would"
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    assert look(broker, review) == [wire.Evict(lease=runs)]
+    broker.step(events.CellStarted(runs, CellId("cell-b")))
+    (said,) = look(broker, review)
+    assert isinstance(said, wire.CancelCell)
+    assert "not in the project 'maths'" in said.sentence
+    hub.groups["ann"] = ["maths", "physics"]
+    assert look(broker, review) == []
+
+
+def test_who_has_come_into_a_project_keeps_what_none_pays_for(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview
+) -> None:
+    broker.join()
+    lease = broker.submit(Person(user=ANN.user), "cell-a", token="ann-token")
+    broker.step(events.CellStarted(lease, CellId("cell-a")))
+    assert look(broker, review) == []
+
+
+@pytest.mark.parametrize(
+    ("taken", "code"), [("scopes", RefusalCode.NOT_ALLOWED), ("groups", RefusalCode.NOT_YOUR_PROJECT)]
+)
+def test_who_waits_is_asked_about_too(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId, taken: str, code: RefusalCode
+) -> None:
+    hub.users["second-token"] = {"name": "ann", "kind": "user", "scopes": [SCOPE]}
+    broker.submit(ANN, "cell-b", token="second-token")
+    look(broker, review)
+    assert broker.shell.pending_requests
+    if taken == "scopes":
+        hub.users["second-token"]["scopes"] = []
+    else:
+        hub.groups["ann"] = []
+    broker.to_sessions.clear()
+    look(broker, review)
+    assert not broker.shell.pending_requests
+    (told,) = [message for _, message in broker.to_sessions if isinstance(message, wire.Refusal)]
+    assert (told.request, told.code) == ("cell-b", code)
+
+
+def test_a_lease_of_before_a_restart_is_asked_about_once_its_kernel_has_said_hello(broker: BrokerParts) -> None:
+    async def say(message: wire.Hello | wire.Submit) -> None:
+        await broker.kernels.take(b"r", message)
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    broker.join()
+    hello = wire.Hello(protocol=wire.PROTOCOL, version="1", token=TOKEN, kernel=KernelId("k"))
+    asyncio.run(say(hello))
+    asyncio.run(say(wire.Submit(request=RequestId("cell-a"))))
+    (active,) = broker.shell.active_leases.values()
+    active.token = ""  # as one is learned again from its agent
+    asyncio.run(say(hello))
+    assert active.token == TOKEN
 
 
 def test_a_hub_that_does_not_answer_takes_nothing_from_anybody(

@@ -13,7 +13,7 @@ from gpu_worker.broker import picture
 from gpu_worker.broker.identity import Hub, Identity, Person
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
-from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, BrokerParts
+from tests.unit.gpu_worker.broker.broker_parts import ADMIN, ANN, EVE, BrokerParts
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 HELLO = wire.Hello(protocol=wire.PROTOCOL, version="1", token="ann-token", kernel=KernelId("k"))
@@ -48,6 +48,17 @@ async def draw(broker: BrokerParts, viewer: Person) -> wire.Picture:
 def test_counters_are_for_admins(broker: BrokerParts) -> None:
     assert asyncio.run(draw(broker, ANN)).counters == {}
     assert asyncio.run(draw(broker, ADMIN)).counters == {"malformed": 3}
+
+
+def test_why_others_wait_is_theirs_to_know(broker: BrokerParts) -> None:
+    """It names projects, and what is left of their budgets."""
+    broker.join()
+    broker.submit(ANN, "first")
+    broker.submit(EVE, "second")
+    for viewer, is_told in ((ANN, False), (EVE, True), (ADMIN, True)):
+        (one,) = asyncio.run(draw(broker, viewer)).waiting
+        assert bool(one.reason) is is_told
+        assert (one.user == EVE.user) is is_told
 
 
 @pytest.mark.parametrize("question", [wire.Look(), wire.Find()], ids=["look", "find"])

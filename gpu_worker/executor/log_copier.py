@@ -1,0 +1,108 @@
+"""`python -m gpu_worker.executor.log_copier FD PID`: copies to the log what the executors of the zygote PID write.
+
+An executor is a fork of the zygote, with all that this has ever read still somewhere in its memory. So the zygote reads
+none of it itself, and what one tenant writes is in no other's memory.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from functools import partial
+
+from gpu_worker.executor.process_logs import ProcessLogs
+
+#: What is said to it: a kind, a process, and for a new one the name of its lines, beside a descriptor.
+_HEAD = struct.Struct("=cq")
+_FOLLOW, _END = b"F", b"E"
+_DONE = b"."
+_MOST_BYTES = 4096
+#: A Unix user without rights, as Linux itself calls who has no number here.
+_NOBODY = 65_534
+
+
+class LogCopier:
+    """The zygote's end of it."""
+
+    def __init__(self) -> None:
+        """Start the process, which ends after this one, by the interpreter's options of this one. Raises OSError."""
+        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        options = sys.orig_argv[1 : sys.orig_argv.index("-m")]
+        command = [sys.executable, *options, "-m", __name__, str(theirs.fileno()), str(os.getpid())]
+        with theirs:
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def follow(self, pid: int, reader: int, name: str) -> None:
+        """Have the other end of this pipe copied from now on, under this name; the descriptor is closed here."""
+        with contextlib.suppress(OSError):  # without it nothing is copied, and executors go on
+            socket.send_fds(self._link, [_HEAD.pack(_FOLLOW, pid) + name.encode()[:_MOST_BYTES]], [reader])
+        os.close(reader)
+
+    def end(self, pid: int) -> None:
+        """Wait until the rest of a process that has ended is copied."""
+        with contextlib.suppress(OSError):
+            self._link.send(_HEAD.pack(_END, pid))
+            self._link.recv(len(_DONE))
+
+    def close(self) -> None:
+        """Wait until all is copied, and the process has ended."""
+        self._link.close()
+        self._process.wait()
+
+
+def make_pipe() -> tuple[int, int]:
+    """Make a pipe to the log: the end for `LogCopier.follow`, and the one for the executor. Raises OSError."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    return reader, writer
+
+
+def main() -> None:
+    """Serve until the zygote is gone, which nobody else has the other end of."""
+    link, zygote = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.getuid() == 0:  # all that it needs is open
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    waiting = select.poll()
+    logs = ProcessLogs(waiting, partial(_log, zygote))
+    waiting.register(link, select.POLLIN)
+    is_there = True
+    while is_there:
+        ready = {fd for fd, _ in waiting.poll()}
+        logs.copy(ready)
+        is_there = link.fileno() not in ready or _obey(link, logs)
+    logs.end_all()
+
+
+def _log(zygote: int, line: str) -> None:
+    print(f"bulletin zygote {zygote}: {line}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _obey(link: socket.socket, logs: ProcessLogs) -> bool:
+    """Do what the zygote says next; False where it is gone."""
+    said, descriptors, _, _ = socket.recv_fds(link, _HEAD.size + _MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    if not said:
+        return False
+    kind, pid = _HEAD.unpack_from(said)
+    if kind == _FOLLOW:
+        for reader in descriptors:
+            logs.follow(pid, reader, said[_HEAD.size :].decode(errors="replace"))
+    else:
+        logs.end(pid)
+        link.send(_DONE)
+    return True
+
+
+if __name__ == "__main__":
+    main()
