@@ -200,3 +200,13 @@ def test_frames_that_share_their_columns_names_come_to_rest(notebook: Notebook) 
     before = notebook.captured.names
     notebook.gpu("len(x), len(y), len(z)")
     assert notebook.captured.names == {"x": 0, "y": 0, "z": 0}, before
+
+
+def test_a_buffer_can_be_changed_where_it_could_be(notebook: Notebook) -> None:
+    notebook.local(
+        "import pyarrow as pa\nm = pa.py_buffer(bytearray(100_000)); f = pa.py_buffer(b'x' * 100_000); part = m.slice(8, 90_000)"
+    )
+    asked = "m.is_mutable, f.is_mutable, part.is_mutable, part.address - m.address"
+    assert notebook.gpu(asked).extra["result"] == (True, False, False, 8)
+    notebook.gpu("n = pa.py_buffer(bytearray(50_000))")
+    assert notebook["n"].is_mutable

@@ -26,16 +26,21 @@ def reduce_buffer(encoder: Encoding, buffer: Any) -> Reduced:
         return NotImplemented
     region = encoder.finder.find_or_add(buffer, buffer.address, buffer.size)
     region.is_held = True  # by an array of pyarrow's, which shows nobody its buffer
-    return make_buffer, (RECEIVER, *encoder.region(region, buffer.address, buffer), buffer.size)
+    where = encoder.region(region, buffer.address, buffer)
+    return make_buffer, (RECEIVER, *where, buffer.size, buffer.is_mutable)
 
 
-def make_buffer(transaction: LoadTransaction, number: int, offset: int, size: int) -> Any:
-    """Make a buffer over a region's memory."""
+def make_buffer(transaction: LoadTransaction, number: int, offset: int, size: int, is_mutable: bool) -> Any:
+    """Make a buffer over a region's memory; a slice of one is never mutable."""
     transaction.take_existing()
     pyarrow = sys.modules.get("pyarrow") or importlib.import_module("pyarrow")
     numpy = sys.modules.get("numpy") or importlib.import_module("numpy")
-    whole = pyarrow.py_buffer(bytes_of(numpy, transaction.regions[number]))
-    return whole.slice(offset, size)
+    memory = bytes_of(numpy, transaction.regions[number])
+    return (
+        pyarrow.py_buffer(memory[offset : offset + size])
+        if is_mutable
+        else pyarrow.py_buffer(memory).slice(offset, size)
+    )
 
 
 def is_chunked(kind: type) -> bool:
