@@ -114,6 +114,8 @@ def decisions(
                 continue
             if found is not None and found.agent is not None:
                 ahead += not covered
+                if ahead >= state.settings.look_ahead:
+                    line.close_to_borrowers()
                 waiting.place(shape, found.agent)
                 if found.has_grace:
                     waiting.slow.setdefault(found.agent, []).append(shape)

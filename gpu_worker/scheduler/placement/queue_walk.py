@@ -50,6 +50,10 @@ class QueueWalk:
         """Count the request that was looked at last as one that runs. `pool` is that in which room is made for it."""
         self._is_placed, self._pool = True, pool
 
+    def close_to_borrowers(self) -> None:
+        """Have no more running cells given back for who borrows, from now on."""
+        self._closed.close_to_borrowers()
+
     def look_first(self, request: Request) -> None:
         """Look at this request next, and after that again at the one that was looked at last."""
         self._first = request

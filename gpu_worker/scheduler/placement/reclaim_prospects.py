@@ -27,11 +27,14 @@ class ReclaimProspects:
         self._borrowed_cache: bool | None = None
         self._parts: dict[tuple[ProjectId, str, int], Mapping[ProjectId | None, int]] = {}
         self._has: dict[tuple[str, bool], int] = {}
+        self.are_for_borrowers = True
         self.are_for_shares = state.wakeups.is_for_shares and _has_anybody_waited(state)
         state.follow_coverage()
 
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
+        if not is_covered and not self.are_for_borrowers:
+            return self._state.accounts.has_lenders  # what they keep is given back without a look at who is next
         shape, qos = entry.shape, self._state.qos[entry.shape.qos]
         shares = self.are_for_shares and self.has_waited(entry)
         if (is_covered or shares) and any(kind.holds(shape) for kind in self._kinds_beside(account)):

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from bulletin.ids import ProjectId
-from gpu_worker.scheduler.accounts.account import Rank
+from bulletin.ids import ProjectId, UserName
+from gpu_worker.scheduler.accounts.account import Account, Rank
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
 from gpu_worker.scheduler.queue.basis import Basis
@@ -30,6 +30,7 @@ class RankedNext(NamedTuple):
     standing: int | None  #: the credits that the rank counts, if it does
     basis: Basis
     last_ms: int  #: until when it holds if nothing changes but credits
+    skips_hopeless: bool = False  #: whether somebody was not looked at who may come first once they are not hopeless
     closings: int = -1  #: how many there were in the walk that it holds for
 
 
@@ -63,6 +64,12 @@ class Closed:
         """Look at covered requests of these shapes only where somebody may have to leave for them."""
         self._close(self._taken, shapes)
 
+    def close_to_borrowers(self) -> None:
+        """Look at requests that no guarantee covers only where there is room, or something may be full."""
+        if self.prospects is not None and self.prospects.are_for_borrowers:
+            self.prospects.are_for_borrowers = False
+            self.closings += 1
+
     def close_all_but_to_takers(self) -> None:
         """Look at any request only where somebody may have to leave for it."""
         self.closings += not self.are_all_hopeless
@@ -73,7 +80,7 @@ class Closed:
         self._hopeless.clear()
         self._taken.clear()
         self.are_all_hopeless = False
-        self.known.clear()
+        self.known = {name: one for name, one in self.known.items() if not one.skips_hopeless}
 
     def is_hopeless(self, shape: Shape) -> bool:
         """Whether a shape is closed but to those for whom somebody may have to leave."""
@@ -96,6 +103,12 @@ class Closed:
     def has(self, project: ProjectId, shape: Shape) -> bool:
         """Whether requests of a shape in a project are looked at no more."""
         return shape in self.shapes or (project, shape) in self._in_projects
+
+    def select(self, account: Account) -> list[tuple[UserName, Shape]]:
+        """List those of a project's own users who are first with a request of a shape, without those closed."""
+        name, shapes, here = account.project.id, self.shapes, self._in_projects
+        open_ = [(user, shape) for _, user, shape in account.firsts if shape not in shapes]
+        return [one for one in open_ if (name, one[1]) not in here] if here else open_
 
     def has_all(self, shapes: Iterable[Shape]) -> bool:
         """Whether all these shapes are closed in all projects."""

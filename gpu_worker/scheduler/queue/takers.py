@@ -25,6 +25,8 @@ class Prospects(Protocol):
     def are_for_shares(self) -> bool:
         """Whether those who borrow might, too, in this step."""
 
+    are_for_borrowers: bool  #: whether cells are still given back for those who borrow, other than in what is full
+
     def has_waited(self, entry: QueueEntry) -> bool:
         """Whether a request has waited for as long as its class asks before it takes for a share."""
 
@@ -72,9 +74,11 @@ class TakerBook:
 
     def may_take(self, account: Account, basis: Basis, prospects: Prospects | None) -> bool:
         """Whether somebody may have to leave for some request of a project's own users."""
-        if prospects is None or prospects.are_for_shares:
+        if prospects is None or (prospects.are_for_shares and prospects.are_for_borrowers):
             return True
         own = self._of_own(account, basis)
+        if not prospects.are_for_borrowers:
+            return own.by_limit or own.by_guarantee or self._accounts.has_lenders
         return (
             own.by_limit
             or (own.by_guarantee and prospects.has_beside(account))
@@ -83,9 +87,11 @@ class TakerBook:
 
     def may_take_inside(self, account: Account, above: HeadroomAbove, prospects: Prospects | None) -> bool:
         """Whether somebody may have to leave for some request in a project, or in one inside it."""
-        if prospects is None or prospects.are_for_shares:
+        if prospects is None or (prospects.are_for_shares and prospects.are_for_borrowers):
             return True
         inside = self._of_inside(account, above)
+        if not prospects.are_for_borrowers:
+            return inside.by_limit or inside.by_guarantee or self._accounts.has_lenders
         return inside.by_limit or inside.by_class or (inside.by_guarantee and prospects.has_borrowed())
 
     def _of_inside(self, account: Account, above: HeadroomAbove) -> Takers:

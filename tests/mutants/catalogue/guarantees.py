@@ -3,8 +3,8 @@
 GUARANTEES = (
     (
         "newcomers-have-the-room-of-others",
-        "queue/request_queue.py",
-        "RequestQueue._ranked",
+        "queue/next_request.py",
+        "NextRequest._ranked",
         "min(0, key.since_ms)",
         "0",
         "room that is made for somebody who is covered is theirs, whoever comes later",
@@ -83,16 +83,16 @@ GUARANTEES = (
     ),
     (
         "covered-after-others-of-its-project",
-        "queue/request_queue.py",
-        "RequestQueue._next_user",
+        "queue/next_request.py",
+        "NextRequest._next_user",
         "is_covered(account, cost)",
         "False",
         "who is in quota comes before whoever of its own project asks for more",
     ),
     (
         "covered-inside-forgotten",
-        "queue/request_queue.py",
-        "RequestQueue._ranked",
+        "queue/next_request.py",
+        "NextRequest._ranked",
         "found.is_covered or branch.will_cover(cost) or self._pools.cover_branch(branch, entry.shape)",
         "branch.will_cover(cost) or self._pools.cover_branch(branch, entry.shape)",
         "who is in quota in a project comes first wherever that one is inside",

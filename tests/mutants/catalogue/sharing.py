@@ -163,8 +163,8 @@ SHARING = (
     ),
     (
         "who-has-not-waited-hides-the-like",
-        "queue/request_queue.py",
-        "RequestQueue._with_sharers",
+        "queue/next_request.py",
+        "NextRequest._with_sharers",
         "not has_waited(name, shape)",
         "False",
         "the same, where both ask for the same",

@@ -18,7 +18,7 @@ from gpu_worker.scheduler.placement.queue_walk import QueueWalk
 from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.closed import Closed
-from gpu_worker.scheduler.queue.request_queue import RequestQueue
+from gpu_worker.scheduler.queue.next_request import NextRequest
 from gpu_worker.scheduler.queue.takers import TakerBook
 
 
@@ -69,8 +69,8 @@ def _first(where: type, name: str, forget: Callable[..., None]) -> Iterator[None
         setattr(where, name, method)
 
 
-def _forget_next(queue: RequestQueue, closed: Closed) -> None:
-    for known in (*queue._known.values(), closed.known):
+def _forget_next(found: NextRequest, closed: Closed) -> None:
+    for known in (*found._known.values(), closed.known):
         known.clear()
 
 
@@ -94,7 +94,7 @@ def _forget_taken(walk: QueueWalk, *_: object) -> None:
 
 #: Where something is looked up that may be remembered, and how that is forgotten.
 _LOOK_UPS: tuple[tuple[type, str, Callable[..., None]], ...] = (
-    (RequestQueue, "next", _forget_next),
+    (NextRequest, "find", _forget_next),
     (TakerBook, "may_take", _forget_takers),
     (TakerBook, "may_take_inside", _forget_takers),
     (RoomLeft, "find", _forget_left),
