@@ -70,7 +70,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     if found.agent is None and not full and not is_going:  # whoever is in its way leaves at once
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
-    return msgspec.structs.replace(found, has_grace=bool(full) or is_going)
+    return msgspec.structs.replace(found, has_grace=found.has_grace or bool(full) or is_going)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:
