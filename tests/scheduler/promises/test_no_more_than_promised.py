@@ -3,7 +3,7 @@
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas, waits
 
 RUNS = {"qos": "batch", "closes_ms": 0}
 
@@ -74,3 +74,17 @@ def test_a_larger_request_is_not_covered_for_sure_while_room_is_made_for_another
     )
     assert seen.granted("guest") > 220
     assert seen.asked_to_leave("borrows") != []
+
+
+def test_what_has_come_pays_what_was_owed_for_the_longest_time() -> None:
+    """While `large` counts of the limit, the lab is owed one GPU; for `second` it is owed another one from 130 on."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\nlimit = 3\n"),
+        nodes(1, 2),
+        ask(1, 2, "guests", BATCH_S, **LONG),
+        ask(100, 1, "lab", 900, name="first"),
+        ask(102, 1, "lab", 900, name="large", gpus=2, **LONG),
+        ask(103, 1, "lab", 900, name="second", **LONG),
+        last=200,
+    )
+    assert waits(seen, "first") == waits(seen, "second") == [30]
