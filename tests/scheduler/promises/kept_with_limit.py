@@ -1,4 +1,4 @@
-"""Places on nodes that wait for somebody for whom room in a limit is being freed: they begin once both are there."""
+"""Places on nodes that wait for somebody for whom room in a limit is being freed, or in a guarantee: both at once."""
 
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.tree import Side
@@ -18,7 +18,7 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
         for other in view.books.waiting.values()
         if other is not request
         and any(_limits(view, lease, other) for lease in leaving)
-        and view.what_holds(other, surely=True) is None
+        and view.what_holds(other, surely=True, soon=True) is None
         and view.place(other, machine, ("hot",), None) is not None
     ]
     kept = sorted(kept, reverse=True)[: len(leaving)]
@@ -27,9 +27,11 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
 
 
 def _limits(view: View, lease: Tenancy, request: Waiting) -> bool:
-    """Whether a cell counts for a limit of a project that the request is in."""
+    """Whether a cell counts for a limit of a project that the request is in; or a guarantee, if it never borrows."""
     sides = set(view.tree.chain(lease.project)).intersection(view.tree.chain(request.event.project))
-    return any(_has_limit(view, side) for side in sides)
+    qos = view.tree.qos.get(request.event.qos)
+    never_borrows = qos is not None and qos.must_be_in_quota
+    return any(_has_limit(view, side) or (never_borrows and view.guaranteed.get(side, 0) > 0) for side in sides)
 
 
 def _has_limit(view: View, side: Side) -> bool:

@@ -3,7 +3,7 @@
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, mixed, quotas, waits
 
 RUNS = {"qos": "batch", "closes_ms": 0}
 
@@ -88,3 +88,19 @@ def test_what_has_come_pays_what_was_owed_for_the_longest_time() -> None:
         last=200,
     )
     assert waits(seen, "first") == waits(seen, "second") == [30]
+
+
+def test_a_gpu_is_kept_for_whom_a_guarantee_is_being_freed_that_a_class_needs_which_never_borrows() -> None:
+    """The batch cell ends in its grace; for its place in the guarantee another user's cell has its own."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\n"),
+        mixed(1, 4),
+        ask(1, 1, "lab", BATCH_S, name="batch", gpu_type="H100", **LONG),
+        ask(2, 1, "lab", BATCH_S, name="firm", gpu_type="L4", qos="reserved"),
+        ask(3, 2, "lab", 900, name="typed", gpu_type="L4", user="ann"),
+        ask(300, 1, "lab", 900, name="asks", gpu_type="H100", qos="reserved"),
+        ask(301, 1, "guests", 900, gpu_type="H100"),
+        last=600,
+        early_percent=100,
+    )
+    assert 440 < seen.granted("asks0") < 450
