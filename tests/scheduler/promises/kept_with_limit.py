@@ -1,5 +1,7 @@
 """Places on nodes that wait for somebody for whom room in a limit is being freed, or in a guarantee: both at once."""
 
+import itertools
+
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
@@ -8,20 +10,23 @@ from tests.scheduler.promises.view import View
 def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
     """Whether what idles there may be kept for others, for whose limit cells elsewhere are given back.
 
-    Each of these cells is for one request, and it is not known for which: so for those that need most of the node.
+    Each of these cells is for one request, or for several that cost no more, and it is not known for which: so for
+    those that need most of the node.
     """
     leaving = [lease for lease in view.books.leases.values() if lease.is_reclaimed]
     if not leaving:
         return False
-    kept = [
-        view.books.number(other.event)
+    others = [
+        other.event
         for other in view.books.waiting.values()
         if other is not request
         and any(_limits(view, lease, other) for lease in leaving)
         and view.what_holds(other, surely=True, soon=True) is None
         and view.place(other, machine, ("hot",), None) is not None
     ]
-    kept = sorted(kept, reverse=True)[: len(leaving)]
+    costs = itertools.accumulate(sorted(map(view.books.most_cost, others)))
+    together = sum(cost <= sum(lease.cost for lease in leaving) for cost in costs)
+    kept = sorted(map(view.books.number, others), reverse=True)[: max(together, len(leaving))]
     slots, _ = view.slots_for(request, machine, ("hot",), None)
     return len(slots) - sum(kept) < view.books.number(request.event)
 

@@ -104,3 +104,18 @@ def test_a_gpu_is_kept_for_whom_a_guarantee_is_being_freed_that_a_class_needs_wh
         early_percent=100,
     )
     assert 440 < seen.granted("asks0") < 450
+
+
+def test_gpus_are_kept_for_all_who_may_have_what_one_cell_gives_back_of_a_limit() -> None:
+    seen = look(
+        quotas(
+            '[projects.dep]\nlimit = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+            '[projects.group]\nparent = "dep"\n'
+        ),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2) + hi.slices(2))),
+        ask(1, 1, "group", BATCH_S, name="large", gpus=2, **LONG),
+        ask(100, 2, "lab", 900, gpu_type="MIG 1g.10gb"),
+        ask(101, 1, "guests", 900, gpu_type="MIG"),
+        last=600,
+    )
+    assert waits(seen, "lab") == [30, 30]
