@@ -119,3 +119,19 @@ def test_gpus_are_kept_for_all_who_may_have_what_one_cell_gives_back_of_a_limit(
         last=600,
     )
     assert waits(seen, "lab") == [30, 30]
+
+
+def test_a_larger_request_waits_once_more_where_somebody_has_what_was_free_for_it_beside_what_leaves() -> None:
+    """A session asks again while it leaves for the guest's three GPUs, and has one that another one left."""
+    seen = look(
+        quotas("[projects.lab]\nlimit = 2\n[projects.group]\npriority = 5\n"),
+        nodes(1, 5),
+        ask(1, 1, "lab", 100, name="first", gpus=2),
+        ask(2, 1, "group", 103.5, name="bw", walltime_ms=600_000),
+        ask(2, 1, "group", 102, 100, name="by", think_s=0.1),
+        ask(3, 1, "lab", 900, name="next"),
+        ask(4, 1, "guests", 900, name="guest", gpus=3),
+        last=600,
+        evict_ms=5000,
+    )
+    assert seen.asked_to_leave("by0")[0] + 4 < seen.asked_to_leave("bw0")[0] < seen.granted("guest0") - 4
