@@ -8,12 +8,12 @@ from tests.scheduler.promises.view import View
 
 
 def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
-    """Whether what idles there may be kept for others, for whose limit cells elsewhere are given back.
+    """Whether what idles there may be kept for others, for whose limit cells or hot sessions elsewhere leave.
 
     Each of these cells is for one request, or for several that cost no more, and it is not known for which: so for
     those that need most of the node.
     """
-    leaving = [lease for lease in view.books.leases.values() if lease.is_reclaimed]
+    leaving = [lease for lease in view.books.leases.values() if lease.is_asked]
     if not leaving:
         return False
     others = [

@@ -3,7 +3,7 @@
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
-from tests.scheduler.promises.stories import BATCH_S, LONG, ask, look, mixed, quotas, waits
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, look, mixed, quotas, waits
 
 RUNS = {"qos": "batch", "closes_ms": 0}
 
@@ -135,3 +135,18 @@ def test_a_larger_request_waits_once_more_where_somebody_has_what_was_free_for_i
         evict_ms=5000,
     )
     assert seen.asked_to_leave("by0")[0] + 4 < seen.asked_to_leave("bw0")[0] < seen.granted("guest0") - 4
+
+
+def test_a_gpu_is_kept_for_whom_a_hot_session_leaves_a_limit() -> None:
+    """Both H100 are free at 105.3; the lab's session leaves for its next one, which has one of them then."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\nborrow = false\n"),
+        join(2, 1),
+        ask(1, 1, "guests", 100, name="by", gpus=2, gpu_type="H100"),
+        ask(2, 1, "lab", 103, name="byy", gpu_type="L4"),
+        ask(4, 1, "lab", 900, name="next", gpu_type="H100"),
+        ask(5, 1, "others", 900, name="large", gpus=2, gpu_type="H100"),
+        last=600,
+        evict_ms=5000,
+    )
+    assert seen.granted("next0") > 108
