@@ -150,3 +150,18 @@ def test_a_gpu_is_kept_for_whom_a_hot_session_leaves_a_limit() -> None:
         evict_ms=5000,
     )
     assert seen.granted("next0") > 108
+
+
+def test_a_node_is_kept_for_a_larger_request_that_can_start_once_a_cell_is_over_for_which_another_one_goes() -> None:
+    """The lab has the young cell's GPU at 185, and is over half an hour later: two hours are too long beside that."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n[projects.club]\npriority = 5\n"),
+        mixed(1, 1),
+        ask(1, 1, "guests", 100, name="ends", gpu_type="H100"),
+        ask(95, 1, "guests", BATCH_S, name="young", gpu_type="L4", **LONG),
+        ask(96, 1, "club", 600, name="large", gpus=2, walltime_ms=600_000, **LONG),
+        ask(97, 1, "lab", 900, gpu_type="L4"),
+        ask(98, 1, "others", 2 * HOUR_S, walltime_ms=7_200_000, **LONG),
+        last=HOUR_S,
+    )
+    assert seen.granted("large0") == 1085
