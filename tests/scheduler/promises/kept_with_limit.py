@@ -3,6 +3,7 @@
 import itertools
 
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
+from tests.scheduler.promises.lending import kept_from
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 
@@ -32,7 +33,12 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
 
 
 def _limits(view: View, lease: Tenancy, request: Waiting) -> bool:
-    """Whether a cell counts for a limit of a project that the request is in; or a guarantee, if it never borrows."""
+    """Whether a cell counts for a limit of a project that the request is in; or a guarantee, if it never borrows.
+
+    And any cell that is given back counts for what others lend, where they keep something from the request.
+    """
+    if lease.is_reclaimed and lease.cost and kept_from(view, request.event.project, None):
+        return True
     sides = set(view.tree.chain(lease.project)).intersection(view.tree.chain(request.event.project))
     qos = view.tree.qos.get(request.event.qos)
     never_borrows = qos is not None and qos.must_be_in_quota

@@ -165,3 +165,22 @@ def test_a_node_is_kept_for_a_larger_request_that_can_start_once_a_cell_is_over_
         last=HOUR_S,
     )
     assert seen.granted("large0") == 1085
+
+
+def test_a_gpu_is_kept_for_whom_what_others_lend_is_being_freed() -> None:
+    """The club keeps half a GPU: the lab's batch cell goes, so that so much is free beside the one who types."""
+    seen = look(
+        quotas(
+            "[projects.lab]\nguaranteed = 2\npriority = 5\nlending_limit = 0\n"
+            "[projects.club]\nguaranteed = 0.5\nlending_limit = 0\n"
+        ),
+        mixed(1, 2),
+        ask(1, 1, "lab", BATCH_S, name="batch", gpu_type="L4", **LONG),
+        ask(2, 1, "lab", 900, name="typed", gpu_type="L4"),
+        ask(3, 1, "club", 117, name="ends", gpu_type="H100", closes_ms=0),
+        ask(98, 1, "lab", 900, name="asks", gpu_type="H100"),
+        ask(118, 1, "club", 900, name="next", gpu_type="H100", **LONG),
+        last=200,
+    )
+    assert seen.asked_to_leave("batch0") == [120]
+    assert seen.granted("asks0") == 150
