@@ -19,7 +19,7 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import SERVICE, may_manage
+from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
@@ -112,6 +112,10 @@ class TokenUnknown(NotAllowed):
     """The hub does not know the token: it was revoked, as that of a server is which has stopped."""
 
 
+class UserUnknown(NotAllowed):
+    """The hub has no such user: whoever it was has left."""
+
+
 class Identity:
     """Answers who a token belongs to; asks the hub at most once a minute for each token."""
 
@@ -151,6 +155,17 @@ class Identity:
             asking = self._asking[token] = asyncio.create_task(self._ask_and_remember(token, now_ms))
             asking.add_done_callback(lambda _: self._asking.pop(token, None))
         return await asyncio.shield(asking)
+
+    async def look_up(self, user: UserName, now_ms: int) -> Person | None:
+        """Return what the hub says of a user now, without any token of theirs; None where nobody can say.
+
+        Raises UserUnknown if the hub has no such user, HubSilent if it does not answer.
+        """
+        if self._hub is None or user == _unix_name():  # whose leases may have come by the pool's own token
+            return None
+        if now_ms < self._away_until_ms:
+            raise HubAway(_AWAY)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask_about, user)
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
         """Ask the hub, and remember what it said."""
@@ -215,13 +230,23 @@ class Identity:
                 f"You ({name}) have no access to the GPU pool on this hub. Ask its administrators to add you."
             )
         # The hub shows groups only to tokens that may read them; the service's own may.
-        full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token, _UserModel) or model
+        full = self._get(_path_of(name), self._hub.token, _UserModel) or model
         groups = tuple(sorted(full.groups))
         # Of the token and not of its user: what runs in an admin's notebook server is not always the admin's own code.
         is_hub_admin = full.admin
         is_admin = may_manage(scopes, is_hub_admin=is_hub_admin)
         lacks_scope = is_hub_admin and not is_admin
         return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope)
+
+    def _ask_about(self, user: UserName) -> Person | None:
+        assert self._hub is not None
+        model = self._get(_path_of(user), self._hub.token, _UserModel)
+        if model is not None:
+            return Person(user=user, groups=tuple(sorted(model.groups)))
+        own = self._get("/user", self._hub.token, _TokenModel)
+        if own is None or READ_USERS_SCOPE not in own.scopes:
+            return None  # a hub that shows its users to this service not at all, or some of them
+        raise UserUnknown(f"You ({user}) are no user of this hub any more.")
 
     def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
         assert self._hub is not None
@@ -242,6 +267,11 @@ class Identity:
             raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
         except (OSError, ValueError, http.client.HTTPException):
             raise HubAway(_AWAY) from None
+
+
+def _path_of(user: str) -> str:
+    """Return where the hub's API tells of a user."""
+    return f"/users/{urllib.parse.quote(user, safe='')}"
 
 
 def _digest(token: str) -> bytes:

@@ -16,10 +16,13 @@ class FakeHub(ThreadingHTTPServer):
         self.users: dict[str, dict[str, Any]] = {
             "ada-token": {"name": "ada", "kind": "user", "scopes": [SCOPE], "groups": []},
             "eve-token": {"name": "eve", "kind": "user", "scopes": ["access:servers!server=eve/"]},
+            "service": {"name": "bulletin", "kind": "service", "scopes": ["read:users:name", "read:users:groups"]},
             "svc-token": {"name": "cron", "kind": "service", "scopes": [SCOPE]},
         }
         self.groups = {"ada": ["ml", "bio"]}
         self.admins: set[str] = set()
+        #: Who was a user of it.
+        self.left: set[str] = set()
         self.asked: list[str] = []
         self.status = 200
         #: While this is not set, the hub answers about no token.
@@ -36,6 +39,8 @@ class FakeHub(ThreadingHTTPServer):
         if path == "/hub/api/user":
             return (200, self.users[token]) if token in self.users else (403, {})
         name = path.rpartition("/")[2]
+        if name in self.left:
+            return 404, {}
         return (200, self._full_model(name)) if token == "service" else (403, {})
 
     def _full_model(self, name: str) -> dict[str, object]:
