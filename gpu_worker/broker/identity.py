@@ -11,7 +11,7 @@ import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import TypeVar
@@ -26,6 +26,8 @@ from bulletin.units import HOUR_MS
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
 _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
 _HUB_TIMEOUT_S = 10.0
+#: And for all of an answer, whose parts come one by one.
+_ANSWER_S = 20.0
 #: So many questions to the hub at once; and so many about tokens that were never heard of, which anybody can show.
 _THREADS, _STRANGERS = 4, 3
 #: How long a token that the hub refused is refused without asking again, and how many of them are remembered.
@@ -98,6 +100,18 @@ class _TokenModel(_UserModel, frozen=True):
 
 
 Model = TypeVar("Model", bound=_UserModel)
+Word = TypeVar("Word")
+Answered = TypeVar("Answered")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else: a token is for the hub alone."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
 
 
 class HubSilent(NotAllowed):
@@ -165,7 +179,7 @@ class Identity:
             return None
         if now_ms < self._away_until_ms:
             raise HubAway(_AWAY)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask_about, user)
+        return await self._run(self._ask_about, user)
 
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
         """Ask the hub, and remember what it said."""
@@ -190,11 +204,18 @@ class Identity:
             raise HubAway(_AWAY)
         if not (token.isascii() and token.isprintable()):
             raise TokenUnknown(_UNKNOWN)
-        loop = asyncio.get_running_loop()
         if token in self._believed:
-            return await loop.run_in_executor(self._threads, self._ask_hub, token)
+            return await self._run(self._ask_hub, token)
         async with self._strangers:
-            return await loop.run_in_executor(self._threads, self._ask_hub, token)
+            return await self._run(self._ask_hub, token)
+
+    async def _run(self, ask: Callable[[Word], Answered], about: Word) -> Answered:
+        """Ask by a thread. Raises HubAway where that takes too long: it may go on, and nobody waits for it."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, ask, about)
+        except TimeoutError:
+            raise HubAway(_AWAY) from None
 
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
@@ -254,7 +275,7 @@ class Identity:
             self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=_HUB_TIMEOUT_S) as answer:  # noqa: S310
+            with _opener.open(request, timeout=_HUB_TIMEOUT_S) as answer:
                 return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
         except urllib.error.HTTPError as error:
             error.close()
@@ -263,7 +284,7 @@ class Identity:
             raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
         except (OSError, ValueError, http.client.HTTPException):
             raise HubAway(_AWAY) from None

@@ -275,6 +275,23 @@ class Referee:
                 return False
         return True
 
+    def may_be_kept(self, lease: Tenancy) -> bool:
+        """Whether a hot session may stay where nobody waits: what is hot counts for limits, and keeps what never borrows."""
+        held, qos = self.amounts("granted", "busy", "reclaiming", "hot"), self.qos(lease.qos)
+        if qos is not None and qos.must_be_in_quota:
+            payer = self.payer(self.path(lease.project))
+            if held[("project", payer)] > self.promised(payer):
+                return False
+        limits: dict[tuple[str, ...], int | None] = {}
+        for one in self.who(lease):
+            if one[0] == "project":
+                limits[one] = self.limit(one[1])
+            elif one[0] == "user":
+                limits[one] = self.project(one[1]).user_limit_milli
+            else:
+                limits[one] = None if qos is None else qos.running_per_user
+        return all(limit is None or held[one] <= limit for one, limit in limits.items())
+
     def is_allowed(self, wish: Wish, used: dict[tuple[str, ...], int]) -> bool:
         """Whether it may run by its limits and its QoS, once hot sessions have made room."""
         if self.cost(wish.event) and not self.is_below_limits(wish, used):
@@ -287,8 +304,11 @@ class Referee:
         budgets = [one.budget.gpu_ms * 1000 for one in map(self.project, names) if one.budget is not None]
         if cost and any(self.charge(wish.event) * walltime_ms > budget for budget in budgets):
             return False
-        must = [name for name in names if self.has_a_usual_guarantee(name) or name == names[0]][-1:]
-        return not cost or not qos.must_be_in_quota or all(self.is_covered(name, wish, used) for name in must)
+        return not cost or not qos.must_be_in_quota or self.is_covered(self.payer(names), wish, used)
+
+    def payer(self, path: list[str]) -> str:
+        """Whose guarantee counts for a class that never borrows."""
+        return [name for name in path if self.has_a_usual_guarantee(name) or name == path[0]][-1]
 
     def rule_of_cells(self, event: ev.RequestSubmitted, field: str) -> Any:
         """What a project says of its cells, or the one that it is in."""
@@ -620,7 +640,8 @@ class Referee:
                 at_ms = self.planned.get(lease.agent, now_ms + lease.walltime_ms)
                 is_drained = lease.agent in self.drained or now_ms + lease.walltime_ms > at_ms
                 pays = any(self.project(name).budget is not None for name in self.path(lease.project))
-                assert asks_itself or is_drained or pays or self.wishes, f"{evict} although nobody waits"
+                is_wanted = asks_itself or is_drained or pays or bool(self.wishes)
+                assert is_wanted or not self.may_be_kept(lease), f"{evict} although nobody waits"
             case "leaving":
                 assert now_ms >= lease.asked_ms + self.settings.ask_again_ms, f"{evict} asked twice at once"
             case _:

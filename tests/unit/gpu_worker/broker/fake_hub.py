@@ -1,7 +1,9 @@
 """A server with the two answers of the hub that the broker asks for."""
 
+import contextlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,6 +27,10 @@ class FakeHub(ThreadingHTTPServer):
         self.left: set[str] = set()
         self.asked: list[str] = []
         self.status = 200
+        #: Where it sends all who ask; and what it says instead of what it is asked for.
+        self.elsewhere, self.body = "", b""
+        #: Seconds from one byte of an answer to the next.
+        self.pause_s = 0.0
         #: While this is not set, the hub answers about no token.
         self.answers = threading.Event()
         self.asks = threading.Event()
@@ -52,9 +58,18 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         status, body = self.server.answer(self.path, self.headers["Authorization"].removeprefix("token "))
-        self.send_response(status)
+        self.send_response(302 if self.server.elsewhere else status)
+        if self.server.elsewhere:
+            self.send_header("Location", self.server.elsewhere + self.path)
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        said = self.server.body or json.dumps(body).encode()
+        if not self.server.pause_s:
+            self.wfile.write(said)
+            return
+        with contextlib.suppress(OSError):  # nobody listens any more
+            for byte in said:
+                self.wfile.write(bytes([byte]))
+                time.sleep(self.server.pause_s)
 
     def log_message(self, *_: object) -> None:
         pass
