@@ -1,6 +1,7 @@
 """Places on nodes that wait for somebody for whom room in a limit is being freed, or in a guarantee: both at once."""
 
 import itertools
+from collections.abc import Sequence
 
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
 from tests.scheduler.promises.lending import kept_from
@@ -21,7 +22,7 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
         other.event
         for other in view.books.waiting.values()
         if other is not request
-        and any(_limits(view, lease, other) for lease in leaving)
+        and _is_limited(view, leaving, other)
         and view.what_holds(other, surely=True, soon=True) is None
         and view.place(other, machine, ("hot",), None) is not None
     ]
@@ -32,17 +33,19 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
     return len(slots) - sum(kept) < view.books.number(request.event)
 
 
-def _limits(view: View, lease: Tenancy, request: Waiting) -> bool:
-    """Whether a cell counts for a limit of a project that the request is in; or a guarantee, if it never borrows.
+def _is_limited(view: View, leaving: Sequence[Tenancy], request: Waiting) -> bool:
+    """Whether one of these cells counts for a limit of a project that it is in; or a guarantee, if it never borrows.
 
     And any cell that is given back counts for what others lend, where they keep something from the request.
     """
-    if lease.is_reclaimed and lease.cost and kept_from(view, request.event.project, None):
-        return True
-    sides = set(view.tree.chain(lease.project)).intersection(view.tree.chain(request.event.project))
     qos = view.tree.qos.get(request.event.qos)
     never_borrows = qos is not None and qos.must_be_in_quota
-    return any(_has_limit(view, side) or (never_borrows and view.guaranteed.get(side, 0) > 0) for side in sides)
+    mine = view.tree.chain(request.event.project)
+    limits = {side for side in mine if _has_limit(view, side) or (never_borrows and view.guaranteed.get(side, 0) > 0)}
+    if limits and any(not limits.isdisjoint(view.tree.chain(lease.project)) for lease in leaving):
+        return True
+    is_given_back = any(lease.is_reclaimed and lease.cost for lease in leaving)
+    return is_given_back and kept_from(view, request.event.project, None) > 0
 
 
 def _has_limit(view: View, side: Side) -> bool:

@@ -130,7 +130,7 @@ class View:
         cost = self.books.most_cost(at)
         if cost == 0:
             return None
-        covers = self.covered_soon(request) if soon else self.covered(request)
+        covers = self.covered_soon(request) if soon and qos.must_be_in_quota else self.covered(request)
         if qos.must_be_in_quota and covers != self.tree.chain(at.project)[0]:
             covers = self._covered_without_lower(request)
             if covers is None or not surely:
