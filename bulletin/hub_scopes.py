@@ -14,6 +14,8 @@ MANAGE_SCOPE = "custom:bulletin:manage"
 #: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
 #: opens the hub's admin page and allows nothing there.
 ADMIN_PAGE_SCOPE = "admin-ui"
+#: By which the pool's service sees whether the hub has a user, and who is an admin.
+READ_USERS_SCOPE = "read:users:name"
 
 
 def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

@@ -16,7 +16,7 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from bulletin.errors import BadConfig
-from bulletin.hub_scopes import ACCESS_SCOPE, ADMIN_PAGE_SCOPE, MANAGE_SCOPE, SERVICE
+from bulletin.hub_scopes import ACCESS_SCOPE, ADMIN_PAGE_SCOPE, MANAGE_SCOPE, READ_USERS_SCOPE, SERVICE
 from bulletin_spawner.ports import hold_port
 from bulletin_spawner.spawner import with_bulletin
 
@@ -130,7 +130,7 @@ def _roles(
             "name": "bulletin-service",
             "description": "Look up users and their groups",
             "services": [SERVICE],
-            "scopes": ["list:users", "read:users", "list:groups", "read:groups"],
+            "scopes": [READ_USERS_SCOPE, "read:users:groups"],
         }
     )
     if groups is not None:

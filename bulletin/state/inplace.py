@@ -37,6 +37,8 @@ _PARTS: dict[type, tuple[str, ...]] = {
 }
 #: Iterators that can be set to their end.
 _ITERATORS = frozenset({type(iter([])), type(iter(())), type(iter("")), type(iter(b"")), type(iter(bytearray()))})
+#: Libraries whose code in C gives an instance its state as often as it is asked to.
+_SET_AGAIN = sys.stdlib_module_names | {"numpy"}
 _UNSET = object()
 
 
@@ -256,12 +258,12 @@ def takes_state_again(kind: type) -> bool:
     """Tell whether an instance that has a state may be given another one by its `__setstate__`.
 
     Code in C may do there what is to be done once: bindings of C++ make the object that an instance wraps, and jax
-    lists a compiled function in its cache. Of Python's own it is known that it does not.
+    lists a compiled function in its cache. Of Python's own and of numpy's it is known that it does not.
     """
     for base in kind.__mro__:
         if "__setstate__" in vars(base):
             top = base.__module__.partition(".")[0]
-            return isinstance(vars(base)["__setstate__"], FunctionType) or top in sys.stdlib_module_names
+            return isinstance(vars(base)["__setstate__"], FunctionType) or top in _SET_AGAIN
     return True
 
 

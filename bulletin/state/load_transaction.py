@@ -121,7 +121,10 @@ class LoadTransaction:
         """
         ids = {id(old) for old, fresh in self.replaced if old is not fresh}
         held = held_by_others(ids, (self.replaced, self._undo, *ours)) if ids else ids
-        replaced = {id(old): (old, fresh) for old, fresh in self.replaced if id(old) in held}
+        last: dict[int, object] = {}
+        for old, fresh in reversed(self.replaced):  # what took one's place may be replaced itself, in a later stream
+            last[id(old)] = last.get(id(fresh), fresh)
+        replaced = {id(old): (old, last[id(old)]) for old, _ in self.replaced if id(old) in held}
         if not replaced:
             return
         own = {id(self.replaced), id(replaced), *map(id, replaced.values()), *map(id, self.replaced)}

@@ -141,6 +141,8 @@ class CgroupTree:
         """
         self._folder = base / f"bulletin-{agent}"
         self._folder.mkdir(exist_ok=True)
+        # What others use, and when they stand still, is nobody's to see: who does not know a lease finds none.
+        self._folder.chmod(0o711)
         self.kill_all()
         #: Those of the wanted controllers that limit the leases.
         self.controllers = frozenset(word for word in sorted(wanted) if self._enable(base, word))

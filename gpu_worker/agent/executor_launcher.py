@@ -60,7 +60,8 @@ class ExecutorLauncher:
         """
         prepare = session.prepare
         zygote = self._ensure_zygote(prepare.environment or DEFAULT_ENVIRONMENT)
-        user = self._find_user(prepare.user)
+        # A directory of users may be slow to answer, and others' cells go on meanwhile.
+        user = await asyncio.to_thread(self._find_user, prepare.user)
         environ = {
             **user.environ,
             **self._settings.environment,

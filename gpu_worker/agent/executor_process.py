@@ -61,15 +61,23 @@ class ExecutorProcess(msgspec.Struct):
         await gone.wait()
 
     def kill_group(self) -> None:
-        """Kill the process group, unless the executor is gone: its number may be another's by now."""
+        """Kill the process group and all of the namespace, unless the executor is gone: numbers may be others' by now.
+
+        What traces an executor keeps its exit from its parent for as long as it likes, so it has to end, too.
+        """
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self.status is None and self.send_signal is not None:
-            self.send_signal(self.pid, number)
-        elif self.status is None:
+        if self.status is not None:
+            return
+        if self.send_signal is not None:
+            self.send_signal(self.pid, number)  # what sends it knows the namespace
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+        if self.init is not None and number == signal.SIGKILL:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
+                os.kill(self.init, number)
 
 
 def _kill_at_end(stack: contextlib.ExitStack, pid: int) -> None:

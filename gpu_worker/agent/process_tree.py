@@ -11,9 +11,13 @@ import msgspec
 
 #: Of /proc/PID/smaps_rollup: what is the process's own, and its part of what it shares with others.
 _OWN, _SHARED = ("Pss_Anon", "SwapPss"), "Pss_Shmem"
+#: Of /proc/PID/status, in both: pages that say where pages are. Memory that is only read has no others of its own.
+_TABLES = "VmPTE"
+#: What a file in memory takes beside its pages, also an empty one.
+_FILE_BYTES = 1024
 #: Of /proc/PID/status: quick, and counts what processes share for each of them. Pages of files are not counted: the
 #: system takes them back when it needs memory.
-_OWN_AT_MOST, _SHARED_AT_MOST, _THREADS = ("RssAnon", "VmSwap"), "RssShmem", "Threads"
+_OWN_AT_MOST, _SHARED_AT_MOST, _THREADS = ("RssAnon", "VmSwap", _TABLES), "RssShmem", "Threads"
 
 #: So many times as long as an exact look took, no other is made without need; processes that shared much and do so no
 #: longer are found out then.
@@ -88,7 +92,8 @@ class UseGauge:
             if memory_bytes - self._counted_twice_bytes > self._limit_bytes or began_s >= self._exact_after_s:
                 exact = [_read_fields(pid, "smaps_rollup") for pid in pids]
                 if any(exact):  # else others' pages are not this process's to see, and the quick look has to do
-                    self._counted_twice_bytes = max(0, memory_bytes - _sum_memory(exact, _OWN, _SHARED, in_files))
+                    exact_bytes = _sum_memory(exact, _OWN, _SHARED, in_files) + _sum_memory(rows, [_TABLES], "", 0)
+                    self._counted_twice_bytes = max(0, memory_bytes - exact_bytes)
                 now_s = time.monotonic()
                 self._exact_after_s = now_s + min(_LONGEST_REST_S, _REST * (now_s - began_s))
             memory_bytes -= self._counted_twice_bytes
@@ -102,15 +107,27 @@ def find_shared_memory(pids: Iterable[int]) -> int:
     nothing says so of a process. Each counts once. What is not this process's to see is left out.
     """
     device = _find_device()
+    mount = _find_mount()
     found: dict[int, int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            for path in [*Path(f"/proc/{pid}/fd").iterdir(), *_find_mappings(pid, device)]:
+            for path in [*_find_open(pid, mount), *_find_mappings(pid, device)]:
                 with contextlib.suppress(OSError):
                     facts = path.stat()
                     if facts.st_dev == device:
                         found[facts.st_ino] = facts.st_blocks * 512
     return sum(found.values())
+
+
+def _find_open(pid: int, mount: str) -> Iterator[Path]:
+    """Yield the links of a process's open files of this mount.
+
+    Nothing is asked of any other file: of one whose server is away, the answer might never come.
+    """
+    for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208  as above
+        with contextlib.suppress(OSError):
+            if mount in Path(f"/proc/{pid}/fdinfo/{name}").read_text(errors="replace").splitlines():
+                yield Path(f"/proc/{pid}/fd/{name}")
 
 
 def _find_mappings(pid: int, device: int) -> Iterator[Path]:
@@ -129,10 +146,24 @@ def _as_linked(addresses: str) -> str:
 
 @cache
 def _find_device() -> int:
-    """Find the file system of shared memory without a name, which is mounted nowhere."""
+    """Find the file system of shared memory without a name, which is in no folder."""
+    with _open_probe() as probe:
+        return os.fstat(probe).st_dev
+
+
+@cache
+def _find_mount() -> str:
+    """Find the line by which /proc/PID/fdinfo tells open files of that file system."""
+    with _open_probe() as probe:
+        lines = Path(f"/proc/self/fdinfo/{probe}").read_text().splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:"))
+
+
+@contextlib.contextmanager
+def _open_probe() -> Iterator[int]:
     probe = os.memfd_create("bulletin-probe", os.MFD_CLOEXEC)
     try:
-        return os.fstat(probe).st_dev
+        yield probe
     finally:
         os.close(probe)
 
@@ -167,5 +198,5 @@ def _read_fields(pid: int, name: str) -> dict[str, int]:
 def _used_bytes(folder: Path) -> int:
     with contextlib.suppress(OSError):  # its owner is gone
         system = os.statvfs(folder)
-        return (system.f_blocks - system.f_bfree) * system.f_frsize
+        return (system.f_blocks - system.f_bfree) * system.f_frsize + (system.f_files - system.f_ffree) * _FILE_BYTES
     return 0

@@ -3,7 +3,9 @@
 A hot session goes straight to its agent, and asks the broker for nothing; nor does who waits. So once a minute the hub
 is asked whether they may still use the pool, and in which projects they are. A hub that does not answer takes nothing
 from anybody. A server that has stopped has lost its token, and its cell may be one that outlives it: such a cell ends
-as it would, and no other begins. So it is for who has left the project that pays.
+as it would, and no other begins, as long as the hub has the user at all. So it is for who has left the project that
+pays. Of a lease that an agent has kept through a restart of the broker no token is known until its kernel speaks: the
+hub is asked about its user.
 """
 
 import asyncio
@@ -13,8 +15,8 @@ import structlog
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import NotAllowed
-from bulletin.ids import CellId, LeaseId, ProjectId, RequestId
-from gpu_worker.broker.identity import DEFAULT_PROJECT, HubSilent, Identity, Person, TokenUnknown
+from bulletin.ids import CellId, LeaseId, ProjectId, RequestId, UserName
+from gpu_worker.broker.identity import DEFAULT_PROJECT, HubSilent, Identity, Person, TokenUnknown, UserUnknown
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 
@@ -44,25 +46,57 @@ class AccessReview:
             held.setdefault(active.token, []).append(name)
         for request, pending in self._shell.pending_requests.items():
             waiting.setdefault(pending.token, []).append(request)
-        for token in (held | waiting).keys() - {""}:
-            leases, requests = held.get(token, []), waiting.get(token, [])
-            try:
-                person = await self._identity.identify(token, self._now_ms())
-            except HubSilent:
-                return
-            except NotAllowed as error:
-                await self._take_all(token, leases, requests, error)
-            else:
-                await self._take_others(person, leases, requests)
+        try:
+            for token in (held | waiting).keys() - {""}:
+                await self._ask(token, held.get(token, []), waiting.get(token, []))
+            await self._ask_about_users(held.get("", []))
+        except HubSilent:
+            return
         self._spared = {name: cell for name, cell in self._spared.items() if name in self._shell.active_leases}
 
-    async def _take_all(self, token: str, leases: list[LeaseId], requests: list[RequestId], error: NotAllowed) -> None:
-        """Take everything from a token that may not use the pool any more."""
-        for request in requests:
-            await self._shell.cancel_request(request, error.problem, RefusalCode(error.code))
-        await self._kernels.forget_token(token)
+    async def _ask(self, token: str, leases: list[LeaseId], requests: list[RequestId]) -> None:
+        """Ask for a token, and take from it what it may not have."""
+        try:
+            person = await self._identity.identify(token, self._now_ms())
+        except HubSilent:
+            raise
+        except NotAllowed as error:
+            for request in requests:
+                await self._shell.cancel_request(request, error.problem, RefusalCode(error.code))
+            await self._kernels.forget_token(token)
+            for user, names in self._by_user(leases).items():
+                left = await self._find_left(user) if isinstance(error, TokenUnknown) else error
+                for name in names:
+                    await self._end(name, (left or error).problem, is_to_spare=left is None)
+        else:
+            await self._take_others(person, leases, requests)
+
+    async def _ask_about_users(self, leases: list[LeaseId]) -> None:
+        """Ask for the users of leases of which no token is known."""
+        for user, names in self._by_user(leases).items():
+            try:
+                person = await self._identity.look_up(user, self._now_ms())
+            except UserUnknown as left:
+                for name in names:
+                    await self._end(name, left.problem, is_to_spare=False)
+            else:
+                if person is not None:
+                    await self._end_others(person, names)
+
+    async def _find_left(self, user: UserName) -> UserUnknown | None:
+        """Ask whether a user has left the hub; None where not, or where nobody can say."""
+        try:
+            await self._identity.look_up(user, self._now_ms())
+        except UserUnknown as left:
+            return left
+        return None
+
+    def _by_user(self, leases: list[LeaseId]) -> dict[UserName, list[LeaseId]]:
+        found: dict[UserName, list[LeaseId]] = {}
         for name in leases:
-            await self._end(name, error.problem, is_to_spare=isinstance(error, TokenUnknown))
+            if (lease := self._shell.scheduler.state.leases.get(name)) is not None:
+                found.setdefault(lease.user, []).append(name)
+        return found
 
     async def _take_others(self, person: Person, leases: list[LeaseId], requests: list[RequestId]) -> None:
         """Take from a person what projects pay for that they are not in any more."""
@@ -71,6 +105,10 @@ class AccessReview:
             if pending is not None and not _may_go_on(person, pending.project):
                 sentence = person.refuse_project(pending.project)
                 await self._shell.cancel_request(request, sentence, RefusalCode.NOT_YOUR_PROJECT)
+        await self._end_others(person, leases)
+
+    async def _end_others(self, person: Person, leases: list[LeaseId]) -> None:
+        """End the leases of a person that projects pay for in which they are not any more."""
         for name in leases:
             lease = self._shell.scheduler.state.leases.get(name)
             if lease is not None and not _may_go_on(person, lease.project):

@@ -11,7 +11,7 @@ import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import TypeVar
@@ -19,13 +19,15 @@ from typing import TypeVar
 import msgspec
 
 from bulletin.errors import NotAllowed
-from bulletin.hub_scopes import SERVICE, may_manage
+from bulletin.hub_scopes import READ_USERS_SCOPE, SERVICE, may_manage
 from bulletin.ids import ProjectId, UserName
 from bulletin.units import HOUR_MS
 
 #: How long the hub's answer about a token is believed, and for how long more if the hub does not answer.
 _BELIEVE_MS, _BELIEVE_STILL_MS = 60_000, HOUR_MS
 _HUB_TIMEOUT_S = 10.0
+#: And for all of an answer, whose parts come one by one.
+_ANSWER_S = 20.0
 #: So many questions to the hub at once; and so many about tokens that were never heard of, which anybody can show.
 _THREADS, _STRANGERS = 4, 3
 #: How long a token that the hub refused is refused without asking again, and how many of them are remembered.
@@ -98,6 +100,18 @@ class _TokenModel(_UserModel, frozen=True):
 
 
 Model = TypeVar("Model", bound=_UserModel)
+Word = TypeVar("Word")
+Answered = TypeVar("Answered")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else: a token is for the hub alone."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
 
 
 class HubSilent(NotAllowed):
@@ -110,6 +124,10 @@ class HubAway(HubSilent):
 
 class TokenUnknown(NotAllowed):
     """The hub does not know the token: it was revoked, as that of a server is which has stopped."""
+
+
+class UserUnknown(NotAllowed):
+    """The hub has no such user: whoever it was has left."""
 
 
 class Identity:
@@ -152,6 +170,17 @@ class Identity:
             asking.add_done_callback(lambda _: self._asking.pop(token, None))
         return await asyncio.shield(asking)
 
+    async def look_up(self, user: UserName, now_ms: int) -> Person | None:
+        """Return what the hub says of a user now, without any token of theirs; None where nobody can say.
+
+        Raises UserUnknown if the hub has no such user, HubSilent if it does not answer.
+        """
+        if self._hub is None or user == _unix_name():  # whose leases may have come by the pool's own token
+            return None
+        if now_ms < self._away_until_ms:
+            raise HubAway(_AWAY)
+        return await self._run(self._ask_about, user)
+
     async def _ask_and_remember(self, token: str, now_ms: int) -> Person:
         """Ask the hub, and remember what it said."""
         try:
@@ -175,11 +204,18 @@ class Identity:
             raise HubAway(_AWAY)
         if not (token.isascii() and token.isprintable()):
             raise TokenUnknown(_UNKNOWN)
-        loop = asyncio.get_running_loop()
         if token in self._believed:
-            return await loop.run_in_executor(self._threads, self._ask_hub, token)
+            return await self._run(self._ask_hub, token)
         async with self._strangers:
-            return await loop.run_in_executor(self._threads, self._ask_hub, token)
+            return await self._run(self._ask_hub, token)
+
+    async def _run(self, ask: Callable[[Word], Answered], about: Word) -> Answered:
+        """Ask by a thread. Raises HubAway where that takes too long: it may go on, and nobody waits for it."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, ask, about)
+        except TimeoutError:
+            raise HubAway(_AWAY) from None
 
     def believed(self, token: str, now_ms: int) -> Person | None:
         """Return the person behind a token, as far as that is known without asking the hub."""
@@ -215,7 +251,7 @@ class Identity:
                 f"You ({name}) have no access to the GPU pool on this hub. Ask its administrators to add you."
             )
         # The hub shows groups only to tokens that may read them; the service's own may.
-        full = self._get(f"/users/{urllib.parse.quote(name, safe='')}", self._hub.token, _UserModel) or model
+        full = self._get(_path_of(name), self._hub.token, _UserModel) or model
         groups = tuple(sorted(full.groups))
         # Of the token and not of its user: what runs in an admin's notebook server is not always the admin's own code.
         is_hub_admin = full.admin
@@ -223,13 +259,23 @@ class Identity:
         lacks_scope = is_hub_admin and not is_admin
         return Person(user=UserName(name), groups=groups, is_admin=is_admin, lacks_scope=lacks_scope)
 
+    def _ask_about(self, user: UserName) -> Person | None:
+        assert self._hub is not None
+        model = self._get(_path_of(user), self._hub.token, _UserModel)
+        if model is not None:
+            return Person(user=user, groups=tuple(sorted(model.groups)))
+        own = self._get("/user", self._hub.token, _TokenModel)
+        if own is None or READ_USERS_SCOPE not in own.scopes:
+            return None  # a hub that shows its users to this service not at all, or some of them
+        raise UserUnknown(f"You ({user}) are no user of this hub any more.")
+
     def _get(self, path: str, token: str, model: type[Model]) -> Model | None:
         assert self._hub is not None
         request = urllib.request.Request(  # noqa: S310  the hub's own address, from the environment it gave us
             self._hub.url + path, headers={"Authorization": f"token {token}", "Accept": "application/json"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=_HUB_TIMEOUT_S) as answer:  # noqa: S310
+            with _opener.open(request, timeout=_HUB_TIMEOUT_S) as answer:
                 return msgspec.json.decode(answer.read(_MOST_BYTES), type=model)
         except urllib.error.HTTPError as error:
             error.close()
@@ -238,10 +284,15 @@ class Identity:
             raise HubSilent(
                 f"The hub could not say who you are (it answered {error.code}). Try again in a moment."
             ) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise HubSilent("The hub's answer to who you are could not be read. Try again in a moment.") from None
         except (OSError, ValueError, http.client.HTTPException):
             raise HubAway(_AWAY) from None
+
+
+def _path_of(user: str) -> str:
+    """Return where the hub's API tells of a user."""
+    return f"/users/{urllib.parse.quote(user, safe='')}"
 
 
 def _digest(token: str) -> bytes:

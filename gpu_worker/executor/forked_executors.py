@@ -31,10 +31,16 @@ class ForkedExecutors:
         self._inits[pid] = init
 
     def send_signal(self, pid: int, number: int) -> None:
-        """Send a signal to the process group of an executor that is there, and to nobody else's."""
+        """Send a signal to the process group of an executor that is there, and to nobody else's.
+
+        SIGKILL is for all of its namespace: what traces an executor keeps its exit from its parent.
+        """
         if pid in self._inits and number in _SIGNALS:
+            init = self._inits[pid]
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, number)
+            if init is not None and number == signal.SIGKILL:
+                os.kill(init.pid, number)  # which is reaped after its executor, so that the number is still its own
 
     @property
     def children(self) -> set[int]:

@@ -50,6 +50,8 @@ _MOST_TERMINALS = 64
 _TERMINALS = f"newinstance,ptmxmode=0666,mode=0620,max={_MOST_TERMINALS}"
 #: So many message queues of System V: each holds 16 kB that no process seems to have.
 _MOST_QUEUES = 1024
+#: Semaphores of System V: so many in a set, in all, to an operation, and sets. Each takes 64 bytes of nobody's memory.
+_MOST_SEMAPHORES = "8192 65536 500 1024"
 #: From this version of Linux on, pid_max is of the namespace of who writes it.
 _LIMITS_NAMESPACES = (6, 14)
 #: None of the first numbers is given a second time.
@@ -149,6 +151,7 @@ def _limit_system_v(private: Namespaces) -> None:
     kernel = Path("/proc/sys/kernel")
     with contextlib.suppress(FileNotFoundError):  # a kernel without it
         (kernel / "msgmni").write_text(str(_MOST_QUEUES))
+        (kernel / "sem").write_text(_MOST_SEMAPHORES)
         if private.scratch_bytes:
             (kernel / "shmall").write_text(str(private.scratch_bytes // mmap.PAGESIZE))
 

@@ -46,6 +46,8 @@ _USED_SOON = (
     "stack_data",
     "tempfile",
 )
+#: So often it looks for strays by itself: one that traces an executor keeps the signal of that one's exit from here.
+_LOOK_MS = 1000
 
 
 def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
@@ -73,9 +75,10 @@ def serve(control_fd: int, guard: ForkGuard | None = None) -> NoReturn:
     waiting.register(woken, select.POLLIN)
     try:
         while True:
-            ready = {fd for fd, _ in waiting.poll()}
+            ready = {fd for fd, _ in waiting.poll(_LOOK_MS if executors.children else None)}
             if woken in ready:
                 os.read(woken, 4096)
+            if woken in ready or not ready:
                 for exited in executors.reap():
                     logs.end(exited.pid)
                     _send(control, Exited(pid=exited.pid, status=exited.status))

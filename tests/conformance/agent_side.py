@@ -57,6 +57,20 @@ if os.fork() == 0:
 os.wait()
 print(os.read(reader, 100).decode())
 """
+#: Leaves its executor's process group, and traces that, whose exit is then told to nobody else.
+TRACES = """
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(0x59616d61, ctypes.c_ulong(2**64 - 1), 0, 0, 0)  # whoever likes may trace it
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+traced = os.getpid()
+reader, writer = os.pipe()
+if libc.fork() == 0:
+    os.setsid()
+    os.write(writer, b"traced" if libc.ptrace(0x4206, traced, 0, 0) == 0 else b"not traced")
+    time.sleep(10000)
+print(os.read(reader, 100).decode())
+"""
 ROOT = Path(__file__).parent.parent.parent
 
 

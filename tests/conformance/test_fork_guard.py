@@ -13,7 +13,7 @@ from bulletin.wire.frames import pack
 from bulletin.wire.messages import Namespaces, SignalGroup
 from gpu_worker.agent.node_protections import find_namespace_problem
 from gpu_worker.executor.fork_guard import write_guard
-from tests.conformance.agent_side import Agent, Session
+from tests.conformance.agent_side import TRACES, Agent, Session
 from tests.other_users import free_uid, in_mount_namespace, with_readable_python, with_users
 
 if os.getuid() != 0:
@@ -81,6 +81,14 @@ def test_it_signals_its_own_executors_and_nobody_else(agent: Agent) -> None:
             other.kill()
     finally:
         session.close()
+
+
+def test_who_traces_an_executor_does_not_keep_it(agent: Agent) -> None:
+    session = agent.fork(uid=ALICE, namespaces=OWN)
+    assert session.run(TRACES).stdout == "traced\n"
+    send(agent, executor_of(agent), signal.SIGKILL)
+    assert agent.exit_status(executor_of(agent)) == -signal.SIGKILL
+    session.close()
 
 
 def send(agent: Agent, pid: int, number: int) -> None:

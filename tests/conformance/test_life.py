@@ -12,7 +12,7 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
 from bulletin.wire.messages import Chunk, Fork, Ping, Took
-from tests.conformance.agent_side import DEADLINE_S, LEAVES, Agent, Session
+from tests.conformance.agent_side import DEADLINE_S, LEAVES, TRACES, Agent, Session
 
 
 def test_a_zygote_says_what_it_has_imported(agent: Agent) -> None:
@@ -215,6 +215,15 @@ def test_an_executor_goes_with_its_pipe_and_takes_its_programs_with_it(agent: Ag
     ended.register(pidfd, select.POLLIN)
     assert ended.poll(DEADLINE_S * 1000)
     os.close(pidfd)
+
+
+def test_who_traces_an_executor_does_not_keep_it(agent: Agent) -> None:
+    """Its end would be told to its tracer alone, and its slot be given to nobody."""
+    session = agent.fork()
+    assert session.run(TRACES).stdout == "traced\n"
+    os.killpg(session.pid, signal.SIGKILL)
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    session.close()
 
 
 @pytest.mark.parametrize("end", ["close", "kill"])

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bulletin.wire.messages import Namespaces
+from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.node_protections import find_namespace_problem
-from tests.conformance.agent_side import DEADLINE_S, LEAVES, Agent, Session
+from gpu_worker.agent.process_tree import UseGauge
+from tests.conformance.agent_side import DEADLINE_S, LEAVES, TRACES, Agent, Session
 from tests.other_users import in_mount_namespace, with_readable_python
 
 if problem := find_namespace_problem():
@@ -105,6 +107,25 @@ def test_shared_memory_that_no_process_has_mapped_is_limited(agent: Agent) -> No
     session.close()
 
 
+def test_semaphores_that_no_process_has_are_limited(agent: Agent) -> None:
+    take = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\nheld = 0\nfor size in (32_000, 8_000, 500):\n"
+        "    while held < 1_000_000 and libc.semget(0, size, 0o600) >= 0:\n        held += size\nprint(held)"
+    )
+    session = agent.fork(namespaces=Namespaces())
+    assert 32_000 < int(said(session, take)) <= 65_536
+    session.close()
+
+
+def test_files_without_anything_in_them_count(agent: Agent) -> None:
+    session = agent.fork(namespaces=Namespaces(scratch_bytes=8 * MIB))
+    folder = Path(f"/proc/{session.pid}/root/tmp")
+    before = UseGauge(0).read([], [folder]).memory_bytes
+    said(session, "for number in range(20_000):\n    open(f'/tmp/{number}', 'w').close()")
+    assert UseGauge(0).read([], [folder]).memory_bytes - before > 16 * MIB
+    session.close()
+
+
 def test_nobody_takes_all_terminals_of_the_system(tenants: tuple[Session, Session]) -> None:
     first, second = tenants
     take = "import os\nopened = []\ntry:\n    while len(opened) < 4_000:\n        opened.append(os.openpty())\n"
@@ -193,6 +214,16 @@ def test_with_an_executor_all_of_its_namespace_ends(agent: Agent, end: str) -> N
     os.close(stray)
     if end != "close":
         session.close()
+
+
+def test_who_traces_an_executor_does_not_keep_it(agent: Agent) -> None:
+    """Its end would be told to its tracer alone, and its slot be given to nobody."""
+    session = agent.fork(namespaces=Namespaces())
+    (init,) = (pid for pid in children_of(agent.process.pid) if _is_init(pid, session))
+    assert session.run(TRACES).stdout == "traced\n"
+    ExecutorProcess(session.pid, init).kill_group()
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    session.close()
 
 
 def test_nothing_outlives_a_zygote_that_is_killed() -> None:

@@ -18,7 +18,7 @@ from tests.mutants import trial
 from tests.mutants.catalogue import MUTANTS, Mutant
 
 _NAMES = """
-    periods projects scenarios quotas reclaim resources promises rules_of_promises inside_projects patience shares
+    periods projects scenarios quotas reclaim resources promises rules_of_promises inside_projects patience
     credits class_hours timetable reservations prices lending backfill sharing drain planned_drains by_hand pause
     coverage crowd deferral
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.check import TESTS
 from tests.mutants.edits import DoesNotApply, mutated
 from tests.mutants.trial import SCHEDULER
 
@@ -49,6 +50,10 @@ def test_a_mutant_is_one_edit_that_still_applies_and_is_python(mutant: Mutant) -
 
 def test_mutants_are_many_and_have_names_of_their_own() -> None:
     assert len({one.name for one in MUTANTS}) == len({one[1:5] for one in MUTANTS}) == len(MUTANTS) >= 36
+
+
+def test_what_is_to_notice_them_is_there() -> None:
+    assert [name for name in TESTS if not (HERE / name).exists()] == []
 
 
 def test_comments_line_breaks_and_other_functions_do_not_count() -> None:

@@ -276,7 +276,7 @@ class Referee:
         return True
 
     def may_be_kept(self, lease: Tenancy) -> bool:
-        """Whether a hot session may stay where nobody waits: it counts for limits, and may keep its guarantee."""
+        """Whether a hot session may stay where nobody waits: hot ones count for limits, and keep what never borrows."""
         held, qos = self.amounts("granted", "busy", "reclaiming", "hot"), self.qos(lease.qos)
         if qos is not None and qos.must_be_in_quota:
             payer = self.payer(self.path(lease.project))

@@ -3,9 +3,13 @@
 Two runs of the same program cannot be told apart by the user exactly if their censuses are equal after every cell.
 """
 
+import array
 import builtins
 import collections
+import datetime as dt
+import enum
 import functools
+import io
 import random
 import re
 import sys
@@ -13,8 +17,9 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from bulletin.cpython.referrers import behind_proxy
 from bulletin.state import names
 
 #: The number of an object, or the type and the text of an atom.
@@ -124,9 +129,9 @@ class Census:
             if _is_array(value) and value.size:
                 arrays.append((number, value))
         places = {id(array): place for place, (_, array) in enumerate(arrays)}
-        for (number, array), (region, start) in zip(arrays, _memory(arrays), strict=True):
+        for (number, one), (region, start) in zip(arrays, _memory(arrays), strict=True):
             old = entries[number]
-            base = None if array.base is None else places.get(id(array.base), "out of reach")
+            base = None if one.base is None else places.get(id(one.base), "out of reach")
             memory = f"memory {region} from byte {start}, its base is {base}"
             entries[number] = Entry(old.path, (*old.content, memory), old.parts)
         numpy: Any = sys.modules["numpy"]
@@ -224,6 +229,10 @@ def _describe(value: Any, namespace: dict[str, Any]) -> tuple[tuple[object, ...]
         return _array(value)
     if _is_pandas(value):
         return _frame(value)
+    if kind.__module__.startswith("numpy.random"):
+        return _generator(value)
+    if isinstance(value, enum.Enum):
+        return (kind.__name__, value.name), [(".__class__", kind), *_attributes(value)]
     if isinstance(value, random.Random):
         return (kind.__name__, hash(value.getstate())), []
     teller = _TELLERS.get(kind)
@@ -287,6 +296,26 @@ def _exception(error: BaseException) -> tuple[tuple[object, ...], list[Part]]:
 def _iterator(value: Any) -> tuple[tuple[object, ...], list[Part]]:
     _, (whole,), *place = value.__reduce__()
     return tuple(place), [(".over", whole)] if place else []
+
+
+def _stream(value: Any) -> tuple[tuple[object, ...], list[Part]]:
+    return (("closed",), []) if value.closed else ((value.getvalue(), value.tell()), [])
+
+
+def _generator(value: Any) -> tuple[tuple[object, ...], list[Part]]:
+    """Numpy's: their state, and that of the bits that they draw from."""
+    kind = type(value).__name__
+    if kind == "RandomState":
+        return (kind, repr(value.get_state(legacy=False))), []
+    if hasattr(value, "bit_generator"):
+        return (kind,), [(".bit_generator", value.bit_generator)]
+    if hasattr(value, "seed_seq"):
+        return (kind, repr(value.state)), [(".seed_seq", value.seed_seq)]
+    return (kind, repr(value.state)), []
+
+
+def _cache(value: Any) -> tuple[tuple[object, ...], list[Part]]:
+    return (repr(value.cache_parameters()),), [(".__wrapped__", value.__wrapped__), (".__dict__", value.__dict__)]
 
 
 def _partial(value: Any) -> tuple[tuple[object, ...], list[Part]]:
@@ -370,6 +399,10 @@ def _frame(value: Any) -> tuple[tuple[object, ...], list[Part]]:
     return content, [(".attrs", value.attrs)]
 
 
+class _Pair(NamedTuple):
+    first: int
+
+
 _TELLERS: dict[type, Callable[[Any], tuple[tuple[object, ...], list[Part]]]] = {
     list: _exact_sequence(list),
     tuple: _exact_sequence(tuple),
@@ -388,6 +421,17 @@ _TELLERS: dict[type, Callable[[Any], tuple[tuple[object, ...], list[Part]]]] = {
     classmethod: lambda value: ((), [(".__func__", value.__func__)]),
     property: lambda value: ((), [(".fget", value.fget), (".fset", value.fset), (".fdel", value.fdel)]),
     type(iter([])): _iterator,
+    io.StringIO: _stream,
+    io.BytesIO: _stream,
+    array.array: lambda value: ((value.typecode, value.tobytes()), []),
+    types.SimpleNamespace: lambda value: ((), [(".__dict__", vars(value))]),
+    collections.Counter: _mapping,
+    collections.ChainMap: lambda value: ((), [(".maps", value.maps)]),
+    dt.datetime: lambda value: ((repr(value),), []),
+    type({}.keys()): lambda value: ((list(map(repr, value)),), [(".mapping", behind_proxy(value.mapping))]),
+    type(_Pair.first): lambda value: ((value.__reduce__()[1],), []),
+    functools.cached_property: lambda value: ((value.attrname,), [(".func", value.func)]),
+    type(functools.lru_cache(_nothing)): _cache,
     weakref.ref: lambda value: ((), [("()", value())]),
     **{
         error: lambda value: (_exception(value)[0], [*_exception(value)[1], *_attributes(value)])

@@ -5,15 +5,19 @@ A word in capitals is drawn: a kind of object (an expression that gives one, fro
 The same word twice in a row is the same text; a digit makes it another.
 """
 
+import array
 import collections
+import enum
 import functools
+import io
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
-IMPORTS = "import collections, functools, random"
+IMPORTS = "import array, collections, datetime, enum, functools, io, random, types, typing, weakref"
 NUMPY, PANDAS = "import numpy as np", "import pandas as pd"
 #: Definitions that a setup may hold; each is useful without the others, but for the class that `Q` extends.
 DEFINITIONS = {
@@ -24,6 +28,11 @@ DEFINITIONS = {
     "G": "class G:\n  def __init__(s, v=None): s.v = v; s.log = []\n  def __getstate__(s): return {'all': dict(s.__dict__)}\n  def __setstate__(s, t): s.__dict__.update(t['all'])",
     "L": "class L(list):\n  tag = None\n  def append(s, x): s.tag = x; super().append(x)",
     "M": "class M(dict):\n  def __missing__(s, k): s[k] = []; return s[k]",
+    "N": "class N(typing.NamedTuple):\n  first: object = None\n  second: object = None",
+    "F": "import dataclasses\n@dataclasses.dataclass(slots=True)\nclass F:\n  x: object = None\n  y: list = dataclasses.field(default_factory=list)",
+    "K": "class K(enum.Enum):\n  Red = 1\n  Blue = (2, 'b')\n  def told(s): return s.value",
+    "lazy": "class lazy:\n  @functools.cached_property\n  def found(s): return [s]",
+    "cached": "@functools.lru_cache(maxsize=None)\ndef cached(x=0): return [x]",
     "E": "class E(Exception):\n  def __init__(s, a, b=None): super().__init__(a); s.b = b",
     "counter": "def counter(n=0):\n  box = []\n  def up(x=None):\n    nonlocal n\n    n += 1; box.append(x)\n    return n\n  def get(): return n, box\n  return up, get",
     "keep": "def keep(x, acc=[], *, log={}):\n  acc.append(x); log[len(acc)] = x\n  return acc",
@@ -73,6 +82,28 @@ VALUES: list[tuple[int, str]] = [
     random.Random(5)
     iter(LIST)
     vars(OWNER)
+    """),
+    (2, r"""
+    io.StringIO('some text')
+    io.BytesIO(b'some bytes')
+    array.array('d', [1.0, 2.0])
+    types.SimpleNamespace(v=ITEM)
+    collections.Counter('aab')
+    collections.ChainMap({}, DICT)
+    weakref.ref(OWNER)
+    N(ITEM, ITEM2)
+    F(ITEM)
+    K.Red
+    [K.Red, K.Blue]
+    lazy()
+    cached(1)
+    cached
+    DICT.keys()
+    datetime.datetime(2020, 1, 2)
+    np.random.default_rng(3)
+    np.random.default_rng(3)
+    np.random.RandomState(4)
+    DRAWS.bit_generator
     """),
     (4, r"""
     np.arange(6)
@@ -243,6 +274,34 @@ STATEMENTS: list[tuple[int, str]] = [
     NAME = np.random.random()
     NAME = RANDOM.randint(0, 9)
     """),
+    (4, r"""
+    NAME = DRAWS.random()
+    NAME = DRAWS.integers(9)
+    NAME = DRAWS.spawn(1)[0]
+    DRAWS.shuffle(FULL)
+    OLD_DRAWS.normal()
+    STREAM.seek(2)
+    NAME = STREAM.read(3)
+    TEXT.write('new')
+    STREAM.truncate(4)
+    TYPED.append(2.5)
+    TYPED[0] = 7.0
+    COUNTER.update('abc')
+    COUNTER['a'] -= 1
+    CHAIN['new'] = ITEM
+    CHAIN.maps.append({'z': ITEM})
+    SPACE.v = ITEM
+    SLOTTED.x = ITEM
+    SLOTTED.y.append(ITEM)
+    NAME = LAZY.found
+    LAZY.found.append(ITEM)
+    NAME = cached(2)
+    cached.cache_clear()
+    NAME = NAMED._replace(first=ITEM)
+    NAME = NAMED.second
+    NAME = REFERENCE()
+    NAME = KEYS | {1}
+    """),
     (8, r"""
     NUMERIC[...] = 1
     NUMERIC[0] = 0
@@ -286,7 +345,7 @@ _CALLABLE = (types.FunctionType, types.MethodType, types.BuiltinMethodType, func
 
 
 def _is_notebooks(value: Any) -> bool:
-    return type(value).__module__ == "__main__"
+    return type(value).__module__ == "__main__" and not isinstance(value, enum.Enum)
 
 
 def _is_array(value: Any, kinds: str) -> bool:
@@ -315,6 +374,19 @@ OBJECTS: dict[str, Callable[[Any], bool]] = {
     "CALLABLE": lambda value: isinstance(value, _CALLABLE),
     "ITERATOR": lambda value: isinstance(value, type(iter([]))),
     "RANDOM": lambda value: isinstance(value, random.Random),
+    "DRAWS": lambda value: type(value).__name__ == "Generator",
+    "OLD_DRAWS": lambda value: type(value).__name__ == "RandomState",
+    "STREAM": lambda value: isinstance(value, io.StringIO | io.BytesIO),
+    "TEXT": lambda value: isinstance(value, io.StringIO),
+    "TYPED": lambda value: isinstance(value, array.array) and len(value) > 0,
+    "COUNTER": lambda value: isinstance(value, collections.Counter),
+    "CHAIN": lambda value: isinstance(value, collections.ChainMap),
+    "SPACE": lambda value: isinstance(value, types.SimpleNamespace),
+    "SLOTTED": lambda value: type(value).__name__ == "F",
+    "LAZY": lambda value: type(value).__name__ == "lazy",
+    "NAMED": lambda value: type(value).__name__ == "N",
+    "REFERENCE": lambda value: type(value) is weakref.ref,
+    "KEYS": lambda value: isinstance(value, type({}.keys())),
     "ARRAY": lambda value: _is_array(value, "iufbVO"),
     "NUMERIC": lambda value: _is_array(value, "iufb"),
     "OBJECTS": lambda value: _is_array(value, "O") and value.ndim == 1 and value.size > 0,

@@ -203,6 +203,9 @@ ROWS: dict[str, tuple[str, str, list[str]]] = {
     "underscore names": ("_private = [1]\n__x = 2", "_private.append(__x)", ["_private"]),
     "builtin shadowed": ("sum = lambda xs: 'mine'", "r = sum([1])", ["r", "sum([])"]),
     "complex keys": ("d = {(1, 'a'): [1], frozenset([2]): 2}", "d[(1, 'a')].append(3)", ["d"]),
+    "views of a dict": ("d = {'a': 1}\nk, v, i = d.keys(), d.values(), d.items()\nheld = [k]", "n = len(k), list(i), list(v)\nd['b'] = 2", ["list(k)", "list(v)", "list(i)", "held[0] is k", "d.update(c=3)", "list(k), list(v), list(i)"]),
+    "a view whose dict the cell does not name": ("d = {'a': 1}\nk = d.keys()", "n = len(k)", ["d.update(c=3)", "list(k)", "n"]),
+    "a view of a dict of another kind": ("from collections import OrderedDict, defaultdict\nd, o = defaultdict(list), OrderedDict(a=1)\nk, q = d.keys(), o.keys()", "both = [k, q]\nd['x'].append(1)", ["d['y']", "list(k)", "o.update(b=2)", "list(q)", "both[0] is k", "type(q).__name__", "type(d).__name__"]),
     "many levels": ("d = {'a': {'b': {'c': [1]}}}\ninner = d['a']['b']", "d['a']['b']['c'].append(2); inner", ["d", "inner", "inner is d['a']['b']"]),
 }  # fmt: skip
 

@@ -32,12 +32,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4),
     ),
     Known(
-        "bs4_pages",
-        "a soup pickles as its text, and parses it again: tags that are held by other names are no longer in it",
-        pool=(3, 4),
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
         "flax_nnx",
         "a variable of a class that the notebook derives is not found by that class in the state; the cause "
         "is not yet known",
@@ -57,12 +51,6 @@ KNOWN: tuple[Known, ...] = (
         "hypothesis_strategies",
         "the profile that was loaded is in the library's class of settings, which stays on its side",
         turns=(4,),
-    ),
-    Known(
-        "jax_arrays",
-        "a name that a cell reads is missing on the executor after a cell that flattened a tree with it; the "
-        "cause is not yet known",
-        pool=(4,),
     ),
     Known(
         "jax_pytrees",
@@ -142,12 +130,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(4,),
     ),
     Known(
-        "scipy_stats",
-        "the random generator that a frozen distribution was given is no longer the one of its name after some "
-        "cells; the cause is not yet known",
-        pool=(4,),
-    ),
-    Known(
         "simplejson_encoders",
         "the scanner of a decoder is in C and does not pickle",
         turns=(5,),
@@ -175,7 +157,6 @@ KNOWN: tuple[Known, ...] = (
         "tokenizers_bpe",
         "a trainer pickles as nothing but its state and cannot be made so; a tokenizer is replaced by another"
         " where it changes, and what else holds it goes on with the old one",
-        pool=(3,),
         turns=(1, 2, 3, 4),
     ),
     Known(

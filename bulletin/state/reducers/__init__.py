@@ -27,6 +27,7 @@ from . import (
     locks,
     named,
     pandas_frames,
+    soups,
     standard,
     tensors,
     views,
@@ -125,6 +126,8 @@ def of_family(kind: type) -> Reducer | None:
         return images.reduce_image
     if images.is_draw(kind):
         return images.reduce_draw
+    if soups.is_node(kind):
+        return soups.reduce_node
     if jitted.is_dispatcher(kind):
         return jitted.reduce_dispatcher
     if figures.is_part_of_plot(kind):

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import json.scanner
 import random
+import re
 import selectors
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
+from bulletin.state.atoms import ATOMS
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, Unpicklable, refuse
 
@@ -127,6 +129,33 @@ def make_type_parameter(
     return made
 
 
+def reduce_match(_: Encoding, match: re.Match[Any]) -> Reduced:
+    """Reduce a match to how its pattern finds it in its text. Raises Unpicklable where it does not find it again."""
+    pattern, text, pos, endpos = match.re, match.string, match.pos, match.endpos
+    # The next one of several is found from where it begins, and looks at what is before that.
+    ways = (("search", pos), ("match", pos), ("fullmatch", pos), ("match", match.start()), ("fullmatch", match.start()))
+    for way, start in ways:
+        if _is_same_match(match, getattr(pattern, way)(text, start, endpos)):
+            return make_match, (RECEIVER, pattern, text, way, start, endpos)
+    raise Unpicklable("cannot pickle a match that its pattern does not find again")
+
+
+def make_match(transaction: LoadTransaction, pattern: Any, text: Any, way: str, start: int, endpos: int) -> Any:
+    """Return the existing match if its pattern, text and places are these, or find it anew; nobody can change one."""
+    old = transaction.take_existing()
+    made = getattr(pattern, way)(text, start, endpos)
+    is_same = type(old) is re.Match and old.re is pattern and _is_same_match(old, made)
+    if is_same and (old.string is text or (type(text) in ATOMS and old.string == text)):
+        return old
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
+def _is_same_match(match: re.Match[Any], other: re.Match[Any] | None) -> bool:
+    return other is not None and match.regs == other.regs and match.lastindex == other.lastindex
+
+
 def reduce_popen(_: Encoding, process: Any) -> Reduced:
     """Leave a process that has ended to pickle: it is plain data.
 
@@ -154,6 +183,7 @@ def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
 
 EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     functools.cached_property: reduce_cached_property,
+    re.Match: reduce_match,
     typing.NewType: reduce_new_type,
     typing.ParamSpec: reduce_type_parameter,
     typing.TypeVarTuple: reduce_type_parameter,

@@ -1,5 +1,6 @@
-"""What looks at another object: memory views, read-only dicts, and iterators of dicts and sets."""
+"""What looks at another object: memory views, read-only dicts, views of dicts, and iterators of dicts and sets."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
@@ -125,6 +126,23 @@ def make_dict_iterator(transaction: LoadTransaction, of: Any, way: int, left: in
     return _old_or(transaction, made, lambda iterator: (iterator.__length_hint__(), *id_behind_iterator(iterator)))
 
 
+#: How to make each kind of view, past what a subclass makes of these methods.
+_VIEWS: tuple[Callable[[Any], Any], ...] = (
+    dict.keys, dict.values, dict.items, OrderedDict.keys, OrderedDict.values, OrderedDict.items,
+)  # fmt: skip
+_KINDS_OF_VIEWS: tuple[type, ...] = tuple(type(view(OrderedDict())) for view in _VIEWS)
+
+
+def reduce_dict_view(_: Encoding, view: Any) -> Reduced:
+    """Reduce a view of a dict's keys, values or items to the dict, which it follows."""
+    return make_dict_view, (RECEIVER, behind_proxy(view.mapping), _KINDS_OF_VIEWS.index(type(view)))
+
+
+def make_dict_view(transaction: LoadTransaction, of: Any, kind: int) -> Any:
+    """Return the existing view if it is one of this dict, or make a new one."""
+    return _old_or(transaction, _VIEWS[kind](of), lambda view: behind_proxy(view.mapping))
+
+
 def reduce_set_iterator(_: Encoding, iterator: Any) -> Reduced:
     """Reduce an iterator of a set to what is left: the order of a set is each process's own."""
     return make_set_iterator, (list(iterator.__reduce__()[1][0]),)
@@ -139,5 +157,6 @@ EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     MappingProxyType: reduce_mapping_proxy,
     memoryview: reduce_memory_view,
     type(iter(set())): reduce_set_iterator,
+    **dict.fromkeys(_KINDS_OF_VIEWS, reduce_dict_view),
     **dict.fromkeys(_KINDS, reduce_dict_iterator),
 }

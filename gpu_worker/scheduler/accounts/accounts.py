@@ -335,6 +335,18 @@ class Accounts:
         """Whether a request of a project would be within its guarantee, or within that of one that it is in."""
         return is_covered(account, self.quota_cost(account, shape))
 
+    def kept_in_limits(self, account: Account, entry: QueueEntry) -> Iterator[int | None]:
+        """Find what the limit of each project that a request is in keeps from it for those that are late.
+
+        None is: a guarantee inside covers the request, which is within that limit in any case.
+        """
+        cost = self.quota_cost(account, entry.shape)
+        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
+        for at in account.path:
+            yield None if covered else at.kept_for_late(entry.id)
+            at_home = self.homes is not None and self.homes.cover_at(at, account, entry.shape)
+            covered = covered or at.will_cover(cost) or at_home
+
     def is_allowed(self, account: Account, entry: QueueEntry, parts: Parts = NO_PARTS) -> bool:
         """Whether the project and all that it is in may use so much more, once what must give way has made room.
 
@@ -346,15 +358,10 @@ class Accounts:
             return True
         below = account.used_below(self.qos, qos.priority)
         gives_way = below + parts.of_users + account.given_up_beside(self.qos, qos.priority)
-        cost = self.quota_cost(account, shape)
-        covered = bool(account.children) and Branch(account, is_members=True).will_cover(cost)
-        for at in account.path:
+        for at, kept in zip(account.path, self.kept_in_limits(account, entry), strict=True):
             used = at.used - gives_way - parts.beside(account, at.project.id) + shape.cost
-            if at.limit is not None and not covered and used + at.kept_for_late(entry.id) > at.limit:
+            if at.limit is not None and kept is not None and used + kept > at.limit:
                 return False
-            covered = (
-                covered or at.will_cover(cost) or (self.homes is not None and self.homes.cover_at(at, account, shape))
-            )
             spendable = at.spendable(self.now_ms, without_hot=True)
             if spendable is not None and spendable < shape.charged * entry.key.walltime_ms:
                 return False

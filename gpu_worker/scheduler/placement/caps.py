@@ -31,19 +31,24 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     account, qos = accounts.of(request.project), state.qos[request.qos]
     victims: dict[LeaseId, None] = {}
     is_capped, is_going, full = False, False, list[Full]()
+    for_late = accounts.kept_in_limits(account, request.entry)
+    kept = {at.project.id: amount or 0 for at, amount in zip(account.path, for_late, strict=True)}
     for holder, amount, limit in accounts.holders(request.project, request.user, request.qos, shape.cost):
         if limit is None or not amount:
             continue
         hot = sum(holder.hot.values())
         lacks = holder.used + hot + amount - limit  # what those ahead are to have is used
-        if lacks <= 0 and holder.held + amount <= limit:
+        late = kept[holder.project.id] if isinstance(holder, Account) else 0
+        over = lacks - hot + late  # of what runs
+        if lacks <= 0 and over <= 0 and holder.held + amount <= limit:
             continue
         is_capped, is_going = True, is_going or holder.going > 0
-        if hot < lacks:
-            lacks -= holder.going  # else what is hot is gone before a cell that has its grace
+        if over > 0:  # else what is hot is gone before a cell that has its grace
+            lacks -= holder.going
+            over -= holder.going
         victims.update(dict.fromkeys(_room_in(holder, lacks, victims)))
-        if isinstance(holder, Account) and lacks > hot:
-            full.append(Full(frozenset(state.coverage.uses_in(holder)), lacks - hot))
+        if isinstance(holder, Account) and over > 0:
+            full.append(Full(frozenset(state.coverage.uses_in(holder)), over))
     for at in account.path if shape.cost else ():
         spendable = at.spendable(accounts.now_ms)
         lacks = 0 if spendable is None else shape.charged * request.walltime_ms - spendable
@@ -70,7 +75,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
     if found.agent is None and not full and not is_going:  # whoever is in its way leaves at once
         there = _with_hot(state, request, ahead, claims, leaving) or ready_place(state, request, ahead, claims)
         found = there or Placement(None, leaving, waits_for_node=not leaving)
-    return msgspec.structs.replace(found, has_grace=bool(full) or is_going)
+    return msgspec.structs.replace(found, has_grace=found.has_grace or bool(full) or is_going)
 
 
 def _in_the_way_of_quota(state: State, account: Account, shape: Shape) -> list[LeaseId]:

@@ -53,7 +53,7 @@ def decisions(
         return  # nobody is in line: the usual case of CPU slots, and of a pool that is not full
     line = QueueWalk(state, lane)
     claims: dict[AgentId, list[Shape]] = {}
-    left, ahead = RoomLeft(state, claims), 0
+    left, ahead = RoomLeft(state, claims, waiting.slow), 0
     asked_first: set[RequestId] = set()  #: those that others of their project would take cells for, or leave them
     passed: set[ProjectId] = set()  #: of those that found no place: what they would take nobody behind them has
     feasible = FeasibleShapes(state, claims, left)

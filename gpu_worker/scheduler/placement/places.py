@@ -173,11 +173,11 @@ def _missing(
     state: State, request: Request, node: Node, ahead: Ahead, claims: Claims, *, at_once: bool = False
 ) -> Amount:
     """Compute what a request lacks there beside all who are to have some of its slots, whoever waits longer too."""
-    shape = request.entry.shape
+    shape, slow = request.entry.shape, ahead.slow.get(node.agent, ())
     if node.kind.is_one_type(shape.lane):
-        return missing(state, node, shape, claims, at_once=at_once)
-    owed = owed_types(state, request, node, claims)
-    return missing(state, node, shape, claims, at_once=at_once, but=ahead.kept_slots(node, shape), owed=owed)
+        return missing(state, node, shape, claims, at_once=at_once, slow=slow)
+    owed, kept = owed_types(state, request, node, claims), ahead.kept_slots(node, shape)
+    return missing(state, node, shape, claims, at_once=at_once, slow=slow, but=kept, owed=owed)
 
 
 def _hot_beside(state: State, node: Node, shape: Shape, account: Account, ahead: Ahead) -> list[Lease]:

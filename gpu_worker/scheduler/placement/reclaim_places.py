@@ -149,7 +149,8 @@ def _find_place(
         )
         if best is None or loss < best.loss:
             first = victims_of(node, shape, lacks, hot) or ()
-            best = _Found(loss, Placement(node.agent, first, tuple((one.lease, one.right) for one in gone)))
+            reclaimed = tuple((one.lease, one.right) for one in gone)
+            best = _Found(loss, Placement(node.agent, first, reclaimed, has_grace=bool(reclaimed)))
     return best
 
 

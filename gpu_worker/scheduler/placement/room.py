@@ -28,16 +28,19 @@ def missing(
     claims: Claims,
     *,
     at_once: bool = False,
+    slow: Sequence[Shape] = (),
     but: frozenset[SlotId] = frozenset(),
     owed: Sequence[Shape] = (),
 ) -> Amount:
     """Compute what such a request lacks there once all that leaves has left, and those ahead have what they claim.
 
-    `at_once` leaves out cells that have a grace: those ahead have their places first. Slots in `but` are not for it,
-    and those who are `owed` theirs have what is free.
+    `at_once` leaves out cells that have a grace: those ahead that are `slow` have their places first, and others have
+    what is free or leaves without one. Slots in `but` are not for it, and those who are `owed` theirs have what is
+    free.
     """
     wants, every = shape.wants, [*claims.get(node.agent, ()), *owed]
-    lacks = shape.need - _slots_left(state, node, shape, claims.get(node.agent, ()), owed, at_once=at_once, but=but)
+    claimed = _split(claims.get(node.agent, ()), slow if at_once else None, shape)
+    lacks = shape.need - _slots_left(state, node, shape, claimed, owed, at_once=at_once, but=but)
     if not wants.is_more:
         return Amount(lacks)
     supply = supplies(state, node)[not at_once]
@@ -48,31 +51,49 @@ def missing(
     )
 
 
+def _split(
+    claims: Sequence[Shape], slow: Sequence[Shape] | None, shape: Shape
+) -> tuple[Sequence[Shape], Sequence[Shape]]:
+    """Split those in the lane of such a request into those that may wait for a grace, and others; None is all may."""
+    claimed = [one for one in claims if one.lane == shape.lane]
+    if slow is None or not claimed:
+        return claimed, ()
+    left, patient, others = list(slow), list[Shape](), list[Shape]()
+    for one in claimed:
+        if one in left:
+            left.remove(one)
+            patient.append(one)
+        else:
+            others.append(one)
+    return patient, others
+
+
 def _slots_left(
     state: State,
     node: Node,
     shape: Shape,
-    claims: Sequence[Shape],
+    claims: tuple[Sequence[Shape], Sequence[Shape]],
     owed: Sequence[Shape],
     *,
     at_once: bool,
     but: frozenset[SlotId],
 ) -> int:
     """Count the slots that such a request has there beside these; below 0 is what those lack of the same."""
-    claimed, counts = [one for one in claims if one.lane == shape.lane], node.lanes[shape.lane]
+    (slow, others), counts = claims, node.lanes[shape.lane]
     serving = node.serving(shape.lane, shape.wants.kind)
-    are_alike = not owed and (not claimed or node.kind.is_one_type(shape.lane))
+    are_alike = not owed and (not (slow or others) or node.kind.is_one_type(shape.lane))
     if are_alike and not but and len(serving) == counts.capacity:
-        number = sum(one.need for one in claimed)
-        return counts.free + counts.leaving - (max(number, counts.reclaiming) if at_once else number)
+        number = sum(one.need for one in slow)
+        number = max(number, counts.reclaiming) if at_once else number
+        return counts.free + counts.leaving - number - sum(one.need for one in others)
     soon, later = supplies(state, node)
     mine = soon if at_once else later
-    if not claimed and not owed:
+    if not slow and not others and not owed:
         return sum(slot in mine.slots and slot not in but for slot in serving)
-    others = sorted(
+    every = sorted(
         (slot for slot in node.slots if slot in later.slots), key=lambda one: (one in serving, one in soon.slots)
     )
-    taken = seat(node, claimed, others, owed, soon.slots)
+    taken = seat(node, slow, every, [*others, *owed], soon.slots)
     short = sum(number for one, number in taken.short.items() if node.kind.are_rivals(one, shape))
     return sum(slot in mine.slots and slot not in taken.slots and slot not in but for slot in serving) - short
 

@@ -13,8 +13,9 @@ from gpu_worker.scheduler.state import State
 class RoomLeft:
     """Answers for one walk. Whoever adds to what those ahead are to have on a node notes that here."""
 
-    def __init__(self, state: State, claims: Claims) -> None:
-        self._state, self._claims = state, claims
+    def __init__(self, state: State, claims: Claims, slow: Claims) -> None:
+        """Take what those ahead are to have, and which of that waits for a grace."""
+        self._state, self._claims, self._slow = state, claims, slow
         self._log: list[AgentId] = []  #: nodes that changed, of which somebody is to have more, in that order
         self._seen = state.room_index.changes  #: how many changes of nodes are in it
         self._cache: dict[tuple[Lane, int, Wants, bool], dict[AgentId, Amount]] = {}
@@ -41,7 +42,8 @@ class RoomLeft:
             node = self._state.nodes[agent]
             found.pop(agent, None)
             if not node.is_drained and self._is_likely(node, shape):
-                lacks = missing(self._state, node, shape, self._claims, at_once=at_once)
+                slow = self._slow.get(agent, ())
+                lacks = missing(self._state, node, shape, self._claims, at_once=at_once, slow=slow)
                 if lacks.is_nothing:
                     found[agent] = lacks
         return found

@@ -47,7 +47,7 @@ def seat(
 ) -> Seats:
     """Give requests their slots out of these, of those that serve one the first ones first.
 
-    Those who are `owed` theirs have what is there `soon` before others of these.
+    Those who are `owed` theirs have what is there `soon` before other slots of these.
     """
     taken: set[SlotId] = set()
     short: dict[Shape, int] = {}

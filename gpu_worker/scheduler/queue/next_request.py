@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator
 
-from bulletin.ids import ProjectId, UserName
+from bulletin.ids import ProjectId
 from gpu_worker.scheduler.accounts.account import Account, Rank
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered
@@ -11,7 +11,7 @@ from gpu_worker.scheduler.accounts.headroom import HeadroomAbove
 from gpu_worker.scheduler.accounts.node_pools import NodePools
 from gpu_worker.scheduler.accounts.parts import Parts
 from gpu_worker.scheduler.leases.resources import LANES, Lane
-from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
+from gpu_worker.scheduler.leases.shapes import QueueEntry
 from gpu_worker.scheduler.policy.credits import Trader
 from gpu_worker.scheduler.queue.basis import Bases, Basis
 from gpu_worker.scheduler.queue.closed import Closed, NextInTree, RankedNext
@@ -147,10 +147,13 @@ class NextRequest:
         refused = set[tuple[str, int, int, int, bool]]()  # shapes are many more than what this depends on
         uncovered: set[tuple[int, tuple[str, ...]]] = set()  #: costs, and node pools in which they would be
         first: QueueEntry | None = None
-        firsts: Iterable[tuple[UserName, Shape]] = closed.select(account)
+        firsts: Iterable[QueueEntry] = (
+            account.users[name].lines[shape][0][1] for name, shape in closed.select(account)
+        )
         if closed.prospects is not None and closed.prospects.are_for_shares:
             firsts = self._with_sharers(account, firsts, closed.prospects)
-        for name, shape in firsts:
+        for entry in firsts:
+            shape = entry.shape
             is_hopeless = closed.is_hopeless(shape)
             if is_hopeless and may_take is None:
                 may_take = self._takers.may_take(account, basis, closed.prospects)
@@ -161,7 +164,6 @@ class NextRequest:
             key = cost, self._pools.serving(shape)
             if first is not None and key in uncovered:
                 continue
-            entry = account.users[name].lines[shape][0][1]
             if is_hopeless and key in uncovered and not self._may_have_room(account, entry, closed):
                 skips = True
                 continue
@@ -205,18 +207,16 @@ class NextRequest:
         return bool(beside) and self._accounts.is_allowed(account, entry, Parts(part, beside))
 
     @staticmethod
-    def _with_sharers(
-        account: Account, firsts: Iterable[tuple[UserName, Shape]], prospects: Prospects
-    ) -> Iterator[tuple[UserName, Shape]]:
-        """List firsts of a project; where one has not waited for a share, the first alike that has, too."""
+    def _with_sharers(account: Account, firsts: Iterable[QueueEntry], prospects: Prospects) -> Iterator[QueueEntry]:
+        """List firsts of a project; where one has not waited for a share, the first alike that has, too.
 
-        def has_waited(name: UserName, shape: Shape) -> bool:
-            return prospects.has_waited(account.users[name].lines[shape][0][1])
-
-        for name, shape in firsts:
-            yield name, shape
-            if not has_waited(name, shape):
-                others = ((other, shape) for _, other in account.heads[shape][1:] if has_waited(other, shape))
+        That may be another one of the same user: what is taken back stands where it stood, and has not waited since.
+        """
+        for entry in firsts:
+            yield entry
+            if not prospects.has_waited(entry):
+                lines = (account.users[name].lines[entry.shape] for _, name in account.heads[entry.shape])
+                others = (other for line in lines for _, other in line if prospects.has_waited(other))
                 yield from itertools.islice(others, 1)
 
     def _has_room(self, account: Account) -> bool:

@@ -52,7 +52,10 @@ class RequestQueue:
         """Take a request out of its line."""
         user = self._accounts.user_of(project, entry.user)
         line = user.lines[entry.shape]
-        del line[bisect_left(line, (entry.key,))]
+        index = bisect_left(line, (entry.key,))
+        del line[index]
+        if index:  # it may be next all the same, where the first one takes nothing for a share yet
+            self._next.forget(self._accounts.of(project))
         if not line:
             del user.lines[entry.shape]
         self._count(project, entry.shape, -1)

@@ -90,6 +90,14 @@ PATIENCE = (
         "what is kept for a late request is kept for it alone",
     ),
     (
+        "no-room-is-made-beside-what-is-kept",
+        "placement/caps.py",
+        "make_room_in_limits",
+        "kept[holder.project.id] if isinstance(holder, Account) else 0",
+        "0",
+        "what a lower class could give back of a limit is given back before somebody has what is kept there",
+    ),
+    (
         "back-off-keeps-out",
         "accounts/accounts.py",
         "Accounts.is_allowed",

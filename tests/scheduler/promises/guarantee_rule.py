@@ -92,9 +92,10 @@ class GuaranteeRule(Rule):
         for name in [name for name in self._moved if name not in view.books.leases]:
             for side in self._moved.pop(name):  # who had that GPU asks for another one from now on
                 del self.debts.get(side, [])[:1]
+        granted = [action for action in actions if isinstance(action, act.Grant)]
+        self._pay(view, granted)
         may_run = [request for request in view.may_run_together if not is_limit_kept(view, request)]
         self._count_debts(view, may_run)
-        granted = [action for action in actions if isinstance(action, act.Grant)]
         names = [action.lease for action in actions if isinstance(action, act.Reclaim | act.Pause)]
         given_back = [view.books.leases[name] for name in names if name in view.books.leases]
         self._note_moved(view, given_back)
@@ -179,6 +180,12 @@ class GuaranteeRule(Rule):
                 self._moved[lease.lease] = view.tree.chain(lease.project)
             elif by is not None and by in inside:
                 self._moved[lease.lease] = (by,)
+
+    def _pay(self, view: View, granted: Sequence[act.Grant]) -> None:
+        """Take what has come from the oldest of what was owed: others may be owed something from now on."""
+        for lease in [view.books.leases[grant.lease] for grant in granted if grant.lease in view.books.leases]:
+            for side in view.tree.chain(lease.project):
+                del self.debts.get(side, [])[: lease.cost // GPU_MILLI]
 
     def _count_debts(self, view: View, may_run: Sequence[Waiting]) -> None:
         simple = [request for request in may_run if is_simple(view, request) and view.covered(request) is not None]

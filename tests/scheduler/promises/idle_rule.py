@@ -23,7 +23,9 @@ class IdleRule(Rule):
         self._seen: tuple[View, list[Waiting]] | None = None
         self._told: set[str] = set()
         self._came: dict[str, int] = {}  #: since when each request may be given something, beside its session's lease
-        self._freed: set[tuple[str, str]] = set()  #: slots whose tenant was asked to leave, as of the last step
+        self._freed: set[tuple[str, str]] = (
+            set()
+        )  #: slots that are being freed, or free beside these, as of the last step
 
     def restart(self) -> None:
         """Begin all clocks anew."""
@@ -79,6 +81,10 @@ class IdleRule(Rule):
         self.idle = idle
         asked = [lease for lease in view.books.leases.values() if lease.is_asked]
         self._freed = {(lease.agent, slot) for lease in asked for slot in lease.slots}
+        taken = {(lease.agent, slot) for lease in view.books.leases.values() for slot in lease.slots}
+        making_room = {lease.agent for lease in asked}
+        free = {(one.agent, slot) for one in view.machines() if one.agent in making_room for slot in one.slots}
+        self._freed |= free - taken
         requests = [request for request in view.books.waiting.values() if view.what_holds(request) is None]
         is_full = sum(lease.is_hot for lease in asked) >= view.tree.settings.look_ahead
         may: dict[tuple[str, str], int] = {}

@@ -1,35 +1,48 @@
-"""Places on nodes that wait for somebody for whom room in a limit is being freed: they begin once both are there."""
+"""Places on nodes that wait for somebody for whom room in a limit is being freed, or in a guarantee: both at once."""
+
+import itertools
 
 from tests.scheduler.promises.books import Machine, Tenancy, Waiting
+from tests.scheduler.promises.lending import kept_from
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 
 
 def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
-    """Whether what idles there may be kept for others, for whose limit cells elsewhere are given back.
+    """Whether what idles there may be kept for others, for whose limit cells or hot sessions elsewhere leave.
 
-    Each of these cells is for one request, and it is not known for which: so for those that need most of the node.
+    Each of these cells is for one request, or for several that cost no more, and it is not known for which: so for
+    those that need most of the node.
     """
-    leaving = [lease for lease in view.books.leases.values() if lease.is_reclaimed]
+    leaving = [lease for lease in view.books.leases.values() if lease.is_asked]
     if not leaving:
         return False
-    kept = [
-        view.books.number(other.event)
+    others = [
+        other.event
         for other in view.books.waiting.values()
         if other is not request
         and any(_limits(view, lease, other) for lease in leaving)
-        and view.what_holds(other, surely=True) is None
+        and view.what_holds(other, surely=True, soon=True) is None
         and view.place(other, machine, ("hot",), None) is not None
     ]
-    kept = sorted(kept, reverse=True)[: len(leaving)]
+    costs = itertools.accumulate(sorted(map(view.books.most_cost, others)))
+    together = sum(cost <= sum(lease.cost for lease in leaving) for cost in costs)
+    kept = sorted(map(view.books.number, others), reverse=True)[: max(together, len(leaving))]
     slots, _ = view.slots_for(request, machine, ("hot",), None)
     return len(slots) - sum(kept) < view.books.number(request.event)
 
 
 def _limits(view: View, lease: Tenancy, request: Waiting) -> bool:
-    """Whether a cell counts for a limit of a project that the request is in."""
+    """Whether a cell counts for a limit of a project that the request is in; or a guarantee, if it never borrows.
+
+    And any cell that is given back counts for what others lend, where they keep something from the request.
+    """
+    if lease.is_reclaimed and lease.cost and kept_from(view, request.event.project, None):
+        return True
     sides = set(view.tree.chain(lease.project)).intersection(view.tree.chain(request.event.project))
-    return any(_has_limit(view, side) for side in sides)
+    qos = view.tree.qos.get(request.event.qos)
+    never_borrows = qos is not None and qos.must_be_in_quota
+    return any(_has_limit(view, side) or (never_borrows and view.guaranteed.get(side, 0) > 0) for side in sides)
 
 
 def _has_limit(view: View, side: Side) -> bool:

@@ -114,17 +114,24 @@ def _could_ever_hold(view: View, request: Waiting, machine: Machine) -> bool:
 
 
 def _starts_ms(view: View, request: Waiting, machine: Machine) -> int:
-    """Find when a request could start on a node, if cells there take their whole walltime, or are taken back."""
-    at, covers = request.event, view.covered_soon(request)
+    """Find when a request could start on a node, if cells there take their whole walltime, or are taken back.
+
+    That may be for it, or for somebody else who could run there: then they are over by their walltime first.
+    """
+    at = request.event
+    others = [one for one in view.books.waiting.values() if one is request or _could_ever_hold(view, one, machine)]
+    takers = [(one, view.covered_soon(one), 0 if one is request else one.walltime_ms) for one in others]
     staying = [lease for lease in view.books.on_node(machine.agent) if lease.is_using or lease.is_over]
 
     def ends(lease: Tenancy) -> int:
         begin_ms = lease.began_ms if lease.cell else lease.granted_ms
         end_ms = begin_ms + lease.walltime_ms + lease.more_ms
         qos = view.tree.qos.get(lease.qos)
-        if qos is None or view.why_taken(lease, request, covers) not in ("borrowed", "lower class"):
+        rights = ("borrowed", "lower class")
+        stays_ms = [more_ms for one, covers, more_ms in takers if view.why_taken(lease, one, covers) in rights]
+        if qos is None or not stays_ms:
             return end_ms
-        return min(end_ms, max(view.now_ms, begin_ms + qos.min_runtime_ms) + qos.grace_ms)
+        return min(end_ms, max(view.now_ms, begin_ms + qos.min_runtime_ms) + qos.grace_ms + min(stays_ms))
 
     staying.sort(key=ends)
     at_ms = view.now_ms

@@ -3,7 +3,7 @@
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask, join, look, mixed, quotas, waits
 
 RUNS = {"qos": "batch", "closes_ms": 0}
 
@@ -74,3 +74,113 @@ def test_a_larger_request_is_not_covered_for_sure_while_room_is_made_for_another
     )
     assert seen.granted("guest") > 220
     assert seen.asked_to_leave("borrows") != []
+
+
+def test_what_has_come_pays_what_was_owed_for_the_longest_time() -> None:
+    """While `large` counts of the limit, the lab is owed one GPU; for `second` it is owed another one from 130 on."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 2\nlimit = 3\n"),
+        nodes(1, 2),
+        ask(1, 2, "guests", BATCH_S, **LONG),
+        ask(100, 1, "lab", 900, name="first"),
+        ask(102, 1, "lab", 900, name="large", gpus=2, **LONG),
+        ask(103, 1, "lab", 900, name="second", **LONG),
+        last=200,
+    )
+    assert waits(seen, "first") == waits(seen, "second") == [30]
+
+
+def test_a_gpu_is_kept_for_whom_a_guarantee_is_being_freed_that_a_class_needs_which_never_borrows() -> None:
+    """The batch cell ends in its grace; for its place in the guarantee another user's cell has its own."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 3\n"),
+        mixed(1, 4),
+        ask(1, 1, "lab", BATCH_S, name="batch", gpu_type="H100", **LONG),
+        ask(2, 1, "lab", BATCH_S, name="firm", gpu_type="L4", qos="reserved"),
+        ask(3, 2, "lab", 900, name="typed", gpu_type="L4", user="ann"),
+        ask(300, 1, "lab", 900, name="asks", gpu_type="H100", qos="reserved"),
+        ask(301, 1, "guests", 900, gpu_type="H100"),
+        last=600,
+        early_percent=100,
+    )
+    assert 440 < seen.granted("asks0") < 450
+
+
+def test_gpus_are_kept_for_all_who_may_have_what_one_cell_gives_back_of_a_limit() -> None:
+    seen = look(
+        quotas(
+            '[projects.dep]\nlimit = 2\n[projects.lab]\nparent = "dep"\nguaranteed = 1\n'
+            '[projects.group]\nparent = "dep"\n'
+        ),
+        at(0, hi.Joins(AgentId("n0"), hi.gpus(2) + hi.slices(2))),
+        ask(1, 1, "group", BATCH_S, name="large", gpus=2, **LONG),
+        ask(100, 2, "lab", 900, gpu_type="MIG 1g.10gb"),
+        ask(101, 1, "guests", 900, gpu_type="MIG"),
+        last=600,
+    )
+    assert waits(seen, "lab") == [30, 30]
+
+
+def test_a_larger_request_waits_once_more_where_somebody_has_what_was_free_for_it_beside_what_leaves() -> None:
+    """A session asks again while it leaves for the guest's three GPUs, and has one that another one left."""
+    seen = look(
+        quotas("[projects.lab]\nlimit = 2\n[projects.group]\npriority = 5\n"),
+        nodes(1, 5),
+        ask(1, 1, "lab", 100, name="first", gpus=2),
+        ask(2, 1, "group", 103.5, name="bw", walltime_ms=600_000),
+        ask(2, 1, "group", 102, 100, name="by", think_s=0.1),
+        ask(3, 1, "lab", 900, name="next"),
+        ask(4, 1, "guests", 900, name="guest", gpus=3),
+        last=600,
+        evict_ms=5000,
+    )
+    assert seen.asked_to_leave("by0")[0] + 4 < seen.asked_to_leave("bw0")[0] < seen.granted("guest0") - 4
+
+
+def test_a_gpu_is_kept_for_whom_a_hot_session_leaves_a_limit() -> None:
+    """Both H100 are free at 105.3; the lab's session leaves for its next one, which has one of them then."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\nborrow = false\n"),
+        join(2, 1),
+        ask(1, 1, "guests", 100, name="by", gpus=2, gpu_type="H100"),
+        ask(2, 1, "lab", 103, name="byy", gpu_type="L4"),
+        ask(4, 1, "lab", 900, name="next", gpu_type="H100"),
+        ask(5, 1, "others", 900, name="large", gpus=2, gpu_type="H100"),
+        last=600,
+        evict_ms=5000,
+    )
+    assert seen.granted("next0") > 108
+
+
+def test_a_node_is_kept_for_a_larger_request_that_can_start_once_a_cell_is_over_for_which_another_one_goes() -> None:
+    """The lab has the young cell's GPU at 185, and is over half an hour later: two hours are too long beside that."""
+    seen = look(
+        quotas("[projects.lab]\nguaranteed = 1\n[projects.club]\npriority = 5\n"),
+        mixed(1, 1),
+        ask(1, 1, "guests", 100, name="ends", gpu_type="H100"),
+        ask(95, 1, "guests", BATCH_S, name="young", gpu_type="L4", **LONG),
+        ask(96, 1, "club", 600, name="large", gpus=2, walltime_ms=600_000, **LONG),
+        ask(97, 1, "lab", 900, gpu_type="L4"),
+        ask(98, 1, "others", 2 * HOUR_S, walltime_ms=7_200_000, **LONG),
+        last=HOUR_S,
+    )
+    assert seen.granted("large0") == 1085
+
+
+def test_a_gpu_is_kept_for_whom_what_others_lend_is_being_freed() -> None:
+    """The club keeps half a GPU: the lab's batch cell goes, so that so much is free beside the one who types."""
+    seen = look(
+        quotas(
+            "[projects.lab]\nguaranteed = 2\npriority = 5\nlending_limit = 0\n"
+            "[projects.club]\nguaranteed = 0.5\nlending_limit = 0\n"
+        ),
+        mixed(1, 2),
+        ask(1, 1, "lab", BATCH_S, name="batch", gpu_type="L4", **LONG),
+        ask(2, 1, "lab", 900, name="typed", gpu_type="L4"),
+        ask(3, 1, "club", 117, name="ends", gpu_type="H100", closes_ms=0),
+        ask(98, 1, "lab", 900, name="asks", gpu_type="H100"),
+        ask(118, 1, "club", 900, name="next", gpu_type="H100", **LONG),
+        last=200,
+    )
+    assert seen.asked_to_leave("batch0") == [120]
+    assert seen.granted("asks0") == 150

@@ -1,9 +1,10 @@
 """Who has waited for their patience is next, in their turn: all wait for the same GPU."""
 
+from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.one_gpu import ask, line
 from tests.scheduler.promises.seen import HOUR_S, at, nodes, notebook
-from tests.scheduler.promises.stories import look, quotas
+from tests.scheduler.promises.stories import BATCH_S, LONG, ask as asks, look, quotas, waits
 
 #: Nobody takes a share, so that only the line decides.
 SLOW = '[qos.slow]\nwalltime = "1 h"\npriority = 50\npatience = "5 min"\nshare_after = "1 d"\n'
@@ -142,3 +143,19 @@ def test_who_has_not_waited_for_a_longer_patience_that_is_set_keeps_no_limit_fro
         last=300,
     )
     assert 200 <= seen.granted("small") <= 201
+
+
+def test_a_higher_class_has_none_of_the_limit_that_is_kept_but_what_a_lower_one_gives_back() -> None:
+    """The large one needs two of the department's three GPUs, and waits for those of the guests' node."""
+    seen = look(
+        quotas('[projects.dep]\nlimit = 3\n[projects.lab]\nparent = "dep"\n'),
+        [*nodes(1, 2), *(at(0.1, hi.Joins(AgentId(f"small{n}"), hi.gpus(1))) for n in range(2))],
+        asks(1, 1, "guests", 3999, name="guest", gpus=2, closes_ms=0, **LONG),
+        asks(2, 1, "dep", BATCH_S, name="batch", **LONG),
+        asks(3, 1, "guests", 2997, name="other", closes_ms=0, **LONG),
+        asks(100, 1, "lab", 900, name="large", gpus=2),
+        asks(3100, 1, "dep", 1700, name="typed"),
+        last=2 * HOUR_S,
+    )
+    assert waits(seen, "typed") == [30]
+    assert seen.granted("large0") == 4000

@@ -128,3 +128,17 @@ def test_a_share_is_taken_once_credits_have_changed_though_nothing_happens() -> 
         last=6 * HOUR_S,
     )
     assert 3.5 * HOUR_S < seen.granted("b0") < 4.5 * HOUR_S
+
+
+def test_what_was_taken_back_hides_no_request_of_its_user_that_has_waited_for_its_share() -> None:
+    """Both batch cells that are taken back at 700 stand where they stood, and have not waited since."""
+    seen = play(
+        4,
+        batch(1, 2, "club", name="ann", user="ann"),
+        batch(150, 1, "club", name="dan"),
+        batch(200, 1, "club", name="first", user="bob"),
+        batch(620, 1, "club", name="second", user="bob"),
+        batch(700, 2, "club", name="kim", qos="interactive"),
+        last=1000,
+    )
+    assert seen.granted("second0") == 770

@@ -50,3 +50,20 @@ def test_what_a_higher_class_takes_back_is_not_given_to_a_lower_one_that_is_cove
     )
     assert waits(seen, "large") == [30]
     assert seen.granted("late0") >= seen.granted("large0") + 600
+
+
+def test_who_waits_for_a_hot_session_to_leave_has_that_one_and_whoever_waits_for_a_grace_another() -> None:
+    """Two cells are taken back, one of which ends in its grace. Then a third one ends, and leaves its GPU hot."""
+    seen = look(
+        quotas("[projects.club]\nguaranteed = 0\n"),
+        nodes(1, 3),
+        ask(1, 1, "club", BATCH_S, name="old", **LONG),
+        ask(50, 1, "club", 656, name="third"),
+        ask(100, 1, "club", 605, name="a", **LONG),
+        ask(700, 1, "club", 900, name="first"),
+        ask(701, 1, "club", 900, name="second"),
+        last=1000,
+        evict_ms=5000,
+    )
+    assert seen.asked_to_leave("third0") == [706]
+    assert waits(seen, "second") <= [10]

@@ -107,10 +107,11 @@ class View:
         mine = (lease for lease in self.books.leases.values() if (lease.user, lease.project) == (user, project))
         return sum(lease.cost for lease in mine if lease.is_using)
 
-    def what_holds(self, request: Waiting, *, surely: bool = False) -> str | None:
+    def what_holds(self, request: Waiting, *, surely: bool = False, soon: bool = False) -> str | None:
         """Say which limit keeps the request from running now, hot sessions aside; None is: it may run.
 
         Where the page can be read in two ways, it may not run; if `surely`, it is held only where both ways say so.
+        `soon` asks it of a class that never borrows once cells of its project have left that are being taken back.
         """
         at = request.event
         if at.request in self.books.on_hold:
@@ -130,7 +131,7 @@ class View:
         cost = self.books.most_cost(at)
         if cost == 0:
             return None
-        covers = self.covered(request)
+        covers = self.covered_soon(request) if soon else self.covered(request)
         if qos.must_be_in_quota and covers != self.tree.chain(at.project)[0]:
             covers = self._covered_without_lower(request)
             if covers is None or not surely:

@@ -54,6 +54,15 @@ def test_a_broker_names_leases_and_no_folders(base: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_nobody_else_finds_the_leases_that_there_are(base: Path) -> None:
+    own = CgroupTree(base, AGENT).create(LeaseId("own")).folder
+    looks = ["sh", "-c", 'test -e "$1/cgroup.events" && echo there; ls "$1/.."', "sh", own]
+    run = subprocess.run(looks, user=61_001, group=61_001, extra_groups=[], capture_output=True, text=True)
+    assert run.stdout == "there\n", "but its own"
+    assert "Permission denied" in run.stderr
+
+
 def test_one_kill_ends_all_that_is_in_the_cgroup_of_a_lease(base: Path) -> None:
     tree = CgroupTree(base, AGENT)
     cgroup, other = tree.create(LeaseId("one")), tree.create(LeaseId("other"))

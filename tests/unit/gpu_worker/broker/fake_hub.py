@@ -1,7 +1,9 @@
 """A server with the two answers of the hub that the broker asks for."""
 
+import contextlib
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,12 +18,19 @@ class FakeHub(ThreadingHTTPServer):
         self.users: dict[str, dict[str, Any]] = {
             "ada-token": {"name": "ada", "kind": "user", "scopes": [SCOPE], "groups": []},
             "eve-token": {"name": "eve", "kind": "user", "scopes": ["access:servers!server=eve/"]},
+            "service": {"name": "bulletin", "kind": "service", "scopes": ["read:users:name", "read:users:groups"]},
             "svc-token": {"name": "cron", "kind": "service", "scopes": [SCOPE]},
         }
         self.groups = {"ada": ["ml", "bio"]}
         self.admins: set[str] = set()
+        #: Who was a user of it.
+        self.left: set[str] = set()
         self.asked: list[str] = []
         self.status = 200
+        #: Where it sends all who ask; and what it says instead of what it is asked for.
+        self.elsewhere, self.body = "", b""
+        #: Seconds from one byte of an answer to the next.
+        self.pause_s = 0.0
         #: While this is not set, the hub answers about no token.
         self.answers = threading.Event()
         self.asks = threading.Event()
@@ -36,6 +45,8 @@ class FakeHub(ThreadingHTTPServer):
         if path == "/hub/api/user":
             return (200, self.users[token]) if token in self.users else (403, {})
         name = path.rpartition("/")[2]
+        if name in self.left:
+            return 404, {}
         return (200, self._full_model(name)) if token == "service" else (403, {})
 
     def _full_model(self, name: str) -> dict[str, object]:
@@ -47,9 +58,18 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         status, body = self.server.answer(self.path, self.headers["Authorization"].removeprefix("token "))
-        self.send_response(status)
+        self.send_response(302 if self.server.elsewhere else status)
+        if self.server.elsewhere:
+            self.send_header("Location", self.server.elsewhere + self.path)
         self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
+        said = self.server.body or json.dumps(body).encode()
+        if not self.server.pause_s:
+            self.wfile.write(said)
+            return
+        with contextlib.suppress(OSError):  # nobody listens any more
+            for byte in said:
+                self.wfile.write(bytes([byte]))
+                time.sleep(self.server.pause_s)
 
     def log_message(self, *_: object) -> None:
         pass

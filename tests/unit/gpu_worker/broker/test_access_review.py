@@ -149,6 +149,46 @@ def test_a_lease_of_before_a_restart_is_asked_about_once_its_kernel_has_said_hel
     assert active.token == TOKEN
 
 
+@pytest.mark.parametrize("has_token", [True, False], ids=["its server has stopped", "the broker was restarted"])
+def test_the_cell_of_who_has_left_the_hub_is_ended(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId, has_token: bool
+) -> None:
+    """Without their token, whom else should the hub be asked about?"""
+    if not has_token:
+        broker.shell.active_leases[runs].token = ""
+    assert look(broker, review) == []
+    del hub.users["ann-token"]
+    assert look(broker, review) == [], "a server that has stopped"
+    hub.left.add("ann")
+    (first,), (second,) = look(broker, review), look(broker, review)
+    assert isinstance(first, wire.CancelCell)
+    assert isinstance(second, wire.CancelCell)
+    assert (first.hard, second.hard) == (False, True)
+    assert "no user of this hub any more" in first.sentence
+
+
+def test_a_lease_of_before_a_restart_is_not_paid_for_by_a_project_that_its_user_has_left(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
+) -> None:
+    broker.shell.active_leases[runs].token = ""
+    hub.groups["ann"] = ["physics"]
+    assert look(broker, review) == [], "the cell ends as it would"
+    broker.step(events.CellEnded(runs, CellId("cell-a")))
+    assert look(broker, review) == [wire.Evict(lease=runs)]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status"), [([], 200), (["read:users:name!group=maths"], 200), (["read:users:name"], 503)]
+)
+def test_a_hub_that_does_not_say_who_its_users_are_takes_nothing_from_anybody(
+    broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId, scopes: list[str], status: int
+) -> None:
+    broker.shell.active_leases[runs].token = ""
+    hub.left.add("ann")
+    hub.users["service"]["scopes"], hub.status = scopes, status
+    assert look(broker, review) == []
+
+
 def test_a_hub_that_does_not_answer_takes_nothing_from_anybody(
     broker: BrokerParts, hub: FakeHub, review: AccessReview, runs: LeaseId
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bulletin.errors import NotAllowed
-from gpu_worker.broker.identity import DEFAULT_PROJECT, Hub, Identity, Person
+from gpu_worker.broker.identity import DEFAULT_PROJECT, Hub, HubAway, HubSilent, Identity, Person
 from tests.unit.gpu_worker.broker.fake_hub import SCOPE, FakeHub
 
 
@@ -151,4 +151,32 @@ def test_a_token_that_is_none_is_not_the_hubs_silence(identity: Identity, hub: F
 def test_an_answer_that_is_no_answer_is_the_hubs_silence(identity: Identity, hub: FakeHub) -> None:
     hub.users["ada-token"] = {"name": "ada", "kind": "user", "scopes": None, "groups": 7}
     with pytest.raises(NotAllowed, match="could not be read"):
+        who(identity, "ada-token")
+
+
+def test_an_answer_that_goes_too_deep_is_the_hubs_silence(identity: Identity, hub: FakeHub) -> None:
+    hub.body = b'{"more": ' + b"[" * 100_000
+    with pytest.raises(HubSilent, match="could not be read"):
+        who(identity, "ada-token")
+
+
+def test_no_token_goes_where_the_hub_sends_it(identity: Identity, hub: FakeHub) -> None:
+    other = FakeHub()
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    hub.elsewhere = f"http://127.0.0.1:{other.server_port}"
+    with pytest.raises(HubSilent, match="it answered 302"):
+        who(identity, "ada-token")
+    other.shutdown()
+    thread.join()
+    other.server_close()
+    assert other.asked == []
+
+
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
+    identity: Identity, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpu_worker.broker.identity._ANSWER_S", 0.3)
+    hub.pause_s = 0.05
+    with pytest.raises(HubAway):
         who(identity, "ada-token")
