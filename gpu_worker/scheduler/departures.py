@@ -41,7 +41,10 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
     state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
     wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
     wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), wants)
-    state.reclaimed_ages.keep(lease.session, wanted, lease.age, now_ms)
+    age = lease.age
+    if age is not None and lease.reclaimed_by is Right.SHARE:
+        age = msgspec.structs.replace(age, shared=age.shared + 1)
+    state.reclaimed_ages.keep(lease.session, wanted, age, now_ms)
     if lease.reclaimed_by in (Right.GUARANTEE, Right.SHARE) and not _is_lost_inside(state, lease):
         first_ms, longest_ms = settings.back_off_ms, settings.longest_back_off_ms
         state.accounts.of(lease.project).back_off(now_ms, grace_ms, first_ms, longest_ms)

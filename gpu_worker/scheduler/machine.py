@@ -267,6 +267,7 @@ class Scheduler:
             lane=shape.lane,
             entry=QueueEntry(event.request, event.user, key, shape),
             since_ms=self._now_ms,
+            shared=age.shared,
         )
         state.submit(request)
         return actions

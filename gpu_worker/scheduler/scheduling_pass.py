@@ -54,7 +54,8 @@ class SchedulingPass:
 
     def _walk(self, lane: Lane, ahead: Ahead, goals: Sequence[Goal] | None = None) -> bool:
         """Take up each request of a lane, in order; whether no one was granted past another, or lost a cell."""
-        has_waiting, is_settled = False, True
+        has_waiting = has_hopeless = False
+        is_settled = True
         with closing(decisions(self._state, lane, ahead)) as walk:
             while goals is None or not all(goal.is_reached(self._state, lane) for goal in goals):
                 found = next(walk, None)
@@ -69,31 +70,36 @@ class SchedulingPass:
                         self.actions.append(self._give(request, decision))
                         is_settled &= not has_waiting
                     case Placement():
-                        self._make_room(request, decision)
+                        self._make_room(request, decision, is_behind=has_hopeless)
                         has_waiting = True
                         is_settled &= not decision.reclaimed
                         # What leaves does as well for who is slow.
                         if decision.victims and decision.agent in ahead.slow:
                             is_settled = False
                     case None:
-                        has_waiting = True
+                        has_waiting = has_hopeless = True
                     case _:
                         assert_never(decision)
         return is_settled
 
-    def _make_room(self, request: Request, place: Placement) -> None:
+    def _make_room(self, request: Request, place: Placement, *, is_behind: bool) -> None:
         self.actions += [departures.evict(self._state, victim) for victim in place.victims]
-        self._stand_before_newcomers(request, place)
+        self._stand_before_others(request, place, is_behind=is_behind)
         for victim, right in place.reclaimed:
             if right is Right.SHARE:
                 request.took |= {victim.session}
             victim.reclaimed_by, victim.reclaimed_for = right, request.project
             self.actions.append(departures.reclaim(self._state, victim))
 
-    def _stand_before_newcomers(self, request: Request, place: Placement) -> None:
-        """Let a request for which room is made by right have it: whoever comes later has others leave."""
+    def _stand_before_others(self, request: Request, place: Placement, *, is_behind: bool) -> None:
+        """Let a request for which room is made by right have it: whoever comes later has others leave.
+
+        So do those that stand before it, and could not have that themselves, where it takes for its share.
+        """
         key = request.entry.key
-        is_taking = any(right is not Right.SHARE or one.project == request.project for one, right in place.reclaimed)
+        is_taking = any(
+            is_behind or right is not Right.SHARE or one.project == request.project for one, right in place.reclaimed
+        )
         if key.is_early and not key.since_ms and (is_taking or self._state.is_covered(request)):
             self._state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))
 

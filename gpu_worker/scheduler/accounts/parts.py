@@ -35,18 +35,29 @@ class Parts(NamedTuple):
 NO_PARTS = Parts()
 
 
+def sides_up(account: Account) -> Iterator[tuple[Branch, Account | None]]:
+    """List the sides of a project's users, from the inside out, each with the project in which others are beside it.
+
+    At the top that is None, the pool.
+    """
+    if account.children:
+        yield Branch(account, is_members=True), account
+    for at in account.path:
+        yield Branch(at), at.parent
+
+
+def sides_in(accounts: Tops, above: Account | None) -> list[Branch]:
+    """List the sides that are beside each other in a project, or at the top."""
+    if above is None:
+        return [Branch(one) for one in accounts.top.values()]
+    return [*(Branch(child) for child in above.children.values()), Branch(above, is_members=True)]
+
+
 def sides_beside(accounts: Tops, account: Account) -> Iterator[tuple[Branch, list[Branch], ProjectId | None]]:
     """List, from the inside out, a side of a project's users, those beside it, and the project that all of them are in.
 
     At the top that is None, the pool.
     """
-    if account.children:
-        inside = [Branch(child) for child in account.children.values()]
-        yield Branch(account, is_members=True), inside, account.project.id
-    for at in account.path:
-        above = at.parent
-        beside = accounts.top if above is None else above.children
-        others = [Branch(one) for one in beside.values() if one is not at]
-        if above is not None:
-            others.append(Branch(above, is_members=True))
-        yield Branch(at), others, None if above is None else above.project.id
+    for mine, above in sides_up(account):
+        others = [one for one in sides_in(accounts, above) if one.name != mine.name]
+        yield mine, others, None if above is None else above.project.id

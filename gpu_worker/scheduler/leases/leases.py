@@ -53,6 +53,7 @@ class Request(msgspec.Struct):
     entry: QueueEntry
     since_ms: int = 0  #: when it was submitted
     took: frozenset[SessionId] = frozenset()  #: whose cells it had reclaimed for its project's share
+    shared: int = 0  #: how often its cell was reclaimed for somebody's share
     standing: RequestStatus = RequestStatus.QUEUED
     hold: RequestHold | None = None  #: a person does not want it to start
 
@@ -138,7 +139,7 @@ def lease_of(
         cpus=shape.wants.cpus,
         memory_bytes=shape.wants.memory_bytes,
         kind=shape.wants.kind,
-        age=Age(request.entry.key.due, request.entry.key.seq),
+        age=Age(request.entry.key.due, request.entry.key.seq, request.shared),
         took=request.took,
     )
 

@@ -21,10 +21,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Age(msgspec.Struct, frozen=True):
-    """Where a request stands among equals."""
+    """Where a request stands among equals, and what it lost before."""
 
     due: int  #: in tens of seconds
     seq: int
+    shared: int = 0  #: how often its cell was taken back for somebody's share
 
 
 class ReclaimedAges:

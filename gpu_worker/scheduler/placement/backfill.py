@@ -20,6 +20,7 @@ from gpu_worker.scheduler.nodes.node import Node, NodeKind
 from gpu_worker.scheduler.placement.keep_time import kept_on
 from gpu_worker.scheduler.placement.node_timeline import FOREVER_MS, NodeTimeline
 from gpu_worker.scheduler.placement.reclaim import VictimSelection, gives_back
+from gpu_worker.scheduler.placement.room import Claims
 from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
@@ -151,6 +152,24 @@ class Head:
         timeline.take(slots, shape)
         at_ms = timeline.start_ms(self.shape)
         return at_ms is not None and at_ms <= held[0]
+
+    def is_left_beside(self, node: Node, shape: Shape, slots: tuple[SlotId, ...], claims: Claims) -> bool:
+        """Whether it starts no later on the node though such a request has these slots of cells that it takes back.
+
+        Others are to have what they claim there, before both of them.
+        """
+        starts = list[int | None]()
+        for taken in ((), slots):
+            timeline = self._timeline(node)
+            for other in claims.get(node.agent, ()):
+                at_ms = timeline.start_ms(other)
+                if at_ms is not None:
+                    timeline.seat(other, at_ms + self._state.settings.start_ms + other.walltime_ms)
+            if taken:
+                timeline.take(taken, shape)
+            starts.append(timeline.start_ms(self.shape))
+        before_ms, at_ms = starts
+        return at_ms is not None and (before_ms is None or at_ms <= before_ms)
 
     def is_left_room(self, node: Node, shape: Shape) -> bool:
         """Whether it starts no later although such a request takes what is hot there, for as long as it likes.

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 from typing import Literal
 
-from bulletin.ids import ProjectId
+from bulletin.ids import ProjectId, SessionId
 from gpu_worker.scheduler.leases.leases import Request
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -41,6 +41,7 @@ class QueueWalk:
         self._takers_cache: dict[str, frozenset[ProjectId]] = {}  #: by class: projects with cells of a lower one
         self._groups: dict[Shape, list[Shape]] = {}
         self._open: list[list[Shape]] | None = None  #: shapes in line that are not closed, by what they need of a node
+        self._took: frozenset[SessionId] | None = None  #: of which others have taken cells for their shares
         self._is_timed = bool(state.planned_drains)
         self._is_placed = False  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
@@ -68,13 +69,15 @@ class QueueWalk:
     def narrow(self, request: Request, ahead: Ahead, feasible: FeasibleShapes) -> None:
         """Skip, from now on, requests that need what one that waits does, or more, where nothing is left for them.
 
-        Where that one has not waited for its share yet, others may have.
+        Whoever has waited for a share may have one although that one has none: of its own project not where another one
+        that needs as much, and stands before, has waited and found none.
         """
         if self._open is None:
             self._open = list(self._alike())
         waits, prospects = request.entry.shape, self._closed.prospects
-        share_ms = request.since_ms + self._state.qos[request.qos].share_after_ms
-        may_share = prospects is not None and prospects.are_for_shares and share_ms > self._state.accounts.now_ms
+        may_share = prospects is not None and prospects.are_for_shares
+        if may_share and self._has_no_share(request) and not feasible.has_left(waits):
+            self.close_in_project(request)
         in_line, closed = self._state.queue.shapes, self._closed.shapes
         for shapes in self._open:
             one = shapes[0]
@@ -90,6 +93,21 @@ class QueueWalk:
                     self._closed.close(shape)
             shapes[:] = [shape for shape in shapes if shape in in_line and shape not in closed]
         self._open = [shapes for shapes in self._open if shapes]
+
+    def _has_no_share(self, request: Request) -> bool:
+        """Whether those of its project who stand behind have no share either, since a request that waits has none.
+
+        Who is first for another reason than that they use less may have more than those behind; and who lost a cell for
+        a share does not take that one back.
+        """
+        key, state = request.entry.key, self._state
+        if key.turn or not key.is_early or (request.project, request.user) in state.boosts.until_ms:
+            return False
+        if request.since_ms + state.qos[request.qos].share_after_ms > state.accounts.now_ms:
+            return False
+        if self._took is None:
+            self._took = frozenset(name for lease in state.leases.values() for name in lease.took)
+        return request.session not in self._took
 
     def _has_takers(self, shape: Shape) -> bool:
         """Whether somebody in line may take a cell of a lower class of their own project for such a request."""

@@ -18,7 +18,7 @@ share is not taken back for one, whatever happens next. So no two requests ever 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bulletin.ids import AgentId, LeaseId
+from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
@@ -26,7 +26,13 @@ from gpu_worker.scheduler.actions import Right
 from gpu_worker.scheduler.leases.leases import Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Lane
-from gpu_worker.scheduler.placement.reclaimable import borrowed_beside, borrowed_in_pools, has_beside_going, reclaimable
+from gpu_worker.scheduler.placement.reclaimable import (
+    borrowed_beside,
+    borrowed_in_pools,
+    has_beside_going,
+    reclaimable,
+    spared,
+)
 from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
 
@@ -86,6 +92,7 @@ class VictimSelection:
         self._taken_of_users: dict[str, int] = {}
         self._has_cache: dict[tuple[str, bool], int] = {}
         self._candidates: dict[AgentId, list[Lease]] | None = None
+        self._spared: dict[tuple[ProjectId, UserName], list[Lease]] | None = None
         state.follow_coverage()
 
     def candidates(self, lane: Lane) -> dict[AgentId, list[Lease]]:
@@ -170,7 +177,8 @@ class VictimSelection:
             return None
         if any(branch.will_cover(self._quota_cost) for branch in mine):
             return Right.GUARANTEE
-        return Right.SHARE if self._shares and self._has_less(mine[0], side, lease) else None
+        may = self._shares and self._has_less(mine[0], side, lease) and not self._is_spared(lease)
+        return Right.SHARE if may else None
 
     def _has_pool_right(self, lease: Lease) -> bool:
         """Whether its project is guaranteed in the lease's node pool what the lease's has of it beyond its own."""
@@ -196,7 +204,23 @@ class VictimSelection:
             return None
         users = self._account.users
         its = has_beside_going(users[lease.user]) - self._taken_of_users.get(lease.user, 0) - lease.cost
-        return Right.SHARE if users[self._request.user].used + self._cost <= its else None
+        may = users[self._request.user].used + self._cost <= its and not self._is_spared(lease)
+        return Right.SHARE if may else None
+
+    def _is_spared(self, lease: Lease) -> bool:
+        """Whether a cell, or one of its user that began later and would do, went for a share a short while ago."""
+        if self._spared is None:
+            self._spared = {}
+            for one in spared(self._state):
+                self._spared.setdefault((one.project, one.user), []).append(one)
+        shape, nodes = self._request.entry.shape, self._state.nodes
+        for one in self._spared.get((lease.project, lease.user), ()):
+            if one is lease:
+                return True
+            does = len(one.slots) >= shape.need and not shape.wants.is_more and nodes[one.agent].holds(shape)
+            if does and one.since_ms > lease.since_ms and one.lane == lease.lane:
+                return True
+        return False
 
     def take(self, lease: Lease) -> None:
         """Count a cell as chosen."""

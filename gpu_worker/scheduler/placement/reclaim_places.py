@@ -111,7 +111,12 @@ def _find_place(
             chosen = _choose_victims(plan, node, shape, lacks, hot, able, full)
             grace_ms = max((state.grace_ms(one.lease) for one in chosen or ()), default=0)
             there = ahead.first_there(node, shape, grace_ms) if chosen is not None else []
-            heads = [head.shape for head in there if not _shares_before(state, request, head, chosen or ())]
+            heads = [
+                head.shape
+                for head in there
+                if not _shares_before(state, request, head, chosen or ())
+                and not _is_left_beside(head, node, shape, chosen or (), claims)
+            ]
             heads += _late_there(state, request, ahead, node, claims, chosen or (), grace_ms)
             heads = [one for one in heads if not _has_other_slots(node, shape, one, chosen or ())]
             if heads:  # it would be over too late for them: so it takes what is beside theirs
@@ -229,6 +234,12 @@ def _has_other_slots(node: Node, shape: Shape, head: Shape, chosen: Sequence[Vic
     given_back = {slot for victim in chosen for slot in victim.lease.slots}
     is_more = shape.wants.is_more and head.wants.is_more
     return not is_more and its.isdisjoint(given_back) and sum(slot in given_back for slot in mine) >= shape.need
+
+
+def _is_left_beside(head: Head, node: Node, shape: Shape, chosen: Sequence[Victim], claims: Claims) -> bool:
+    """Whether the head of the line starts no later, though a request has the slots of these cells, and no others."""
+    slots = tuple(slot for victim in chosen for slot in victim.lease.slots)
+    return len(slots) >= shape.need and head.is_left_beside(node, shape, slots, claims)
 
 
 def _shares_before(state: State, request: Request, head: Head, chosen: Sequence[Victim]) -> bool:

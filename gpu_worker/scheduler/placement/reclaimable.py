@@ -3,13 +3,20 @@
 from collections.abc import Iterable, Iterator
 
 from bulletin.ids import LeaseId
+from bulletin.units import MINUTE_MS
 from gpu_worker.scheduler.accounts.account import Account, User
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.coverage import Coverage
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
+
+#: A cell goes for shares again and again: how long it runs between two times, at most.
+_LONGEST_MS = 30 * MINUTE_MS
+#: After so many times it is that for any `min_runtime` that is not 0.
+_MOST_TIMES = 24
 
 
 def borrowed_in_pools(state: State, account: Account, pools: Iterable[str]) -> Iterator[frozenset[LeaseId]]:
@@ -56,6 +63,23 @@ def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
             state.wakeups.note(min(young))
         state.reclaimable[lane] = {lease for lease, at_ms in from_ms.items() if at_ms <= now_ms}
     return state.reclaimable[lane]
+
+
+def spared(state: State) -> list[Lease]:
+    """List the running cells that went for a share before, and have not run for long enough since to go for one again.
+
+    That is twice their `min_runtime`, and twice as long again each time. Of these the state notes when to look again.
+    """
+    now_ms, found = state.accounts.now_ms, list[Lease]()
+    for lease in state.leases.values():
+        if lease.age is None or not lease.age.shared or lease.phase is not Phase.BUSY or lease.qos not in state.qos:
+            continue
+        min_ms = state.qos[lease.qos].min_runtime_ms
+        from_ms = lease.since_ms + max(min_ms, min(_LONGEST_MS, min_ms << min(lease.age.shared, _MOST_TIMES)))
+        if from_ms > now_ms:
+            state.wakeups.note(from_ms)
+            found.append(lease)
+    return found
 
 
 def has_beside_going(user: User) -> int:

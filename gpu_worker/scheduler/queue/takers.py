@@ -33,6 +33,12 @@ class Prospects(Protocol):
     def has(self, account: Account, entry: QueueEntry, *, is_covered: bool) -> bool:
         """Whether there may be a cell for a request of this project."""
 
+    def may_share(self, account: Account) -> bool:
+        """Whether there may be a cell for the share of somebody in a project, or in one inside it, in this step."""
+
+    def may_share_own(self, account: Account) -> bool:
+        """Whether there may be one for the share of a project's own users."""
+
     def part(self, account: Account, entry: QueueEntry) -> int:
         """Compute what a request that has waited may take of one user of its project for its own user's part."""
 
@@ -74,7 +80,7 @@ class TakerBook:
 
     def may_take(self, account: Account, basis: Basis, prospects: Prospects | None) -> bool:
         """Whether somebody may have to leave for some request of a project's own users."""
-        if prospects is None or (prospects.are_for_shares and prospects.are_for_borrowers):
+        if prospects is None:
             return True
         own = self._of_own(account, basis)
         if not prospects.are_for_borrowers:
@@ -83,16 +89,18 @@ class TakerBook:
             own.by_limit
             or (own.by_guarantee and prospects.has_beside(account))
             or (own.by_class and prospects.has_own(account))
+            or prospects.may_share_own(account)
         )
 
     def may_take_inside(self, account: Account, above: HeadroomAbove, prospects: Prospects | None) -> bool:
         """Whether somebody may have to leave for some request in a project, or in one inside it."""
-        if prospects is None or (prospects.are_for_shares and prospects.are_for_borrowers):
+        if prospects is None:
             return True
         inside = self._of_inside(account, above)
         if not prospects.are_for_borrowers:
             return inside.by_limit or inside.by_guarantee or self._accounts.has_lenders
-        return inside.by_limit or inside.by_class or (inside.by_guarantee and prospects.has_borrowed())
+        by_right = inside.by_limit or inside.by_class or (inside.by_guarantee and prospects.has_borrowed())
+        return by_right or prospects.may_share(account)
 
     def _of_inside(self, account: Account, above: HeadroomAbove) -> Takers:
         known, basis = self._inside_cache.get(account.project.id), self._bases.of(account, above)

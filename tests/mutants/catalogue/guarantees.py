@@ -345,7 +345,7 @@ elif open_to_it is None:
     (
         "who-took-a-cell-falls-behind",
         "scheduling_pass.py",
-        "SchedulingPass._stand_before_newcomers",
+        "SchedulingPass._stand_before_others",
         "self._state.set_key(request, key._replace(since_ms=FIRST_MS + self._now_ms))",
         "pass",
         "who takes a cell of its own project has its place, whoever used less once that cell is gone",

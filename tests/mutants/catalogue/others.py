@@ -125,8 +125,8 @@ OTHERS = (
         "what-is-borrowed-is-not-looked-at",
         "placement/reclaim_prospects.py",
         "ReclaimProspects.has",
-        "is_covered or shares",
-        "shares",
+        "is_covered or (shares and self._has_share_beside(account, shape))",
+        "shares and self._has_share_beside(account, shape)",
         "what is guaranteed is taken back from who borrows",
     ),
     (

@@ -34,6 +34,7 @@ class Tenancy:
     asked_ms: int = 0
     grace_ms: int = 0  #: that it was told when it was taken back
     is_reclaimed: bool = False
+    shared: int = 0  #: how often this cell went for somebody's share before
     is_requeued: bool = False  #: an admin wants its cell to run again
     more_ms: int = 0  #: an admin gave its cell
     is_over: bool = False  #: for everybody but its node, which has not let go of the slots yet
@@ -95,6 +96,7 @@ class Books:
         self.submitted: dict[RequestId, ev.RequestSubmitted] = {}
         self.ended: dict[RequestId, str] = {}  #: how each request ended
         self.has_gpus = False  #: whether any node ever showed one
+        self.shared: dict[SessionId, tuple[int, int]] = {}  #: how often its cell went for a share, and when last
         self._order = 0
         self._matching: dict[tuple[object, ...], bool] = {}  # whether such a slot serves such a request
         self._costs: dict[tuple[object, ...], int] = {}  # the most that such a request may cost
@@ -150,7 +152,8 @@ class Books:
             case ev.CellEnded():
                 known = self.leases.get(event.lease)
                 if known is not None and known.cell == event.cell:
-                    known.cell, known.hot_ms, known.more_ms = None, now_ms, 0
+                    known.cell, known.hot_ms, known.more_ms, known.shared = None, now_ms, 0, 0
+                    self.shared.pop(known.session, None)
             case ev.LeaseEnded():
                 self.leases.pop(event.lease, None)
             case ev.SettingsChanged():
@@ -162,6 +165,8 @@ class Books:
         if event.request in self.submitted:
             return
         self.submitted[event.request] = event
+        if self.shared.get(event.session, (0, self.now_ms))[1] + 3_600_000 <= self.now_ms:
+            del self.shared[event.session]  # it asks too late to be known for that
         self.waiting[event.request] = Waiting(event, self.now_ms, self._walltime_ms(event))
 
     def _walltime_ms(self, event: ev.RequestSubmitted) -> int:
@@ -231,6 +236,7 @@ class Books:
             action.lease, at.session, at.user, at.project, at.qos, action.agent, action.slots,
             self.cost(slots[name] for name in action.slots), at.cpus, at.memory_bytes, action.walltime_ms,
             self.now_ms, self._next_order(self.now_ms), request=action.request,
+            shared=self.shared.get(at.session, (0, 0))[0],
         )  # fmt: skip
         return lease
 
@@ -239,11 +245,13 @@ class Books:
         self.waiting.pop(request, None)
         self.ended[request] = "refused"
 
-    def ask(self, lease: LeaseId, *, is_reclaim: bool, grace_ms: int = 0) -> None:
+    def ask(self, lease: LeaseId, *, is_reclaim: bool, grace_ms: int = 0, is_for_share: bool = False) -> None:
         """Write down that a tenant was asked to leave."""
         known = self.leases.get(lease)
         if known is None:
             return
+        if is_reclaim and not known.is_reclaimed:
+            self.shared[known.session] = known.shared + is_for_share, self.now_ms
         if not known.is_asked or (is_reclaim and not known.is_reclaimed):
             known.asked_ms, known.grace_ms = self.now_ms, grace_ms
         known.is_asked = True

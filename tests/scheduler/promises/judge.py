@@ -147,7 +147,8 @@ class Judge:
             case act.Evict():
                 self.books.ask(action.lease, is_reclaim=False)
             case act.Reclaim() | act.Pause():
-                self.books.ask(action.lease, is_reclaim=True, grace_ms=action.grace_ms)
+                is_share = isinstance(action, act.Reclaim) and action.right is act.Right.SHARE
+                self.books.ask(action.lease, is_reclaim=True, grace_ms=action.grace_ms, is_for_share=is_share)
             case act.EndLease():
                 self.books.end(action)
         return True

@@ -12,6 +12,7 @@ from gpu_worker.scheduler.policy.projects import GPU_MILLI, Preemption, Project
 from tests.scheduler.promises.books import Tenancy, Waiting
 from tests.scheduler.promises.guarantee_rule import is_simple
 from tests.scheduler.promises.reclaim_time import ReclaimTime
+from tests.scheduler.promises.shared_again import may_share
 from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Report, Rule, seconds
@@ -78,7 +79,7 @@ def _running(view: View) -> Iterator[Tenancy]:
     for lease in view.books.leases.values():
         qos = view.tree.qos.get(lease.qos)
         is_whole = lease.cell is not None and lease.cost == GPU_MILLI
-        if is_whole and qos is not None and qos.preemption is not Preemption.NEVER:
+        if is_whole and qos is not None and qos.preemption is not Preemption.NEVER and may_share(view.books, lease):
             yield lease
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpu_worker.scheduler import actions as act, events as ev
+from tests.scheduler.promises.shared_again import runs_ms
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Rule
 
@@ -128,6 +129,9 @@ class TenantRule(Rule):
         ran = view.now_ms - victim.began_ms if victim.cell is not None else 0
         if ran < qos.min_runtime_ms and not victim.is_requeued:
             self.report(15, "a cell is taken back before its min_runtime", f"{victim} ran for {ran} ms")
+        if isinstance(action, act.Reclaim) and action.right is act.Right.SHARE and ran < runs_ms(victim, qos):
+            times = f"{victim} ran for {ran} ms, and went {victim.shared} times before"
+            self.report(13, "a cell goes for a share again too soon", times)
         if action.grace_ms != qos.grace_ms:
             self.report(15, "another grace than its class has", f"{victim} has {action.grace_ms} ms")
 

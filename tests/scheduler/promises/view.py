@@ -10,6 +10,7 @@ from tests.scheduler.promises.books import Books, Machine, Tenancy, Waiting
 from tests.scheduler.promises.budget_book import BudgetBook, budgets_of
 from tests.scheduler.promises.coverage import covered_by, covering, is_borrowed_for
 from tests.scheduler.promises.keep_time import is_kept_from, kept_sessions
+from tests.scheduler.promises.shared_again import may_share
 from tests.scheduler.promises.tree import Side
 
 #: What is over so long before a planned drain is surely in time, with all graces; walltimes count in steps.
@@ -175,6 +176,7 @@ class View:
             cost = self.books.most_cost(request.event)
             theirs = self._use_of_own(victim.user, victim.project) - victim.cost
             has_waited = self.now_ms - request.since_ms >= asked.share_after_ms
+            has_waited = has_waited and may_share(self.books, victim)
             if has_waited and theirs >= self._use_of_own(request.event.user, victim.project) + cost:
                 return "fair part"
         return None

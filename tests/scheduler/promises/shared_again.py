@@ -1,0 +1,25 @@
+"""Promise 13: a cell that went for a share is left alone for twice as long each time, and no older one goes instead."""
+
+from gpu_worker.scheduler.policy.projects import QoS
+from tests.scheduler.promises.books import Books, Tenancy
+
+
+def runs_ms(lease: Tenancy, qos: QoS) -> int:
+    """Compute for how long a cell runs before it goes for a share: twice as long each time that it went before."""
+    return max(qos.min_runtime_ms, min(30 * 60_000, qos.min_runtime_ms * 2**lease.shared))
+
+
+def may_share(books: Books, lease: Tenancy) -> bool:
+    """Whether a cell may go for a share, as far as it or another one of its user is not left alone."""
+    return not any(
+        _is_left_alone(books, one)
+        for one in books.leases.values()
+        if (one.project, one.user) == (lease.project, lease.user)
+    )
+
+
+def _is_left_alone(books: Books, lease: Tenancy) -> bool:
+    qos = books.tree.qos.get(lease.qos)
+    if not lease.shared or qos is None:
+        return False
+    return lease.cell is None or books.now_ms - lease.began_ms < runs_ms(lease, qos)
