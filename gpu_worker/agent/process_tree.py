@@ -1,6 +1,7 @@
 """The processes below one, and what they use of the host's memory."""
 
 import contextlib
+import ctypes
 import os
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -22,6 +23,10 @@ _OWN_AT_MOST, _SHARED_AT_MOST, _THREADS = ("RssAnon", "VmSwap", _TABLES), "RssSh
 #: So many times as long as an exact look took, no other is made without need; processes that shared much and do so no
 #: longer are found out then.
 _REST, _LONGEST_REST_S = 20.0, 30.0
+#: The system call that says whether two threads have the same open files (kcmp), and which question that is.
+_KCMP = {"x86_64": 312, "aarch64": 272}
+_KCMP_FILES = 2
+_libc = ctypes.CDLL(None)
 
 
 class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +86,8 @@ class UseGauge:
     def read(self, roots: Collection[int], folders: Iterable[Path]) -> ProcessUse:
         """Read the use of these processes, of all below them, and of files in these file systems in memory."""
         pids = set(roots).union(*map(find_descendants, roots))
-        rows = [_read_fields(pid, "status") for pid in pids]
+        by_thread = dict(map(_read_status, pids))
+        pids, rows = set(by_thread), list(by_thread.values())
         in_files = sum(map(_used_bytes, folders))
         own_bytes = sum(row.get(name, 0) for row in rows for name in _OWN_AT_MOST)
         if 0 < self._limit_bytes < own_bytes + _read_shared_memory():  # else there is not so much of it on the host
@@ -111,12 +117,30 @@ def find_shared_memory(pids: Iterable[int]) -> int:
     found: dict[int, int] = {}
     for pid in pids:
         with contextlib.suppress(OSError):
-            for path in [*_find_open(pid, mount), *_find_mappings(pid, device)]:
+            opened = (path for thread in _find_tables(pid) for path in _find_open(thread, mount))
+            for path in [*opened, *_find_mappings(pid, device)]:
                 with contextlib.suppress(OSError):
                     facts = path.stat()
                     if facts.st_dev == device:
                         found[facts.st_ino] = facts.st_blocks * 512
     return sum(found.values())
+
+
+def _find_tables(pid: int) -> Iterator[int]:
+    """Yield a process, and those of its threads that have open files of their own."""
+    yield pid
+    for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  as above
+        if int(name) != pid and not _share_files(pid, int(name)):
+            yield int(name)
+
+
+def _share_files(one: int, other: int) -> bool:
+    """Whether two threads have the same table of open files; False where nobody says."""
+    number = _KCMP.get(os.uname().machine)
+    if number is None:
+        return False
+    words = (ctypes.c_long(word) for word in (number, one, other, _KCMP_FILES, 0, 0))
+    return int(_libc.syscall(*words)) == 0
 
 
 def _find_open(pid: int, mount: str) -> Iterator[Path]:
@@ -181,6 +205,20 @@ def _sum_memory(rows: Iterable[dict[str, int]], own: Iterable[str], shared: str,
     rows = list(rows)
     mapped = sum(row.get(shared, 0) for row in rows)
     return sum(row.get(name, 0) for row in rows for name in own) + max(mapped, in_files)
+
+
+def _read_status(pid: int) -> tuple[int, dict[str, int]]:
+    """Read what a process uses, by the first of its threads that has not ended, which is returned too.
+
+    The one that a process begins with may end before the others: nothing is told of the process by its number then.
+    """
+    row = _read_fields(pid, "status")
+    if row.get(_THREADS, 0) > 1024 and _OWN_AT_MOST[0] not in row:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208  as above
+                if _OWN_AT_MOST[0] in (found := _read_fields(int(name), "status")):
+                    return int(name), found
+    return pid, row
 
 
 def _read_fields(pid: int, name: str) -> dict[str, int]:

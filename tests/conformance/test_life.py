@@ -4,6 +4,8 @@ import os
 import select
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from bulletin.ids import CellId, LeaseId
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
 from bulletin.wire.messages import Chunk, Fork, Ping, Took
-from tests.conformance.agent_side import DEADLINE_S, LEAVES, TRACES, Agent, Session
+from tests.conformance.agent_side import DEADLINE_S, LEAVES, MAY_BE_TRACED, TRACER, TRACES, Agent, Session
 
 
 def test_a_zygote_says_what_it_has_imported(agent: Agent) -> None:
@@ -223,6 +225,22 @@ def test_who_traces_an_executor_does_not_keep_it(agent: Agent) -> None:
     assert session.run(TRACES).stdout == "traced\n"
     os.killpg(session.pid, signal.SIGKILL)
     assert agent.exit_status(session.pid) == -signal.SIGKILL
+    session.close()
+
+
+def test_who_traces_an_executor_from_elsewhere_does_not_keep_it(agent: Agent) -> None:
+    """As a user's own programs beside the pool may."""
+    session = agent.fork()
+    session.run(MAY_BE_TRACED)
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", TRACER, str(session.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert tracer.stdout is not None
+    assert tracer.stdout.readline() == "0\n"
+    os.killpg(session.pid, signal.SIGKILL)
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    assert tracer.poll() is None
+    tracer.communicate()
     session.close()
 
 

@@ -4,6 +4,8 @@ import os
 import select
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from bulletin.wire.messages import Namespaces
 from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.node_protections import find_namespace_problem
 from gpu_worker.agent.process_tree import UseGauge
-from tests.conformance.agent_side import DEADLINE_S, LEAVES, TRACES, Agent, Session
+from tests.conformance.agent_side import DEADLINE_S, LEAVES, MAY_BE_TRACED, TRACER, TRACES, Agent, Session
 from tests.other_users import in_mount_namespace, with_readable_python
 
 if problem := find_namespace_problem():
@@ -223,6 +225,23 @@ def test_who_traces_an_executor_does_not_keep_it(agent: Agent) -> None:
     assert session.run(TRACES).stdout == "traced\n"
     ExecutorProcess(session.pid, init).kill_group()
     assert agent.exit_status(session.pid) == -signal.SIGKILL
+    session.close()
+
+
+def test_who_traces_an_executor_from_elsewhere_does_not_keep_it(agent: Agent) -> None:
+    """As a user's own programs beside the pool may."""
+    session = agent.fork(namespaces=Namespaces())
+    (init,) = (pid for pid in children_of(agent.process.pid) if _is_init(pid, session))
+    session.run(MAY_BE_TRACED)
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", TRACER, str(session.pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert tracer.stdout is not None
+    assert tracer.stdout.readline() == "0\n"
+    ExecutorProcess(session.pid, init).kill_group()
+    assert agent.exit_status(session.pid) == -signal.SIGKILL
+    assert tracer.poll() is None
+    tracer.communicate()
     session.close()
 
 
