@@ -41,7 +41,7 @@ class QueueWalk:
         self._takers_cache: dict[str, frozenset[ProjectId]] = {}  #: by class: projects with cells of a lower one
         self._groups: dict[Shape, list[Shape]] = {}
         self._open: list[list[Shape]] | None = None  #: shapes in line that are not closed, by what they need of a node
-        self._took: frozenset[SessionId] | None = None  #: of which others have taken cells for their shares
+        self._took_cache: frozenset[SessionId] | None = None  #: of which others have taken cells for their shares
         self._is_timed = bool(state.planned_drains)
         self._is_placed = False  #: whether room is made for the request that was looked at last
         self._pool = ""  #: the node pool in which that is
@@ -105,9 +105,9 @@ class QueueWalk:
             return False
         if request.since_ms + state.qos[request.qos].share_after_ms > state.accounts.now_ms:
             return False
-        if self._took is None:
-            self._took = frozenset(name for lease in state.leases.values() for name in lease.took)
-        return request.session not in self._took
+        if self._took_cache is None:
+            self._took_cache = frozenset(name for lease in state.leases.values() for name in lease.took)
+        return request.session not in self._took_cache
 
     def _has_takers(self, shape: Shape) -> bool:
         """Whether somebody in line may take a cell of a lower class of their own project for such a request."""

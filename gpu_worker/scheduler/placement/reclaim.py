@@ -92,7 +92,7 @@ class VictimSelection:
         self._taken_of_users: dict[str, int] = {}
         self._has_cache: dict[tuple[str, bool], int] = {}
         self._candidates: dict[AgentId, list[Lease]] | None = None
-        self._spared: dict[tuple[ProjectId, UserName], list[Lease]] | None = None
+        self._spared_cache: dict[tuple[ProjectId, UserName], list[Lease]] | None = None
         state.follow_coverage()
 
     def candidates(self, lane: Lane) -> dict[AgentId, list[Lease]]:
@@ -209,12 +209,12 @@ class VictimSelection:
 
     def _is_spared(self, lease: Lease) -> bool:
         """Whether a cell, or one of its user that began later and would do, went for a share a short while ago."""
-        if self._spared is None:
-            self._spared = {}
+        if self._spared_cache is None:
+            self._spared_cache = {}
             for one in spared(self._state):
-                self._spared.setdefault((one.project, one.user), []).append(one)
+                self._spared_cache.setdefault((one.project, one.user), []).append(one)
         shape, nodes = self._request.entry.shape, self._state.nodes
-        for one in self._spared.get((lease.project, lease.user), ()):
+        for one in self._spared_cache.get((lease.project, lease.user), ()):
             if one is lease:
                 return True
             does = len(one.slots) >= shape.need and not shape.wants.is_more and nodes[one.agent].holds(shape)

@@ -45,8 +45,8 @@ class ReclaimProspects:
         self._most: dict[ProjectId, int] = {}  #: what the user of a project has who has most
         #: What the user of a project keeps who has most without a cell, by the priority of its class.
         self._left_inside: dict[ProjectId, dict[int, int]] = {}
-        self._may_share: dict[ProjectId, bool] = {}
-        self._shares: dict[tuple[ProjectId, str, int], bool] = {}
+        self._may_share_cache: dict[ProjectId, bool] = {}
+        self._shares_cache: dict[tuple[ProjectId, str, int], bool] = {}
         #: By the project that all are in; None is the pool.
         self._givers_cache: dict[ProjectId | None, list[Giver]] = {}
         self.are_for_borrowers = True
@@ -74,12 +74,12 @@ class ReclaimProspects:
     def _has_share_beside(self, account: Account, shape: Shape) -> bool:
         """Whether a project beside its own, or beside one that it is in, may have a cell to give up for a share."""
         key = account.project.id, shape.qos, shape.cost
-        if key not in self._shares:
+        if key not in self._shares_cache:
             is_own = is_covered(account, self._state.accounts.quota_cost(account, shape))  # it takes by its guarantee
-            self._shares[key] = not is_own and any(
+            self._shares_cache[key] = not is_own and any(
                 self._may_give_up(self._givers(above), mine, shape) for mine, above in sides_up(account)
             )
-        return self._shares[key]
+        return self._shares_cache[key]
 
     def may_share(self, account: Account) -> bool:
         """Whether there may be a cell for the share of somebody in a project, or in one inside it, in this step."""
@@ -92,12 +92,12 @@ class ReclaimProspects:
     def may_share_own(self, account: Account) -> bool:
         """Whether there may be one for the share of a project's own users."""
         name = account.project.id
-        if self.are_for_shares and name not in self._may_share:
-            self._may_share[name] = any(
+        if self.are_for_shares and name not in self._may_share_cache:
+            self._may_share_cache[name] = any(
                 self._keeps_inside(account, shape) >= shape.cost or self._has_share_beside(account, shape)
                 for shape in account.heads
             )
-        return self.are_for_shares and self._may_share[name]
+        return self.are_for_shares and self._may_share_cache[name]
 
     def _has_share_inside(self, account: Account, entry: QueueEntry) -> bool:
         """Whether another user of its project keeps, without a cell of its class, as much as its user would have."""

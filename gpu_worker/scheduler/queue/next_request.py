@@ -28,7 +28,7 @@ class NextRequest:
         self._bases = Bases(accounts, pools)
         self._takers = TakerBook(accounts, pools, self._bases)
         self._known: dict[Lane, dict[ProjectId, RankedNext]] = {lane: {} for lane in LANES}
-        self._closed: Closed | None = None  #: of the walk that asked last
+        self._closed_cache: Closed | None = None  #: of the walk that asked last
 
     def note_cost(self, cost: int) -> None:
         """Tell apart what is left for requests of this cost from what is left for larger ones."""
@@ -36,7 +36,7 @@ class NextRequest:
 
     def find(self, closed: Closed) -> tuple[Account, QueueEntry] | None:
         """Whoever is next and is not closed; None where nobody may have more."""
-        self._closed = closed
+        self._closed_cache = closed
         best: RankedNext | None = None
         for account in self._accounts.top.values():
             if closed.has_all(account.waiting):
@@ -50,7 +50,7 @@ class NextRequest:
 
     def forget(self, account: Account) -> None:
         """Look anew for who is next in a project, and in those that it is in."""
-        caches = [*self._known.values(), *([] if self._closed is None else [self._closed.known])]
+        caches = [*self._known.values(), *([] if self._closed_cache is None else [self._closed_cache.known])]
         self._takers.forget(account)
         for at in account.path:
             for cache in caches:
