@@ -145,7 +145,6 @@ KNOWN: tuple[Known, ...] = (
         "statsmodels_fits",
         "a model's formula names a function of the notebook in a text, and looks it up while the model loads: "
         "the function does not go there unless the cell mentions it",
-        pool=(5,),
         turns=(1, 2, 3, 4, 5),
     ),
     Known(
