@@ -108,6 +108,7 @@ def _attempt(namespace: dict[str, Any], needs: Needs, direct: list[str], table: 
         "sources": ambient.sources(diff.files),
         "reached": list(diff.definitions),
         "underscores": _underscores(namespace, needs),
+        "unsent": [name for name in needs.deletes if name in namespace and name not in diff.names],
     }
     stayed = [stayed for stayed, _ in diff.stayed]
     return Captured(exchange.pack(), _sizes(diff, writer), stayed, diff, writer, exchange, known, tuple(needs.imports))

@@ -12,6 +12,9 @@ from .object_paths import Stayed, kind_of
 from .table import Table, Unit
 from .table_diff import TableDiff, is_plain
 
+#: Under names that the cell binds before it deletes them: where one is gone afterwards, the cell has come to that.
+UNSENT = object()
+
 
 @dataclass(slots=True)
 class Baseline:
@@ -27,6 +30,8 @@ class Baseline:
     modules: modules.Before
     #: Names of recent results that the cell itself binds.
     underscores: list[str] = field(default_factory=list)
+    #: Names that the notebook has, that the cell may delete, and whose values it does not need.
+    unsent: list[str] = field(default_factory=list)
     #: What was agreed of the roots and the definitions that came with the cell.
     units: list[Unit] = field(default_factory=list)
     definitions: list[Unit] = field(default_factory=list)
@@ -60,11 +65,17 @@ def changes(namespace: dict[str, Any], baseline: Baseline, *, extra: Mapping[str
         Names bound anew, values and definitions whose content changed, whatever name they have, deleted names. `stayed`
         has what could not travel: the notebook gets handles.
     """
-    changed: Changed = attempt(lambda wide: _attempt(namespace, baseline, dict(extra or {}), wide))
+    deleted = [name for name in (*baseline.came, *baseline.unsent) if name not in namespace]
+    for name in baseline.unsent:
+        if namespace.get(name) is UNSENT:
+            del namespace[name]
+    changed: Changed = attempt(lambda wide: _attempt(namespace, baseline, deleted, dict(extra or {}), wide))
     return changed
 
 
-def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, object], wide: list[Region]) -> Changed:
+def _attempt(
+    namespace: dict[str, Any], baseline: Baseline, deleted: list[str], extra: dict[str, object], wide: list[Region]
+) -> Changed:
     table = baseline.table
     diff = TableDiff(namespace, table, wide=wide)
     diff.add([*names.users(namespace, baseline.keep), *baseline.underscores])
@@ -82,7 +93,7 @@ def _attempt(namespace: dict[str, Any], baseline: Baseline, extra: dict[str, obj
     if "result" in writer.refused:
         stayed.append(Stayed("_", kind_of(extra["result"]), "_", ""))
     exchange.tail = {
-        "deleted": [name for name in baseline.came if name not in namespace],
+        "deleted": deleted,
         "stayed": stayed,
         "ambient": ambient.changed_since(baseline.ambient),
         "sources": ambient.sources(diff.files),

@@ -6,7 +6,7 @@ from typing import Any
 from bulletin.errors import CannotSend
 
 from . import ambient, definition_ids, modules, names, registrations
-from .changes import Baseline
+from .changes import UNSENT, Baseline
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
 from .handles import IN_NOTEBOOK
@@ -69,6 +69,8 @@ def restore(
         table, came, kept, reader.transaction.alive, ambient.snapshot(exchange.tail["ambient"]), modules.snapshot()
     )
     baseline.underscores = exchange.tail["underscores"]
+    baseline.unsent = exchange.tail["unsent"]
+    namespace.update(dict.fromkeys(baseline.unsent, UNSENT))
     roots = {oid: table.units[oid] for oid in exchange.bound.values() if oid in table.units}
     baseline.units = list(roots.values())
     baseline.definitions = [table.definitions[uid] for uid in exchange.tail["reached"] if uid in table.definitions]

@@ -14,7 +14,7 @@ from tests.integration.conftest import Notebook
             "%%gpu\nlock.release()",
             "it is a lock. Nothing was run; your variables are unchanged. Release it before the cell, or create it",
         ),
-        ("import re\nm = re.match('a', 'a')", "%%gpu\nm.group()", "are unchanged. Create it inside the cell."),
+        ("import zlib\nm = zlib.compressobj()", "%%gpu\nm.flush()", "are unchanged. Create it inside the cell."),
         (
             "",
             "%%gpu --time 5 hours\n1",
