@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from bulletin.ids import ProjectId, UserName
+from bulletin.ids import ProjectId, RequestId, UserName
 from gpu_worker.scheduler.accounts.account import Account, Rank
 from gpu_worker.scheduler.leases.resources import Lane
 from gpu_worker.scheduler.leases.shapes import QueueEntry, Shape
@@ -51,6 +51,8 @@ class Closed:
         #: Whether what is found holds in this walk alone: more is closed than other lanes, or shares are looked at.
         self.is_narrowed = prospects is not None and prospects.are_for_shares
         self.known: dict[ProjectId, RankedNext] = {}  #: what was found since then
+        #: Whether there may be room for a request, also as a covered one; and how all was when that was found.
+        self.room_cache: dict[tuple[RequestId, bool], tuple[tuple[int, int, bool], bool]] = {}
 
     def close(self, shape: Shape) -> None:
         """Look at no more requests of a shape."""

@@ -224,10 +224,20 @@ class NextRequest:
 
     def _may_have_room(self, account: Account, entry: QueueEntry, closed: Closed, *, is_covered: bool = False) -> bool:
         """Whether running cells, or what is hot where a limit is full, may have to leave for a request."""
-        shape = entry.shape
-        if not shape.cost:
+        if not entry.shape.cost:
             return False
-        if closed.prospects is None or closed.prospects.has(account, entry, is_covered=is_covered):
+        if closed.prospects is None or self._accounts.qos[entry.shape.qos].running_per_user is not None:
+            return self._find_room(account, entry, closed.prospects, is_covered=is_covered)
+        basis = self._accounts.changes, account.top.changes, closed.prospects.are_for_borrowers
+        known = closed.room_cache.get((entry.id, is_covered))
+        if known is None or known[0] != basis:
+            found = self._find_room(account, entry, closed.prospects, is_covered=is_covered)
+            known = closed.room_cache[entry.id, is_covered] = basis, found
+        return known[1]
+
+    def _find_room(self, account: Account, entry: QueueEntry, prospects: Prospects | None, *, is_covered: bool) -> bool:
+        shape = entry.shape
+        if prospects is None or prospects.has(account, entry, is_covered=is_covered):
             return True
         if self._may_be_full(account, shape.qos, shape.cost):
             return True

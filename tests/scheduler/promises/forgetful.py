@@ -70,7 +70,7 @@ def _first(where: type, name: str, forget: Callable[..., None]) -> Iterator[None
 
 
 def _forget_next(found: NextRequest, closed: Closed) -> None:
-    for known in (*found._known.values(), closed.known):
+    for known in (*found._known.values(), closed.known, closed.room_cache):
         known.clear()
 
 
