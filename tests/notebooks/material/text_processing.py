@@ -32,7 +32,6 @@ for number, line in enumerate(lines):
 sorted(index["river"]), index["missing"], len(index)
 
 # %%
-# stays: match
 pattern = re.compile(r"(?P<first>\w+) (?P<second>\w+)")
 match = pattern.search(poem)
 match.group("second"), match.span()
