@@ -11,13 +11,15 @@ from gpu_worker.scheduler import actions as act, events as ev
 from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.crowds import crowd
-from tests.scheduler.promises.seen import HOUR_S, Seen, at, see
+from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook, see
 
 H100, L4 = "NVIDIA H100 80GB HBM3", "NVIDIA L4"
 
 
 NINE_MS = 1_760_000_400_000  # Thursday, 2025-10-09 09:00 UTC
 
+
+LONG_S = 11 * HOUR_S
 
 POOL = '[node_pools.h100]\ngpu = "H100"\n'
 
@@ -40,6 +42,18 @@ def look(
     """Play from nine on; kernels ask again within a second."""
     all_delays = hi.Delays(**({"ask_again_ms": 1000} | delays))
     return see(settings, *happenings, last=last, but=but, begin_ms=NINE_MS, delays=all_delays)  # type: ignore[arg-type]
+
+
+def batch(second: float, number: int, project: str, name: str = "", user: str = "", **more: object) -> list[hi.At]:
+    """So many notebooks with a batch cell of eleven hours each, of one user or of one each."""
+    names = [f"{name or project}{n}" for n in range(number)]
+    more = {"qos": "batch"} | more
+    return [at(second, notebook(one, project, LONG_S, user=user or one, **more)) for one in names]
+
+
+def on_one_node(gpus: int, *happenings: list[hi.At] | hi.At, text: str = "", last: float = 2000) -> Seen:
+    """Play on a node of so many GPUs."""
+    return look(quotas(text), nodes(1, gpus), *happenings, last=last)
 
 
 def join(fast: int = 4, slow: int = 4) -> list[hi.At]:

@@ -2,21 +2,8 @@
 
 import pytest
 
-from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import left, look, quotas
-
-LONG = 11 * HOUR_S
-
-
-def batch(second: float, number: int, project: str, name: str = "", user: str = "", **more: object) -> list[hi.At]:
-    names = [f"{name or project}{n}" for n in range(number)]
-    more = {"qos": "batch"} | more
-    return [at(second, notebook(one, project, LONG, user=user or one, **more)) for one in names]
-
-
-def play(gpus: int, *happenings: list[hi.At] | hi.At, text: str = "", last: float = 2000) -> Seen:
-    return look(quotas(text), nodes(1, gpus), *happenings, last=last)
+from tests.scheduler.promises.stories import LONG_S, batch, left, look, on_one_node, quotas
 
 
 def uses(seen: Seen, name: str) -> int:
@@ -25,7 +12,7 @@ def uses(seen: Seen, name: str) -> int:
 
 
 def test_a_share_comes_after_the_wait_and_the_grace() -> None:
-    seen = play(2, batch(1, 2, "a"), batch(500, 1, "b"))
+    seen = on_one_node(2, batch(1, 2, "a"), batch(500, 1, "b"))
     assert seen.wait("b0") == pytest.approx(150, abs=1)
 
 
@@ -33,8 +20,8 @@ def test_a_share_comes_after_the_wait_and_the_grace() -> None:
 def test_a_user_has_their_part_also_where_the_project_is_covered_and_nobody_else_gives_back(guaranteed: int) -> None:
     """What others have is never taken back: so it is the one who has more of the same project who gives."""
     text = f'[qos.kept]\nwalltime = "12h"\npreemption = "never"\n[projects.p]\nguaranteed = {guaranteed}\n'
-    far = at(1, notebook("far", "far", LONG, qos="kept"))
-    seen = play(4, far, batch(10, 3, "p", "ann", "ann"), batch(500, 1, "p", "bob", "bob"), text=text)
+    far = at(1, notebook("far", "far", LONG_S, qos="kept"))
+    seen = on_one_node(4, far, batch(10, 3, "p", "ann", "ann"), batch(500, 1, "p", "bob", "bob"), text=text)
     assert seen.wait("bob0") == pytest.approx(150, abs=2)
 
 
@@ -51,19 +38,19 @@ def test_a_user_has_their_part_also_where_the_project_is_covered_and_nobody_else
     ],
 )
 def test_each_project_has_its_share_by_weight(gpus: int, text: str, share: int) -> None:
-    seen = play(gpus, batch(1, gpus, "a"), batch(500, gpus, "b"), text=text)
+    seen = on_one_node(gpus, batch(1, gpus, "a"), batch(500, gpus, "b"), text=text)
     assert (uses(seen, "b"), uses(seen, "a")) == (share, gpus - share)
     assert left(seen, "b") == 0, "what was taken for a share is not taken back for one"
 
 
 @pytest.mark.parametrize(("gpus", "share"), [(4, 2), (3, 0)])
 def test_a_cell_for_two_gpus_takes_no_more_than_its_share(gpus: int, share: int) -> None:
-    seen = play(gpus, batch(1, gpus, "a"), batch(500, 2, "b", gpus=2))
+    seen = on_one_node(gpus, batch(1, gpus, "a"), batch(500, 2, "b", gpus=2))
     assert (uses(seen, "b"), uses(seen, "a")) == (share, gpus - share)
 
 
 def test_a_class_of_less_priority_takes_no_share_of_a_higher_one() -> None:
-    seen = play(2, batch(1, 2, "a", qos="interactive"), batch(500, 1, "b"), last=1500)
+    seen = on_one_node(2, batch(1, 2, "a", qos="interactive"), batch(500, 1, "b"), last=1500)
     assert left(seen, "a") == 0
 
 
@@ -71,7 +58,7 @@ def test_a_class_of_less_priority_takes_no_share_of_a_higher_one() -> None:
 @pytest.mark.parametrize("text", ["", "[projects.p]\nguaranteed = 4\n", "[projects.p]\nlimit = {}\n"])
 def test_each_user_has_a_fair_part_of_their_project(gpus: int, share: int, text: str) -> None:
     asks = batch(1, gpus, "p", "a", "ann"), batch(500, gpus, "p", "b", "bob")
-    seen = play(gpus + ("limit" in text), *asks, text=text.format(gpus))
+    seen = on_one_node(gpus + ("limit" in text), *asks, text=text.format(gpus))
     assert (uses(seen, "b"), uses(seen, "a")) == (share, gpus - share)
     assert left(seen, "b") == 0
     assert seen.wait("b0") == pytest.approx(150, abs=2)
@@ -79,9 +66,9 @@ def test_each_user_has_a_fair_part_of_their_project(gpus: int, share: int, text:
 
 def test_who_waits_for_a_young_cell_of_a_lower_class_takes_no_other_ones_before() -> None:
     text = '[projects.p]\nguaranteed = 4\n[qos.fixed]\nwalltime = "1 d"\npreemption = "never"\n'
-    seen = play(
+    seen = on_one_node(
         4,
-        at(1, notebook("far", "far", LONG, qos="fixed")),
+        at(1, notebook("far", "far", LONG_S, qos="fixed")),
         batch(2, 2, "p", "typing", "ann", qos="interactive"),
         batch(495, 1, "p", "young", "ann"),
         batch(500, 1, "p", "b", "bob", qos="interactive"),
@@ -94,7 +81,7 @@ def test_who_waits_for_a_young_cell_of_a_lower_class_takes_no_other_ones_before(
 
 @pytest.mark.parametrize(("gpus", "share"), [(4, 2), (3, 0)])
 def test_a_users_cell_for_two_gpus_takes_no_more_than_their_part(gpus: int, share: int) -> None:
-    seen = play(gpus, batch(1, gpus, "p", "a", "ann"), batch(500, 2, "p", "b", "bob", gpus=2))
+    seen = on_one_node(gpus, batch(1, gpus, "p", "a", "ann"), batch(500, 2, "p", "b", "bob", gpus=2))
     assert (uses(seen, "b"), uses(seen, "a")) == (share, gpus - share)
 
 
@@ -113,7 +100,7 @@ def test_a_share_is_not_taken_from_who_lent_more() -> None:
 
 def test_a_share_is_of_what_a_project_has_with_all_inside_it() -> None:
     text = "[projects.school]\n" + "".join(f'[projects.in{n}]\nparent = "school"\n' for n in range(3))
-    seen = play(3, *(batch(1 + n, 1, f"in{n}") for n in range(3)), batch(500, 1, "far"), text=text)
+    seen = on_one_node(3, *(batch(1 + n, 1, f"in{n}") for n in range(3)), batch(500, 1, "far"), text=text)
     assert seen.wait("far0") == pytest.approx(150, abs=1)
 
 
@@ -132,7 +119,7 @@ def test_a_share_is_taken_once_credits_have_changed_though_nothing_happens() -> 
 
 def test_what_was_taken_back_hides_no_request_of_its_user_that_has_waited_for_its_share() -> None:
     """Both batch cells that are taken back at 700 stand where they stood, and have not waited since."""
-    seen = play(
+    seen = on_one_node(
         4,
         batch(1, 2, "club", name="ann", user="ann"),
         batch(150, 1, "club", name="dan"),

@@ -2,31 +2,18 @@
 
 import pytest
 
-from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.seen import HOUR_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import left, look, quotas
+from tests.scheduler.promises.stories import batch, left, on_one_node
 
-LONG = 11 * HOUR_S
 #: What a share takes: `share_after`, the second in which shares are looked at, the grace.
 SHARE_S = 120 + 1 + 30
 
 DEPARTMENT = "[projects.school]\n" + "".join(f'[projects.{name}]\nparent = "school"\n' for name in ("maths", "art"))
 
 
-def batch(second: float, number: int, project: str, name: str = "", user: str = "", **more: object) -> list[hi.At]:
-    names = [f"{name or project}{n}" for n in range(number)]
-    more = {"qos": "batch"} | more
-    return [at(second, notebook(one, project, LONG, user=user or one, **more)) for one in names]
-
-
-def play(gpus: int, *happenings: list[hi.At] | hi.At, text: str = "", last: float = 2000) -> Seen:
-    return look(quotas(text), nodes(1, gpus), *happenings, last=last)
-
-
 @pytest.mark.parametrize("text", ["", DEPARTMENT])
 def test_a_user_has_their_part_behind_another_project_that_has_its_own(text: str) -> None:
     """`art` has one of three and stands before `maths`, which has two: it can take none, but `bob` can from `ann`."""
-    seen = play(
+    seen = on_one_node(
         3,
         batch(1, 2, "maths", "ann", "ann"),
         batch(2, 1, "art"),
@@ -41,7 +28,7 @@ def test_a_user_has_their_part_behind_another_project_that_has_its_own(text: str
 def test_a_project_has_its_share_of_a_department_behind_a_larger_one_beside_it() -> None:
     """Whoever is next at the top can take nothing there, and has nothing inside; who is behind has a share inside."""
     text = DEPARTMENT + "[projects.far]\n"
-    seen = play(
+    seen = on_one_node(
         5,
         batch(1, 3, "maths"),
         batch(2, 2, "far"),
@@ -54,7 +41,7 @@ def test_a_project_has_its_share_of_a_department_behind_a_larger_one_beside_it()
 
 
 def test_a_share_for_one_of_two_gpus_comes_behind_one_that_waits_for_as_many_in_vain() -> None:
-    seen = play(
+    seen = on_one_node(
         4,
         batch(1, 2, "maths", "ann", "ann", gpus=1),
         batch(2, 2, "art", "cem", "cem"),

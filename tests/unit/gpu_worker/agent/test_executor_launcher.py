@@ -11,9 +11,10 @@ from gpu_worker.agent.executor_launcher import ExecutorLauncher
 
 
 def test_a_directory_of_users_that_is_slow_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = threading.Event()
+    asked, answers = threading.Event(), threading.Event()
 
     def find(*_: object, **__: object) -> None:
+        asked.set()
         assert answers.wait(10), "the agent waits for it, and does nothing else"
         raise LookupError("there is no such user")
 
@@ -25,7 +26,7 @@ def test_a_directory_of_users_that_is_slow_holds_up_nobody_else(monkeypatch: pyt
 
     async def fork_while_another_goes_on() -> None:
         forking = asyncio.create_task(ExecutorLauncher.fork(launcher, session))
-        await asyncio.sleep(0.05)
+        assert await asyncio.to_thread(asked.wait, 10)
         answers.set()
         with pytest.raises(LookupError):
             await forking
