@@ -188,6 +188,9 @@ def _check_pools(state: State) -> None:
         for account in accounts.by_id.values():
             inside = [one for one in leases if account in accounts.of(one.project).path]
             _same(f"used by {account.project.id} in {name}", account.used, sum(one.cost for one in inside))
+            names = {one.project.id for one in accounts.by_id.values() if account in one.path}
+            going = [one for one in inside if one.phase is Phase.RECLAIMING and one.reclaimed_for in names]
+            _same(f"replaced in {account.project.id} in {name}", account.replaced, sum(one.cost for one in going))
         slots = [
             slot
             for node in state.nodes.values()

@@ -17,15 +17,17 @@ def count_held(accounts: Accounts, leases: Mapping[LeaseId, Lease], lease: Lease
     is_committed = commits(accounts, lease)
     for holder, amount, _ in accounts.holders(lease.project, lease.user, lease.qos, lease.cost):
         holder.count_lease(lease, amount, sign, leases, is_committed=is_committed)
-    if lease.phase is Phase.RECLAIMING and lease.reclaimed_for is not None:
-        _replace(accounts, lease, accounts.of(lease.reclaimed_for), sign)
+    count_replaced(accounts, lease, sign)
     if accounts.budgeted:
         _commit(accounts, lease, sign)
 
 
-def _replace(accounts: Accounts, lease: Lease, to: Account, sign: Literal[1, -1]) -> None:
-    """Note in all that both are in that a lease goes for somebody of a project."""
-    own, inside = accounts.of(lease.project), {at.project.id for at in to.path}
+def count_replaced(accounts: Accounts, lease: Lease, sign: Literal[1, -1]) -> None:
+    """Note, if a lease goes for somebody, in all that both are in that they use no more then."""
+    if lease.phase is not Phase.RECLAIMING or lease.reclaimed_for is None:
+        return
+    own, to = accounts.of(lease.project), accounts.of(lease.reclaimed_for)
+    inside = {at.project.id for at in to.path}
     own.replaced_by_users += sign * lease.cost if own is to else 0
     if own is to and lease.reclaimed_by is Right.SHARE:
         own.given_up[lease.qos] = own.given_up.get(lease.qos, 0) + sign * lease.cost

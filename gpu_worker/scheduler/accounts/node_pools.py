@@ -14,7 +14,9 @@ from bulletin.ids import AgentId, ProjectId, UserName
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.accounts import Accounts
 from gpu_worker.scheduler.accounts.branches import Branch, has_room, is_covered, lacks_of_quota, used_in_quota
+from gpu_worker.scheduler.accounts.held_amounts import count_replaced
 from gpu_worker.scheduler.events import Slot
+from gpu_worker.scheduler.leases.leases import Lease
 from gpu_worker.scheduler.leases.resources import SlotKind, lane_of
 from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.policy.projects import NodePool, Project, QoS
@@ -117,6 +119,12 @@ class NodePools:
         """Count so much more, or less, as in use in a pool."""
         if pool in self.by_name:
             self.by_name[pool].accounts.use(project, user, qos, cost, sign)
+
+    def count(self, lease: Lease, sign: Literal[1, -1]) -> None:
+        """Count what a lease uses, more or less, and for whom it goes, in the pool that it is in."""
+        if lease.pool in self.by_name:
+            self.use(lease.pool, lease.project, lease.user, lease.qos, lease.cost, sign)
+            count_replaced(self.by_name[lease.pool].accounts, lease, sign)
 
     # --- whom they cover
 

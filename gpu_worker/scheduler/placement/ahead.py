@@ -166,11 +166,11 @@ class Ahead:
             self._is_over_before(head, node, shape) or head.is_left_free(node, shape, slots) for head in heads
         )
 
-    def _is_over_before(self, head: Head, node: Node, shape: Shape) -> bool:
-        """Whether such a request is over before the head can start, or given back."""
+    def _is_over_before(self, head: Head, node: Node, shape: Shape, later_ms: int = 0) -> bool:
+        """Whether such a request, which starts so much later, is over before the head can start, or given back."""
         borrower = self._borrower
         takes = head.is_covered if borrower == "anybody" else borrower is not None and head.takes_from(borrower)
-        return head.is_over_before(node, shape, is_given_back=takes)
+        return head.is_over_before(node, shape, later_ms, is_given_back=takes)
 
     def lets_make_room(self, node: Node, shape: Shape) -> bool:
         """Whether hot sessions may leave for such a request.
@@ -220,7 +220,7 @@ class Ahead:
     def first_there(self, node: Node, shape: Shape, grace_ms: int) -> list[Head]:
         """List the heads that are to have their places there before running cells are given back for such a request.
 
-        Whoever is over before they can start does them no harm, if it starts after the grace of others.
+        Whoever is over before they can start, or given back, does them no harm, if it starts after the grace of others.
         """
         heads = [head for head in self._heads_of(node.kind, shape) if head.holds(node)]
-        return [head for head in heads if not head.is_over_before(node, shape, grace_ms)]
+        return [head for head in heads if not self._is_over_before(head, node, shape, grace_ms)]

@@ -105,7 +105,7 @@ def _is_asked_for(state: State, pool: str, within: Account | None, cost: int) ->
     wanted = 0
     for owner, shapes in asked:
         could = (one.cost for one in shapes if one.cost <= left and _could_have(state, one, rooms))
-        wanted += min(sum(could), owner.guaranteed - owner.used)
+        wanted += min(sum(could), owner.guaranteed - owner.used + owner.replaced)
     return left - cost < wanted > 0
 
 
@@ -128,7 +128,7 @@ def _could_have(state: State, shape: Shape, rooms: Mapping[AgentId, int]) -> boo
 
 def _asked(state: State, pool: str, owner: Account) -> list[Shape]:
     """List the requests that may start, and that a project or one inside it is guaranteed of a node pool."""
-    if owner.guaranteed <= owner.used:
+    if owner.guaranteed <= owner.used - owner.replaced:
         return []
     found: list[Shape] = []
     there = state.pools.by_name[pool]
@@ -144,7 +144,7 @@ def _asked(state: State, pool: str, owner: Account) -> list[Shape]:
 def _covers_up_to(last: Account, account: Account, cost: int) -> bool:
     """Whether a project, or one that it is in up to the last one, is guaranteed so much more."""
     for at in account.path:
-        if at.covers(cost):
+        if at.will_cover(cost):
             return True
         if at is last:
             break

@@ -101,7 +101,8 @@ class QueueWalk:
         a share does not take that one back.
         """
         key, state = request.entry.key, self._state
-        if key.turn or not key.is_early or (request.project, request.user) in state.boosts.until_ms:
+        is_first_anyway = bool(key.turn) or not key.is_early or key.since_ms != 0
+        if is_first_anyway or (request.project, request.user) in state.boosts.until_ms:
             return False
         if request.since_ms + state.qos[request.qos].share_after_ms > state.accounts.now_ms:
             return False

@@ -116,7 +116,7 @@ SHARING = (
     (
         "what-goes-for-a-share-is-forgotten",
         "accounts/held_amounts.py",
-        "_replace",
+        "count_replaced",
         "own is not to and lease.reclaimed_by is Right.SHARE",
         "False",
         "whoever asked has what goes for their share, and no more goes than that",

@@ -142,8 +142,10 @@ class Books:
                 if known is not None and known.cell == event.cell and not known.is_reclaimed:
                     known.more_ms += event.more_ms
             case ev.RequestWithdrawn():
-                if self.waiting.pop(event.request, None):
+                withdrawn = self.waiting.pop(event.request, None)
+                if withdrawn is not None:
                     self.ended[event.request] = "withdrawn"
+                    self.shared.pop(withdrawn.event.session, None)  # what it asks for next is another cell
                 for lease in self.leases.values():
                     if lease.request == event.request and not lease.has_begun and not lease.is_asked:
                         lease.is_asked, lease.asked_ms = True, now_ms  # nothing will begin there
@@ -250,7 +252,7 @@ class Books:
         known = self.leases.get(lease)
         if known is None:
             return
-        if is_reclaim and not known.is_reclaimed:
+        if is_reclaim and (is_for_share or not known.is_reclaimed):  # why, is said once it could not be paused
             self.shared[known.session] = known.shared + is_for_share, self.now_ms
         if not known.is_asked or (is_reclaim and not known.is_reclaimed):
             known.asked_ms, known.grace_ms = self.now_ms, grace_ms

@@ -114,7 +114,7 @@ class Judge:
         return View(self.books, self.budgets)
 
     def _restart_after(self, event: ev.Event, now_ms: int) -> None:
-        if isinstance(event, ev.AgentJoined | ev.AgentLost | ev.NodeDrained | ev.SettingsChanged):
+        if isinstance(event, ev.AgentJoined | ev.AgentLost | ev.NodeDrained | ev.DrainPlanned | ev.SettingsChanged):
             self._restart()
             if isinstance(event, ev.AgentLost) or (isinstance(event, ev.AgentJoined) and event.held):
                 self.limits.trusts_budgets = False

