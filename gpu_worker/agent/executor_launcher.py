@@ -101,6 +101,7 @@ class ExecutorLauncher:
             has_own_tmp=self._settings.isolation == "unix-user",
             devices=devices,
             scratch_bytes=self._limits.scratch_bytes(prepare),
+            has_user_namespaces=self._settings.user_namespaces,
         )
 
     def _ensure_zygote(self, environment: str) -> ZygoteProcess:
