@@ -44,6 +44,7 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     require: tuple[str, ...]
     freeze_hot: bool | None
     devices: tuple[str, ...]
+    user_namespaces: bool
     keep_ms: int
     keep_results_ms: int
     away_ms: int
@@ -219,6 +220,12 @@ class Pool(Configurable):
         help="Device nodes that cells with namespaces have besides those of their GPUs and those that every process "
         'needs. Example: ["/dev/infiniband", "/dev/fuse"]',
     ).tag(config=True)
+    user_namespaces = Bool(
+        False,
+        help="Let cells that have namespaces make user namespaces, as apptainer, bubblewrap and browsers do without "
+        "root: in these, a cell is beyond limits that keep it from taking all terminals, or shared memory, of its "
+        "node. Example: True",
+    ).tag(config=True)
     isolation = CaselessStrEnum(
         ["", "unix-user", "shared"],
         "",
@@ -336,6 +343,7 @@ class Pool(Configurable):
             require=tuple(self.require),
             freeze_hot=self.freeze_hot,
             devices=tuple(self.devices),
+            user_namespaces=self.user_namespaces,
             keep_ms=round(self.keep * 1000),
             keep_results_ms=round(self.keep_results * 1000),
             away_ms=round(self.away * 1000),

@@ -21,6 +21,7 @@ from bulletin.errors import NoPool
 from bulletin.hub_scopes import may_manage
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.broker_client import BrokerClient
+from bulletin_spawner.service.page_login import PageLogin
 from bulletin_spawner.service.pages import describe_page, hide_others
 
 _HERE = Path(__file__).parent
@@ -129,6 +130,8 @@ def listen(app: web.Application, port: int, host: str, most_connections: int | N
 class _PoolHandler(HubOAuthenticated, web.RequestHandler):  # type: ignore[misc]  # jupyterhub has no types
     """The base of all pages: for users whom the hub lets use the pool, with the security headers."""
 
+    hub_auth_class = PageLogin
+
     def initialize(self, broker: BrokerClient) -> None:
         self.broker = broker
 
@@ -160,6 +163,8 @@ class _StaticFiles(web.StaticFileHandler):
 
 class LoginCallback(HubOAuthCallbackHandler):  # type: ignore[misc]  # as above
     """Where the hub sends people back to after a login."""
+
+    hub_auth_class = PageLogin
 
     def set_default_headers(self) -> None:
         """Send the headers of all pages."""

@@ -8,6 +8,7 @@ import structlog
 
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.agent.end_reasons import ZYGOTE_GONE
 from gpu_worker.agent.executor_process import MARK, ExecutorProcess
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.lease_limits import NodeLimits
@@ -101,6 +102,7 @@ class ExecutorLauncher:
             has_own_tmp=self._settings.isolation == "unix-user",
             devices=devices,
             scratch_bytes=self._limits.scratch_bytes(prepare),
+            has_user_namespaces=self._settings.user_namespaces,
         )
 
     def _ensure_zygote(self, environment: str) -> ZygoteProcess:
@@ -158,5 +160,6 @@ class ExecutorLauncher:
         for session in self._sessions.running.values():
             is_its = (session.prepare.environment or DEFAULT_ENVIRONMENT) == environment
             if is_its and session.executor.process is not None and not session.executor.gone.is_set():
+                session.shutdown.blame(ZYGOTE_GONE)
                 session.executor.kill()
                 session.shutdown.record_exit(-signal.SIGKILL)

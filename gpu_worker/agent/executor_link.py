@@ -1,7 +1,6 @@
 """A session's link to its executor: the pipe, the rings in shared memory, the process, and how it ends."""
 
 import asyncio
-import contextlib
 import os
 import socket
 from collections.abc import Callable, Sequence
@@ -127,18 +126,25 @@ class ExecutorLink:
         self.process.status = status
         self.gone.set()
 
-    async def reap(self) -> None:
-        """Wait until the executor, which has closed its pipe or is as good as gone, is gone indeed."""
+    async def reap(self) -> bool:
+        """Wait until the executor, which has closed its pipe or is as good as gone, is gone indeed.
+
+        Return whether it went on without its pipe, and had to be killed.
+        """
         if self.process is None:
-            return
-        with contextlib.suppress(TimeoutError):  # it may have closed its pipe and live on
+            return False
+        goes_on = False
+        try:
             async with asyncio.timeout(_EXIT_S):
                 await self.gone.wait()
+        except TimeoutError:
+            goes_on = True
         self.process.kill_group()
         await self.gone.wait()
         if self.cgroup is not None:  # what has left the executor's process group has not left this
             self.cgroup.kill()
             await asyncio.to_thread(self.cgroup.wait_empty, _EXIT_S)
+        return goes_on
 
     @property
     def status(self) -> int | None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from bulletin.codes import LeaseEnd
-from gpu_worker.agent.end_reasons import EndReason, describe_exit, over_memory
+from gpu_worker.agent.end_reasons import CLOSED_LINK, EndReason, describe_exit, over_memory, spoiled_link
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_outputs import SessionOutputs
@@ -16,7 +16,7 @@ class ExecutorShutdown:
         self._executor, self._outputs, self._cells = executor, outputs, cells
         #: Why the agent ends the executor; None while it does not, and where it died by itself.
         self.reason: EndReason | None = None
-        #: What its user is told of that, where it takes more than the reason.
+        #: What its user is told, where it takes more than the reason, or than the exit status.
         self._sentence = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -28,6 +28,21 @@ class ExecutorShutdown:
     def describe(self, walltime_ms: int) -> str:
         """Say what became of the executor, in a sentence for its user."""
         return self._sentence or describe_exit(self.reason, self._executor.status, walltime_ms)
+
+    def blame(self, sentence: str) -> None:
+        """Take note of what the executor did, where the agent has no other reason to end it: its user is told that."""
+        if self.reason is None and not self._sentence:
+            self._sentence = sentence
+
+    def end_spoiled(self, problem: str) -> None:
+        """Kill the executor, which has said what is no message, and will not be understood any more."""
+        self.blame(spoiled_link(problem))
+        self._executor.kill()
+
+    async def reap(self) -> None:
+        """Wait until the executor, which has closed its pipe or is as good as gone, is gone indeed."""
+        if await self._executor.reap():
+            self.blame(CLOSED_LINK)
 
     def begin(self, reason: EndReason, sentence: str = "") -> None:
         """Begin to end the executor, the whole of its process group; the session's `run` then comes to its end.

@@ -45,7 +45,8 @@ class RootHelper:
             If there is no such user, or the node has not what this takes.
         """
         self._settings, self._arguments = settings, arguments
-        self._starter = OwnZygotes(settings, agent, write_guard(settings.min_uid, settings.unix_groups))
+        guard = write_guard(settings.min_uid, settings.unix_groups, has_user_namespaces=settings.user_namespaces)
+        self._starter = OwnZygotes(settings, agent, guard)
         self._zygotes: dict[str, subprocess.Popen[bytes]] = {}
         self._log = structlog.get_logger("agent").bind(part="root")
         if settings.isolation != "unix-user":

@@ -111,6 +111,7 @@ class Session:
             pass  # the executor has ended; why comes below
         except MalformedMessage as error:
             self.log.warning("the executor sent junk and is ended", problem=error.problem)
+            self.shutdown.end_spoiled(error.problem)
         return await self._reap()
 
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
@@ -367,7 +368,7 @@ class Session:
         Return the sentence that says why.
         """
         self._is_over = True
-        await self.executor.reap()
+        await self.shutdown.reap()
         cell = self.cells.running
         more_ms = cell.more_ms if cell is not None else 0
         sentence = self.shutdown.describe(self.prepare.walltime_ms + more_ms)
@@ -389,7 +390,6 @@ class Session:
 
     async def _tell_over(self) -> None:
         """Tell the kernel that the session is over, unless it ended the session itself or the broker tells it."""
-        # Of the one reason it knows; of the other the broker tells.
         if self.shutdown.reason not in (LeaseEnd.LEFT, LeaseEnd.CANCELLED):
             sentence = self.shutdown.describe(self.prepare.walltime_ms)
             await self.kernel.tell(wire.Lost(cell=None, code=self.shutdown.lease_end.outcome, sentence=sentence))

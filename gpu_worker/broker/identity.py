@@ -61,6 +61,11 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
         """Return who pays when nobody says: the first group by name, else the default project."""
         return ProjectId(min(self.groups)) if self.groups else DEFAULT_PROJECT
 
+    @property
+    def has_other_projects(self) -> bool:
+        """Tell whether more than one project may pay for what this person asks for."""
+        return self.is_owner or len(self.groups) > 1
+
     def may_charge(self, project: ProjectId) -> bool:
         """Tell whether this project may pay for what this person asks for."""
         return self.is_owner or project in (*self.groups, self.project)

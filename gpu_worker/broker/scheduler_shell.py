@@ -285,7 +285,8 @@ class SchedulerShell:
             case actions.Refuse():
                 pending = self.pending_requests.pop(action.request, None)
                 if pending is not None:
-                    refused = translate.refused(pending.message.request, action.reason)
+                    has_others = pending.person.has_other_projects
+                    refused = translate.refused(pending.message.request, action.reason, has_other_projects=has_others)
                     await self._tell(pending.session, refused)
             case actions.Evict():
                 await self._tell_holder(action.lease, wire.Evict(lease=action.lease))

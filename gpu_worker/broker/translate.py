@@ -102,9 +102,13 @@ def revoked(action: actions.EndLease) -> wire.Revoked:
     return wire.Revoked(lease=action.lease, code=LEASE_ENDS[action.why], sentence=SENTENCES[action.why])
 
 
-def refused(request: RequestId, reason: actions.Reason) -> wire.Refusal:
-    """Tell a kernel that its request is refused."""
-    return wire.Refusal(code=_refusal_code(reason), sentence=str(reason), request=request)
+def refused(request: RequestId, reason: actions.Reason, *, has_other_projects: bool) -> wire.Refusal:
+    """Tell a kernel that its request is refused, and its user only what they can do."""
+    if isinstance(reason, actions.RefusedByProject):
+        sentence = reason.describe(has_other_projects=has_other_projects)
+    else:
+        sentence = str(reason)
+    return wire.Refusal(code=_refusal_code(reason), sentence=sentence, request=request)
 
 
 def _refusal_code(reason: actions.Reason) -> RefusalCode:

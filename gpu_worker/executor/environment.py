@@ -26,8 +26,8 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRI
 _CUDA_NOT_INITIALIZED = 3
 #: The number of keyctl(2) by machine, which glibc has no function for, and what it is to do.
 _KEYCTL, _JOIN_SESSION_KEYRING = {"x86_64": 250, "aarch64": 219}, 1
-#: How much sooner the system ends an executor than others when memory runs out, of 1000.
-_OOM_SCORE = "500"
+#: How much sooner the system ends an executor than others when memory runs out, of 1000; and who is not preferred.
+_OOM_SCORE, _NO_OOM_SCORE = "500", "0"
 #: Above all descriptors that a process may have.
 _MOST_DESCRIPTORS = 2**20
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -118,8 +118,7 @@ def become_executor(fork: Fork, zygote: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # until there is a cell to interrupt
     _join_own_keyring()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # where /proc is not to be written
-        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)  # before agent, broker and hub
+    _write_oom_score(_OOM_SCORE)  # before agent, broker and hub
     if fork.uid is not None:
         os.umask(0o077)
         if fork.user_processes:
@@ -137,8 +136,18 @@ def become_executor(fork: Fork, zygote: int) -> None:
     adopt_orphans()
     _prctl(_PR_SET_DUMPABLE, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    if fork.uid is not None:
+        # Only by CAP_SYS_RESOURCE is it for good. Where user code could take it back, nobody has it: who did that
+        # would have all other tenants ended before.
+        _write_oom_score(_NO_OOM_SCORE)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()  # inherited, it would be the same in every executor
+
+
+def _write_oom_score(score: str) -> None:
+    """Say how soon the system is to end this process when memory runs out, if it may say so."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(score)
 
 
 def _lower_limit(which: int, most: int) -> None:

@@ -19,6 +19,7 @@ class ForkGuard(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     min_uid: int
     unix_groups: tuple[str, ...] = ()
+    has_user_namespaces: bool = False
 
     def admit(self, fork: Fork) -> Fork:
         """Check a fork, and fill in by this host's word what is its user's: group, groups, home, folder.
@@ -48,7 +49,9 @@ class ForkGuard(msgspec.Struct, frozen=True, kw_only=True):
             groups=user.groups,
             folder=user.folder,
             environ=fork.environ | user.environ,
-            namespaces=msgspec.structs.replace(fork.namespaces, has_own_tmp=True),
+            namespaces=msgspec.structs.replace(
+                fork.namespaces, has_own_tmp=True, has_user_namespaces=self.has_user_namespaces
+            ),
         )
 
 
@@ -66,7 +69,12 @@ def read_guard(text: str) -> ForkGuard:
     return msgspec.json.decode(text, type=ForkGuard)
 
 
-def write_guard(min_uid: int, unix_groups: tuple[str, ...]) -> str:
+def write_guard(min_uid: int, unix_groups: tuple[str, ...], *, has_user_namespaces: bool = False) -> str:
     """Write what a zygote is told of who may run cells on this host: nothing of it is a secret."""
-    guard = ForkGuard(node=os.uname().nodename, min_uid=min_uid, unix_groups=unix_groups)
+    guard = ForkGuard(
+        node=os.uname().nodename,
+        min_uid=min_uid,
+        unix_groups=unix_groups,
+        has_user_namespaces=has_user_namespaces,
+    )
     return msgspec.json.encode(guard).decode()

@@ -130,6 +130,8 @@ def enter(private: Namespaces, kept: Iterable[str]) -> None:
         _replace_devices(private)
         _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
         _limit_system_v(private)
+        if not private.has_user_namespaces:
+            _forbid_user_namespaces()
         os.chdir(folder if folder.is_dir() else "/")  # the folder that it was in may be below what is now hidden
     finally:
         os.umask(umask)
@@ -144,6 +146,16 @@ def limit_processes(processes: int) -> None:
     version = tuple(int(word) for word in re.findall(r"\d+", os.uname().release)[:2])
     if version >= _LIMITS_NAMESPACES:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + processes))
+
+
+def _forbid_user_namespaces() -> None:
+    """Let neither this process nor what it starts make a user namespace, and be root there of what the system counts.
+
+    Terminals, message queues and shared memory would be there once more, without the limits of here. By unshare(2),
+    only a process whose root is that of its mount namespace can make one. So its root is a copy of that, elsewhere.
+    """
+    _mount("/", _DEVICES, None, _MS_BIND | _MS_REC)
+    os.chroot(_DEVICES)
 
 
 def _limit_system_v(private: Namespaces) -> None:

@@ -8,6 +8,9 @@ from bulletin.ids import AgentId, LeaseId, ProjectId, RequestId, SessionId, Slot
 from bulletin.units import show_duration
 from gpu_worker.scheduler.policy.projects import GPU_MILLI, show_gpu_time, show_gpus, slot_word
 
+#: What else somebody may do who is in other projects.
+_OR_OTHER = ", or choose another project with --project"
+
 
 class UnknownQoS(msgspec.Struct, frozen=True, tag=True):
     """The pool has no class of service of that name."""
@@ -36,38 +39,52 @@ class WalltimeTooLong(msgspec.Struct, frozen=True, tag=True):
         )
 
 
-class QoSNotAllowed(msgspec.Struct, frozen=True, tag=True):
+class RefusedByProject(msgspec.Struct, frozen=True):
+    """A rule or a limit of a project is in the way: who is in another one might ask at its expense."""
+
+    def __str__(self) -> str:
+        return self.describe(has_other_projects=True)
+
+    def describe(self, *, has_other_projects: bool) -> str:
+        """Say it to a person who is in other projects, too, or in none."""
+        return self._words(has_other_projects=has_other_projects)
+
+    def _words(self, *, has_other_projects: bool) -> str:
+        raise NotImplementedError
+
+
+class QoSNotAllowed(RefusedByProject, frozen=True, tag=True):
     """The project may not use that class of service."""
 
     project: ProjectId
     qos: str
     allowed: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _words(self, *, has_other_projects: bool) -> str:
+        other = ", or another project with --project" if has_other_projects else ""
         return (
-            f"project {self.project!r} may not use QoS {self.qos!r}. Choose {_one_of(self.allowed)} with --qos, or "
-            "another project with --project."
+            f"project {self.project!r} may not use QoS {self.qos!r}. Choose {_one_of(self.allowed)} with --qos{other}."
         )
 
 
-class TooLongForProject(msgspec.Struct, frozen=True, tag=True):
+class TooLongForProject(RefusedByProject, frozen=True, tag=True):
     """The cell asked for more time than cells of the project may run."""
 
     project: ProjectId
     walltime_ms: int
     limit_ms: int
 
-    def __str__(self) -> str:
+    def _words(self, *, has_other_projects: bool) -> str:
         asked, limit = show_duration(self.walltime_ms), show_duration(self.limit_ms)
         if asked == limit:
             asked, limit = f"{self.walltime_ms} ms", f"{self.limit_ms} ms"
         return (
             f"a walltime of {asked} is more than the {limit} that a cell of project {self.project!r} may run. "
-            "Ask for less with --time, or choose another project with --project."
+            f"Ask for less with --time{_OR_OTHER if has_other_projects else ''}."
         )
 
 
-class TooManyPerCell(msgspec.Struct, frozen=True, tag=True):
+class TooManyPerCell(RefusedByProject, frozen=True, tag=True):
     """One cell of the project, or of the class of service, may not have as many GPUs."""
 
     gpus: int
@@ -76,15 +93,15 @@ class TooManyPerCell(msgspec.Struct, frozen=True, tag=True):
     qos: str
     on_cpu: bool
 
-    def __str__(self) -> str:
+    def _words(self, *, has_other_projects: bool) -> str:
         asked, limit = count(self.gpus, on_cpu=self.on_cpu), count(self.limit, on_cpu=self.on_cpu)
-        whose, other = f"project {self.project!r}", "another project with --project"
+        whose, other = f"project {self.project!r}", _OR_OTHER if has_other_projects else ""
         if self.project is None:
-            whose, other = f"QoS {self.qos!r}", "another QoS with --qos"
+            whose, other = f"QoS {self.qos!r}", ", or choose another QoS with --qos"
         were = "was" if self.gpus == 1 else "were"
         return (
             f"{asked} {were} asked for, and one cell in {whose} may have {limit}. Ask for {self.limit}"
-            f"{' or fewer' if self.limit > 1 else ''} with --gpus, or choose {other}."
+            f"{' or fewer' if self.limit > 1 else ''} with --gpus{other}."
         )
 
 
@@ -143,7 +160,7 @@ class TooLarge(msgspec.Struct, frozen=True, tag=True):
         )
 
 
-class OverLimit(msgspec.Struct, frozen=True, tag=True):
+class OverLimit(RefusedByProject, frozen=True, tag=True):
     """More than the project, one that it is in, or one of its users may ever use."""
 
     project: ProjectId
@@ -152,14 +169,16 @@ class OverLimit(msgspec.Struct, frozen=True, tag=True):
     of_user: bool
     on_cpu: bool | None  #: None where the pool has shown no slot yet
 
-    def __str__(self) -> str:
+    def _words(self, *, has_other_projects: bool) -> str:
         limit = show_gpus(self.limit_milli, on_cpu=self.on_cpu)
         whose = f"one user of project {self.project!r}" if self.of_user else f"project {self.project!r}"
-        other = "choose another project with --project."
-        return (
-            f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {whose} may use {limit} at most. "
-            f"{f'Ask for fewer with --gpus, or {other}' if self.limit_milli >= GPU_MILLI else other.capitalize()}"
-        )
+        if self.limit_milli >= GPU_MILLI:
+            advice = f"Ask for fewer with --gpus{_OR_OTHER if has_other_projects else ''}."
+        elif has_other_projects:
+            advice = "Choose another project with --project."
+        else:
+            advice = "It is your only project: ask an admin of the pool for a higher limit."
+        return f"{_asked(self.cost_milli, on_cpu=self.on_cpu)}, and {whose} may use {limit} at most. {advice}"
 
 
 class OverBudget(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -192,7 +211,7 @@ def show_price(charged: int, cost: int, dearest: str) -> str:
     return f" at the price {price} of {dearest}"
 
 
-class NeverInQuota(msgspec.Struct, frozen=True, tag=True):
+class NeverInQuota(RefusedByProject, frozen=True, tag=True):
     """The QoS never borrows, and the project is not guaranteed as much."""
 
     qos: str
@@ -201,12 +220,13 @@ class NeverInQuota(msgspec.Struct, frozen=True, tag=True):
     guaranteed_milli: int
     on_cpu: bool | None  #: None where the pool has shown no slot yet
 
-    def __str__(self) -> str:
+    def _words(self, *, has_other_projects: bool) -> str:
         asked = _asked(self.cost_milli, on_cpu=self.on_cpu)
         promised = show_gpus(self.guaranteed_milli, on_cpu=self.on_cpu)
+        other = ", or another project with --project" if has_other_projects else ""
         return (
             f"{asked} in QoS {self.qos!r}, which never borrows, and project {self.project!r} has "
-            f"{promised} guaranteed. Choose another QoS with --qos, or another project with --project."
+            f"{promised} guaranteed. Choose another QoS with --qos{other}."
         )
 
 

@@ -48,6 +48,33 @@ def test_a_cell_that_forges_its_own_end_harms_only_itself(
     assert [pool.part(part).pid for part in ("broker", "agent")] == pids
 
 
+#: Ways to spoil the link of an executor, and what its user reads of them.
+SPOILED = {
+    "sendall(b'junk' * 1000)": "wrote on its link to the node what is no message of Bulletin's",
+    "shutdown(socket.SHUT_WR)": "closed its link to the node",
+}
+SPOIL = """%%gpu
+import os, socket, time
+for name in os.listdir("/proc/self/fd"):
+    try:
+        socket.socket(fileno=int(name)).{attack}
+    except OSError:
+        pass
+while True:
+    time.sleep(1)
+"""
+
+
+@pytest.mark.parametrize("attack", SPOILED)
+def test_who_spoils_the_link_of_their_executor_reads_that_and_not_that_memory_ran_out(
+    pool: PoolProcess, notebook: Notebook, attack: str
+) -> None:
+    lost = notebook.run(SPOIL.format(attack=attack))
+    assert lost.error is not None
+    assert SPOILED[attack] in lost.error["evalue"]
+    assert "memory" not in lost.error["evalue"]
+
+
 #: Long names, which an agent would keep with each output.
 FORGED_OFTEN = """%%gpu
 import gc

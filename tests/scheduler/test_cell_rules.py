@@ -6,7 +6,14 @@ import msgspec
 import pytest
 
 from bulletin.ids import ProjectId
-from gpu_worker.scheduler.actions import Refuse
+from gpu_worker.scheduler.actions import (
+    NeverInQuota,
+    OverLimit,
+    QoSNotAllowed,
+    Refuse,
+    TooLongForProject,
+    TooManyPerCell,
+)
 from gpu_worker.scheduler.admission.cell_rules import choose_qos
 from gpu_worker.scheduler.policy.projects import Budget, Project, QoS
 from tests.scheduler.bench import MINUTE, SETTINGS, project, slots
@@ -40,6 +47,20 @@ def test_a_class_that_the_project_may_not_use_is_refused_with_those_that_it_may(
     )
     assert pool.wants("course.ann") == ["course.ann:1"]
     assert pool.wants("others.eve", qos="batch") == ["others.eve:1"], "nobody has said anything of others"
+
+
+def test_who_is_in_no_other_project_is_not_told_to_choose_one() -> None:
+    project_id = ProjectId("course")
+    for reason, advice in (
+        (QoSNotAllowed(project_id, "batch", ("interactive",)), "Choose interactive with --qos."),
+        (TooLongForProject(project_id, 2 * HOUR, HOUR), "Ask for less with --time."),
+        (TooManyPerCell(3, 2, project_id, "", False), "Ask for 2 or fewer with --gpus."),
+        (OverLimit(project_id, 3000, 2000, True, False), "Ask for fewer with --gpus."),
+        (OverLimit(project_id, 3000, 0, False, False), "ask an admin of the pool for a higher limit."),
+        (NeverInQuota("reserved", project_id, 3000, 2000, False), "Choose another QoS with --qos."),
+    ):
+        assert reason.describe(has_other_projects=False).endswith(advice)
+        assert "another project" in reason.describe(has_other_projects=True)
 
 
 def test_an_inner_project_may_have_a_rule_of_its_own() -> None:

@@ -15,6 +15,8 @@ class Namespaces(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     devices: tuple[str, ...] = ()
     #: What may be in each of its own folders for temporary files, and in /dev/shm; 0 is half the memory of the host.
     scratch_bytes: int = 0
+    #: It may make user namespaces, in which it is root and beyond the limits of here.
+    has_user_namespaces: bool = False
 
 
 class Fork(Message, frozen=True, kw_only=True, tag="fork"):

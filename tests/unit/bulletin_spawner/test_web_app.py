@@ -8,7 +8,38 @@ import pytest
 
 from bulletin_spawner.ports import find_free_ports
 from bulletin_spawner.service.broker_client import BrokerClient
-from bulletin_spawner.service.web_app import ServiceSettings, listen, make_app
+from bulletin_spawner.service.page_login import MOST_LOGINS, PageLogin
+from bulletin_spawner.service.web_app import (
+    LoginCallback,
+    PoolPage,
+    ServiceSettings,
+    StatusApi,
+    listen,
+    make_app,
+)
+
+#: Each has a thread with an event loop, which JupyterHub never closes.
+_KEPT: list[PageLogin] = []
+
+
+def _know_a_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the page have a hub, which does not answer."""
+    monkeypatch.setenv("JUPYTERHUB_API_URL", "http://127.0.0.1:1/hub/api")
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
+    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
+    PageLogin.clear_instance()
+    _KEPT.append(PageLogin.instance())
+
+
+class _Visitor:
+    """Somebody with one cookie, whatever it is called."""
+
+    def __init__(self, cookie: str) -> None:
+        self._cookie = cookie
+
+    def get_cookie(self, name: str, default: str) -> str:
+        del name, default
+        return self._cookie
 
 
 def _answer(head: bytes, folder: Path) -> bytes:
@@ -84,9 +115,7 @@ def test_no_file_is_served_but_script_and_style(path: str, tmp_path: Path) -> No
 def test_whatever_it_sends_no_browser_takes_for_something_else(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
-    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
-    monkeypatch.setattr("jupyterhub.services.auth.HubOAuth._instance", None)
+    _know_a_hub(monkeypatch)
     head = f"GET /pool/{path} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
     answer = _answer(head.encode(), tmp_path)
     assert b"X-Content-Type-Options: nosniff" in answer
@@ -96,11 +125,37 @@ def test_whatever_it_sends_no_browser_takes_for_something_else(
 def test_the_code_of_a_login_is_not_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
-    monkeypatch.setenv("JUPYTERHUB_CLIENT_ID", "service-bulletin")
-    monkeypatch.setattr("jupyterhub.services.auth.HubOAuth._instance", None)
+    _know_a_hub(monkeypatch)
     caplog.set_level(logging.INFO)
     head = b"GET /pool/oauth_callback?code=a-secret&state=b HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
     assert _answer(head, tmp_path).startswith(b"HTTP/1.1 4")
     assert "GET /pool/oauth_callback" in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_a_login_that_begins_is_remembered_without_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    _know_a_hub(monkeypatch)
+    login = PageLogin.instance()
+    state = login.generate_state(f"/pool/?{'x' * 30_000}", code_verifier="y")
+    assert len(str(login._oauth_states[state])) < 1_000
+    assert all(page.hub_auth_class is PageLogin for page in (PoolPage, StatusApi, LoginCallback))
+
+
+def test_of_logins_that_nobody_goes_on_with_so_many_are_remembered_and_the_newest_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _know_a_hub(monkeypatch)
+    login = PageLogin.instance()
+    states = [login.generate_state("/pool/", code_verifier=str(number)) for number in range(MOST_LOGINS + 5)]
+    assert len(login._oauth_states) == MOST_LOGINS
+    assert (login.get_code_verifier(states[4]), login.get_code_verifier(states[5])) == (None, "5")
+    assert login.get_code_verifier(states[-1]) == str(MOST_LOGINS + 4)
+
+
+def test_what_the_hub_says_of_a_token_is_kept_by_no_cookie_but_one_that_is_like_the_hubs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _know_a_hub(monkeypatch)
+    read = PageLogin.instance().get_session_id
+    assert read(_Visitor("x" * 30_000)) == ""
+    assert read(_Visitor("a" * 32)) == "a" * 32

@@ -1,0 +1,28 @@
+"""How people log in to the page: by the hub, as JupyterHub does it; but nobody fills the page's memory with it."""
+
+from typing import Any
+
+from jupyterhub.services.auth import HubOAuth
+
+#: Logins that have begun are remembered for ten minutes; so many of them, of which each takes less than 1 kB.
+MOST_LOGINS = 10_000
+#: The hub's own session ids have 32 characters.
+_LONGEST_SESSION_ID = 64
+
+
+class PageLogin(HubOAuth):  # type: ignore[misc]  # jupyterhub has no types
+    """JupyterHub's login for services. Anybody may begin one, and show any cookie, before the hub says who it is."""
+
+    def generate_state(self, next_url: str | None = None, **extra_state: Any) -> str:
+        """Remember a login that begins. It leads to the page, which is the only one, whatever was asked for."""
+        del next_url
+        states = self._oauth_states
+        while len(states) >= MOST_LOGINS:
+            states.pop(next(iter(states.timestamps)), None)  # the oldest
+        state: str = super().generate_state(None, **extra_state)
+        return state
+
+    def get_session_id(self, handler: Any) -> str:
+        """Return the hub session that the request is of, by its cookie: what the hub says of a token is kept by it."""
+        found: str = super().get_session_id(handler)
+        return found if len(found) <= _LONGEST_SESSION_ID else ""
