@@ -27,6 +27,7 @@ from . import (
     locks,
     named,
     pandas_frames,
+    proxies,
     soups,
     standard,
     tensors,
@@ -126,6 +127,8 @@ def of_family(kind: type) -> Reducer | None:
         return images.reduce_image
     if images.is_draw(kind):
         return images.reduce_draw
+    if proxies.is_proxy(kind):
+        return proxies.reduce_proxy
     if soups.is_node(kind):
         return soups.reduce_node
     if jitted.is_dispatcher(kind):

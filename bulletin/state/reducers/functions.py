@@ -26,9 +26,23 @@ def is_importable(definition: Any) -> bool:
     if not isinstance(module_name, str) or not isinstance(name, str) or module_name in {"__main__", "__mp_main__"}:
         return False
     found: Any = sys.modules.get(module_name)
+    if found is None:
+        found = _part_of_package(module_name)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is definition and id(definition) not in MADE_LATER
+
+
+def _part_of_package(name: str) -> Any:
+    """Find a module that a package has as an attribute, and that nobody imported by its own name; None without one.
+
+    Packages in C and Rust make their modules so. To import one by its name finds the same definitions.
+    """
+    top, *parts = name.split(".")
+    found: Any = sys.modules.get(top) if parts else None
+    for part in parts:
+        found = getattr(found, part, None)
+    return found if isinstance(found, ModuleType) else None
 
 
 def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:
