@@ -5,6 +5,7 @@ globals, and the functions that make values find what the receiver lends them.
 """
 
 import builtins
+import contextlib
 import copyreg
 import enum
 import io
@@ -32,6 +33,7 @@ from .memory import Finder, Region, Widen
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
+from .reducers.left_out import shares_parts, with_observers
 from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
@@ -72,7 +74,8 @@ class Encoder(pickle.Pickler):
         self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
-        self._can_travel: dict[int, bool] = {}  # by the id of the value whose parts were asked about
+        self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
+        self._is_probe = False  # it finds that out
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
@@ -259,20 +262,19 @@ class Encoder(pickle.Pickler):
         self.leaves.append(leaves)
         return len(self.leaves) - 1
 
-    def can_travel(self, value: object, parts: object) -> bool:
-        """Tell whether these parts of a value can travel, by an encoder of its own; each value is asked about once."""
-        if id(value) not in self._can_travel:
-            self._can_travel[id(value)] = True  # should its parts lead to it
-            probe = Encoder(self.namespace, Finder(()))
-            probe._can_travel = self._can_travel
-            try:
+    def try_to_send(self, value: object, parts: object) -> bool:
+        """Tell whether these parts of a value can travel, by an encoder of its own, which need not ask once more."""
+        if self._is_probe or id(value) in self._travelling:
+            return True
+        probe = Encoder(self.namespace, Finder(()))
+        probe._is_probe = True
+        try:
+            with contextlib.suppress(Widen):  # of memory, which travels
                 probe.encode(parts, "parts", is_ours=True)
-                self._can_travel[id(value)] = not probe.stayed
-            except Widen:  # of memory, which travels
-                pass
-            except Exception:  # noqa: BLE001  whatever a value's own code raises
-                self._can_travel[id(value)] = False
-        return self._can_travel[id(value)]
+        except Exception:  # noqa: BLE001  whatever a value's own code raises
+            return False
+        self._travelling |= set() if probe.stayed else {id(value)}
+        return not probe.stayed
 
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
@@ -362,7 +364,9 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
             return reducers.by_name(value, found)
     except REFUSALS as refusal:
         return reduce_unwilling(encoder, value, refusal)
-    return reduce_user_container(encoder, value) if says_too_little(kind, found) else found
+    if says_too_little(kind, found) or shares_parts(value):
+        return reduce_user_container(encoder, value)
+    return with_observers(value, found)
 
 
 def _is_plain(kind: type) -> bool:

@@ -46,7 +46,7 @@ class Encoding(Protocol):
     #: Temporaries whose ids are in use.
     alive: list[object]
 
-    def can_travel(self, value: object, parts: object) -> bool:
+    def try_to_send(self, value: object, parts: object) -> bool:
         """Tell whether these parts of a value can travel."""
         ...
 

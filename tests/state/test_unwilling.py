@@ -30,12 +30,12 @@ def made(name):
 
 @pytest.fixture
 def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
-    install("unlikelib", LIBRARY)
+    install("unwillinglib", LIBRARY)
     return notebook
 
 
 def test_an_instance_that_refuses_to_pickle_is_as_any_other(library: Notebook) -> None:
-    library.local("import unlikelib; held = [1]; d = unlikelib.Design(held); d.whole = d; both = [d]")
+    library.local("import unwillinglib; held = [1]; d = unwillinglib.Design(held); d.whole = d; both = [d]")
     library.gpu("held.append(2); d.parts.append(3); d.there = both[0] is d.whole")
     assert library["d"].there
     assert library["d"].parts is library["held"] == [1, 2, 3]
@@ -43,21 +43,21 @@ def test_an_instance_that_refuses_to_pickle_is_as_any_other(library: Notebook) -
 
 
 def test_an_instance_that_refuses_and_holds_what_stays_is_refused_before_the_cell(library: Notebook) -> None:
-    library.local("import unlikelib; r = unlikelib.Reader([open('/dev/null')])")
+    library.local("import unwillinglib; r = unwillinglib.Reader([open('/dev/null')])")
     with pytest.raises(CannotSend, match=r"'r'.*Reader"):
         library.gpu("r.parts")
     library.local("r.parts[0].close()")
 
 
 def test_an_array_that_refuses_to_pickle_keeps_its_memory(library: Notebook) -> None:
-    library.local("import unlikelib, numpy as np; a = np.zeros(3); m = a.view(unlikelib.Matrix); m.word = 'w'")
+    library.local("import unwillinglib, numpy as np; a = np.zeros(3); m = a.view(unwillinglib.Matrix); m.word = 'w'")
     library.gpu("m[1] = 5; m.word += '!'")
     assert library["a"].tolist() == [0, 5, 0]
     assert library["m"].word == "w!"
 
 
 def test_a_value_that_names_a_name_of_the_notebook_needs_none(library: Notebook) -> None:
-    library.local("import unlikelib; MARK = unlikelib.made('MARK'); d = {'x': MARK}")
+    library.local("import unwillinglib; MARK = unwillinglib.made('MARK'); d = {'x': MARK}")
     assert library.gpu("y = MARK; d['x'] is MARK").extra["result"] is True
     assert library["y"] is library["MARK"]
 

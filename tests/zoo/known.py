@@ -22,11 +22,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "bidict_maps",
-        "a bidict pickles as its class and a dict, so its inverse, which only it knows, is made anew on the other side",
-        turns=(1, 3, 4),
-    ),
-    Known(
         "flax_nnx",
         "a variable of a class that the notebook derives is not found by that class in the state; the cause "
         "is not yet known",
@@ -125,11 +120,5 @@ KNOWN: tuple[Known, ...] = (
         "structlog_events",
         "what is bound to all events is in a context variable, which stays on its side",
         turns=(3,),
-    ),
-    Known(
-        "traitlets_config",
-        "what has traits pickles without the observers that were set from outside, as `link` does",
-        pool=(3,),
-        turns=(1, 3),
     ),
 )

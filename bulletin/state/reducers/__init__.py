@@ -24,6 +24,7 @@ from . import (
     functions,
     images,
     jitted,
+    left_out,
     locks,
     named,
     pandas_frames,
@@ -66,6 +67,7 @@ OF_INSTANCES = frozenset(
         containers.reduce_delegating,
         containers.reduce_user_container,
         containers.reduce_user_value,
+        left_out.reduce_bare,
     }
 )
 #: Reducers that let an instance keep the very dict that somebody else holds too.
@@ -150,4 +152,5 @@ def of_family(kind: type) -> Reducer | None:
     if top in {"_io", "socket", "ssl"}:
         return files.family_of_io(kind)
     rooms = (named, standard, locks, weakrefs, containers)
-    return next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
+    found = next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
+    return left_out.reduce_bare if found is containers.reduce_bare and left_out.says_state(kind) else found

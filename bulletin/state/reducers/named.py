@@ -6,6 +6,7 @@ import logging
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType
 from typing import Any
 
@@ -119,7 +120,7 @@ def held_elsewhere(cls: type) -> tuple[str, str] | None:
     Such code may forget the package (`_wrappers` for `wrapt._wrappers`), or have a class under another name.
     """
     home = cls.__module__
-    if not isinstance(home, str) or home in _OF_NOTEBOOK or (home in sys.modules and is_python_class(cls)):
+    if not isinstance(home, str) or home in _OF_NOTEBOOK or (is_python_class(cls) and _is_text(home)):
         return None
     known = _elsewhere.get(cls)
     if known is not None and getattr(sys.modules.get(known[0]), "__dict__", {}).get(known[1]) is cls:
@@ -129,6 +130,14 @@ def held_elsewhere(cls: type) -> tuple[str, str] | None:
     if place is not None:
         _elsewhere[cls] = place
     return place
+
+
+def _is_text(module: str) -> bool:
+    """Tell whether a module is here and was written in Python, or by nobody knows whom."""
+    held = sys.modules.get(module)
+    spec = getattr(held, "__spec__", None)
+    file = getattr(spec, "origin", None) or getattr(held, "__file__", None) or ""
+    return held is not None and not (file == "built-in" or file.endswith(tuple(EXTENSION_SUFFIXES)))
 
 
 def _places_of_class(cls: type, top: str) -> Iterator[tuple[str, str]]:

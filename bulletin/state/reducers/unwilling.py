@@ -22,9 +22,11 @@ REFUSALS = (TypeError, NotImplementedError, pickle.PicklingError)
 def reduce_unwilling(encoder: Encoding, value: Any, refusal: Exception) -> Reduced:
     """Reduce an instance to its attributes and slots, where all of them can travel; else raise what it refused with.
 
-    An array of such a class is as any other, with its attributes.
+    An array of such a class is as any other, with its attributes. What the notebook's own code refuses stays refused.
     """
     kind = type(value)
+    if _is_said_by_notebook(kind):
+        raise refusal
     if arrays.is_array(kind) and not value.dtype.hasobject:
         return arrays.reduce_kind(encoder, value)
     reduced = proxies.reduce_view(value)
@@ -33,6 +35,15 @@ def reduce_unwilling(encoder: Encoding, value: Any, refusal: Exception) -> Reduc
     home = kind.__module__ if isinstance(kind.__module__, str) else ""
     if home.partition(".")[0] in sys.stdlib_module_names or not is_all_attributes(kind):
         raise refusal
-    if not encoder.can_travel(value, (instance_dict(value), slots_held(value))):
+    if not encoder.try_to_send(value, (instance_dict(value), slots_held(value))):
         raise Unpicklable(str(refusal)) from refusal
     return reduce_user_container(encoder, value)
+
+
+def _is_said_by_notebook(kind: type) -> bool:
+    sayers = [base for base in kind.__mro__ if base is not object and not _SAYS.isdisjoint(vars(base))]
+    said = [vars(base)[name] for base in sayers[:1] for name in _SAYS if name in vars(base)]
+    return any(getattr(one, "__globals__", {}).get("__name__") in {"__main__", "__mp_main__"} for one in said)
+
+
+_SAYS = frozenset({"__reduce__", "__reduce_ex__", "__getstate__"})
