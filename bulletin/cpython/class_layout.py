@@ -35,6 +35,18 @@ def holds_slots_only(kind: type, slot_count: int) -> bool:
     return kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * references
 
 
+def count_slots(kind: type) -> int:
+    """Count the slots of an instance that pickle knows of; an object of C code may hold more than these."""
+    names = [
+        name
+        for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
+        if hasattr(slots, "__len__")
+        for name in ([slots] if isinstance(slots, str) else slots)
+        if name not in {"__dict__", "__weakref__"}
+    ]
+    return len(names)
+
+
 def make_abstract(cls: abc.ABCMeta) -> None:
     """Give a class that `type.__new__` made what `ABCMeta` would have: its abstract methods and an empty registry."""
     _abc._abc_init(cls)

@@ -63,6 +63,22 @@ def behind_proxy(proxy: MappingProxyType[Any, Any]) -> Any:
     return gc.get_referents(proxy)[0]
 
 
+def only_part_of(value: Any) -> list[Any]:
+    """Return, in a list, what an object of C code looks at that has room for one pointer and nothing else; else none.
+
+    A call of such a type with it gives another that looks at the same.
+    """
+    kind = type(value)
+    size = object.__basicsize__ + _POINTER_BYTES * (1 + bool(kind.__weakrefoffset__))
+    if kind.__basicsize__ != size or kind.__itemsize__ or kind.__dictoffset__ or not gc.is_tracked(value):
+        return []
+    parts = [part for part in gc.get_referents(value) if part is not kind]
+    return parts if len(parts) == 1 else []
+
+
+_POINTER_BYTES = 8
+
+
 def class_of_attributes(attributes: Any) -> type | None:
     """Find the class whose own dict this is; None if it is no class's, or has no `__module__` in it."""
     if type(attributes) is not dict:

@@ -5,6 +5,7 @@ globals, and the functions that make values find what the receiver lends them.
 """
 
 import builtins
+import contextlib
 import copyreg
 import enum
 import io
@@ -20,7 +21,7 @@ import cloudpickle
 import xxhash
 
 from bulletin.cpython import pickle_memo
-from bulletin.cpython.class_layout import holds_slots_only, is_python_all_through
+from bulletin.cpython.class_layout import count_slots, holds_slots_only, is_python_all_through
 from bulletin.cpython.refcounts import find_dict_sharers, take_out_temporaries, take_out_unheld
 
 from . import reducers
@@ -28,10 +29,12 @@ from .atoms import ATOMS
 from .handles import Handle
 from .leaves import CONTAINERS, Leaves, find_in
 from .load_transaction import RECEIVER, Reduced, Unpicklable, refuse
-from .memory import Finder, Region
+from .memory import Finder, Region, Widen
 from .object_paths import Stayed, kind_of, path_to
 from .reducers import Reducer
 from .reducers.containers import USUAL_STATE, reduce_user_container, says_too_little
+from .reducers.left_out import shares_parts, with_observers
+from .reducers.unwilling import REFUSALS, reduce_unwilling
 from .silence import silence
 from .table import Unit
 
@@ -71,6 +74,8 @@ class Encoder(pickle.Pickler):
         self.blocks: dict[int, int] = {}  # arrays in frames -> the block that travels with it
         self.dict_sharers: set[int] = set()  # instances whose own dict somebody else holds, as `vars(x)`
         self.codes: list[CodeType] = []  # kept alive, so that their ids in tokens stay true
+        self._travelling: set[int] = set()  # ids of values whose parts were asked about and can travel
+        self._is_probe = False  # it finds that out
         self._kinds: dict[type, Reducer | None] = dict(reducers.EXACT)
         self._usual: set[type] = set()
         self._places: dict[type, Mapping[int, reducers.Place]] = {}  # where modules hold instances of a type
@@ -257,6 +262,20 @@ class Encoder(pickle.Pickler):
         self.leaves.append(leaves)
         return len(self.leaves) - 1
 
+    def try_to_send(self, value: object, parts: object) -> bool:
+        """Tell whether these parts of a value can travel, by an encoder of its own, which need not ask once more."""
+        if self._is_probe or id(value) in self._travelling:
+            return True
+        probe = Encoder(self.namespace, Finder(()))
+        probe._is_probe = True
+        try:
+            with contextlib.suppress(Widen):  # of memory, which travels
+                probe.encode(parts, "parts", is_ours=True)
+        except Exception:  # noqa: BLE001  whatever a value's own code raises
+            return False
+        self._travelling |= set() if probe.stayed else {id(value)}
+        return not probe.stayed
+
     def reducer_override(self, value: Any) -> Reduced:
         """Choose how a value is written. Pickle asks for everything but plain numbers, strings and containers."""
         kind = type(value)
@@ -339,10 +358,15 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return by_type(value)
     if issubclass(kind, type) or kind is FunctionType:
         return NotImplemented
-    found = value.__reduce_ex__(5)
-    if isinstance(found, str):
-        return reducers.by_name(value, found)
-    return reduce_user_container(encoder, value) if says_too_little(kind, found) else found
+    try:
+        found = value.__reduce_ex__(5)
+        if isinstance(found, str):
+            return reducers.by_name(value, found)
+    except REFUSALS as refusal:
+        return reduce_unwilling(encoder, value, refusal)
+    if says_too_little(kind, found) or shares_parts(value):
+        return reduce_user_container(encoder, value)
+    return with_observers(value, found)
 
 
 def _is_plain(kind: type) -> bool:
@@ -354,22 +378,10 @@ def _is_plain(kind: type) -> bool:
         and not hasattr(kind, "__getnewargs_ex__")
         and not hasattr(kind, "__getnewargs__")
         and is_python_all_through(kind)
-        and holds_slots_only(kind, _slot_count(kind))
+        and holds_slots_only(kind, count_slots(kind))
         and kind not in copyreg.dispatch_table
         and kind not in _DISPATCH
     )
-
-
-def _slot_count(kind: type) -> int:
-    """Count the slots of an instance that pickle knows of; an object of C code may hold more than these."""
-    names = [
-        name
-        for slots in (vars(base).get("__slots__", ()) for base in kind.__mro__)
-        if hasattr(slots, "__len__")
-        for name in ([slots] if isinstance(slots, str) else slots)
-        if name not in {"__dict__", "__weakref__"}
-    ]
-    return len(names)
 
 
 #: Whether instances of a type go into the table, as far as it is known.

@@ -46,6 +46,10 @@ class Encoding(Protocol):
     #: Temporaries whose ids are in use.
     alive: list[object]
 
+    def try_to_send(self, value: object, parts: object) -> bool:
+        """Tell whether these parts of a value can travel."""
+        ...
+
     def leaves_number(self, leaves: Leaves) -> int:
         """Return the number of these atoms in this stream."""
         ...

@@ -15,7 +15,7 @@ import uuid
 from array import array
 from collections import OrderedDict, defaultdict, deque
 from operator import length_hint
-from types import CellType, FunctionType, MemberDescriptorType, MethodType
+from types import BuiltinMethodType, CellType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 from bulletin.cpython.class_layout import CData, holds_slots_only, is_python_all_through
@@ -31,6 +31,7 @@ _STEADY: tuple[type, ...] = (
 #: What never changes in them, and is all there is.
 _PARTS: dict[type, tuple[str, ...]] = {
     MethodType: ("__self__", "__func__"),
+    BuiltinMethodType: ("__self__", "__name__"),
     property: ("fget", "fset", "fdel", "__doc__"),
     staticmethod: ("__func__",),
     classmethod: ("__func__",),
@@ -179,7 +180,7 @@ def transplant(transaction: LoadTransaction, old: Any, fresh: Any, made_by: obje
         _copy_attributes(old, fresh)
         return old
     if kind in _PARTS:
-        is_same = all(getattr(old, part) is getattr(fresh, part) for part in _PARTS[kind])
+        is_same = all(_same(getattr(old, part), getattr(fresh, part)) for part in _PARTS[kind])
         return old if is_same else put_in_place(transaction, old, fresh)
     if kind in _ITERATORS and not length_hint(fresh):
         if old.__reduce__()[1][0] is fresh.__reduce__()[1][0]:

@@ -22,16 +22,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "bidict_maps",
-        "a bidict pickles as its class and a dict, so its inverse, which only it knows, is made anew on the other side",
-        turns=(1, 3, 4),
-    ),
-    Known(
-        "boltons_structs",
-        "`make_sentinel` makes a class that is nowhere by its name, and its value refuses to pickle",
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
         "flax_nnx",
         "a variable of a class that the notebook derives is not found by that class in the state; the cause "
         "is not yet known",
@@ -91,26 +81,10 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4, 5),
     ),
     Known(
-        "multidict_yarl",
-        "a MultiDictProxy refuses to pickle",
-        turns=(3, 4),
-    ),
-    Known(
         "numba_jitclass",
         "typed containers hold memory of numba's own, and with it ends the process that they are filled in; "
         "instances of jitclasses do not pickle",
         turns=(1, 3, 4),
-    ),
-    Known(
-        "numexpr_sums",
-        "a compiled expression is in C and does not pickle",
-        turns=(3,),
-    ),
-    Known(
-        "patsy_designs",
-        "designs refuse to pickle",
-        pool=(3, 4),
-        turns=(1, 3),
     ),
     Known(
         "pillow_drawing",
@@ -130,11 +104,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(4,),
     ),
     Known(
-        "simplejson_encoders",
-        "the scanner of a decoder is in C and does not pickle",
-        turns=(5,),
-    ),
-    Known(
         "sqlalchemy_orm",
         "relationships are set up by mappers that know what the library keeps in weak references and events, "
         "which does not travel whole",
@@ -151,22 +120,5 @@ KNOWN: tuple[Known, ...] = (
         "structlog_events",
         "what is bound to all events is in a context variable, which stays on its side",
         turns=(3,),
-    ),
-    Known(
-        "tokenizers_bpe",
-        "a trainer pickles as nothing but its state and cannot be made so; a tokenizer is replaced by another"
-        " where it changes, and what else holds it goes on with the old one",
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
-        "traitlets_config",
-        "what has traits pickles without the observers that were set from outside, as `link` does",
-        pool=(3,),
-        turns=(1, 3),
-    ),
-    Known(
-        "wrapt_proxies",
-        "proxies of wrapt refuse to pickle",
-        turns=(1, 3),
     ),
 )

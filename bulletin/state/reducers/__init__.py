@@ -24,9 +24,11 @@ from . import (
     functions,
     images,
     jitted,
+    left_out,
     locks,
     named,
     pandas_frames,
+    proxies,
     soups,
     standard,
     tensors,
@@ -65,6 +67,7 @@ OF_INSTANCES = frozenset(
         containers.reduce_delegating,
         containers.reduce_user_container,
         containers.reduce_user_value,
+        left_out.reduce_bare,
     }
 )
 #: Reducers that let an instance keep the very dict that somebody else holds too.
@@ -126,6 +129,8 @@ def of_family(kind: type) -> Reducer | None:
         return images.reduce_image
     if images.is_draw(kind):
         return images.reduce_draw
+    if proxies.is_proxy(kind):
+        return proxies.reduce_proxy
     if soups.is_node(kind):
         return soups.reduce_node
     if jitted.is_dispatcher(kind):
@@ -147,4 +152,5 @@ def of_family(kind: type) -> Reducer | None:
     if top in {"_io", "socket", "ssl"}:
         return files.family_of_io(kind)
     rooms = (named, standard, locks, weakrefs, containers)
-    return next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
+    found = next((found for room in rooms if (found := room.of_family(kind)) is not None), None)
+    return left_out.reduce_bare if found is containers.reduce_bare and left_out.says_state(kind) else found

@@ -320,6 +320,12 @@ def open_memmap(
     return _settle(transaction, old, numpy.memmap(filename, dtype, mode, offset, shape, order))
 
 
+def is_array(kind: type) -> bool:
+    """Tell whether a type is one of arrays, whoever wrote it."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and issubclass(kind, numpy.ndarray)
+
+
 def is_kind(kind: type) -> bool:
     """Tell whether a type is `recarray`, `matrix` or another kind of array that was written in Python.
 

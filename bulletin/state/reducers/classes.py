@@ -16,6 +16,7 @@ from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced, 
 
 from . import foreign
 from .functions import is_importable, is_reference, known, meet
+from .named import find_by_name, held_elsewhere
 from .registries import entries_of, put_down
 
 #: Types that no module holds under their own name.
@@ -46,6 +47,9 @@ def reduce_class(encoder: Encoding, cls: type) -> Reduced:
     derived = foreign.reduce_derived(cls)
     if derived is not None:
         return derived
+    place = held_elsewhere(cls)
+    if place is not None:
+        return find_by_name, place
     if not is_python_class(cls):
         return refuse(cls)
     uid = meet(encoder, cls)

@@ -3,12 +3,13 @@
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from bulletin.cpython.referrers import module_of_globals
 from bulletin.state import definition_ids, lookups
 from bulletin.state.encoding import Encoding
+from bulletin.state.handles import Handle, parts
 from bulletin.state.inplace import fill_dict, set_cell
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, NotHere, Reduced
 
@@ -26,9 +27,23 @@ def is_importable(definition: Any) -> bool:
     if not isinstance(module_name, str) or not isinstance(name, str) or module_name in {"__main__", "__mp_main__"}:
         return False
     found: Any = sys.modules.get(module_name)
+    if found is None:
+        found = _part_of_package(module_name)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is definition and id(definition) not in MADE_LATER
+
+
+def _part_of_package(name: str) -> Any:
+    """Find a module that a package has as an attribute, and that nobody imported by its own name; None without one.
+
+    Packages in C and Rust make their modules so. To import one by its name finds the same definitions.
+    """
+    top, *parts = name.split(".")
+    found: Any = sys.modules.get(top) if parts else None
+    for part in parts:
+        found = getattr(found, part, None)
+    return found if isinstance(found, ModuleType) else None
 
 
 def reduce_function(encoder: Encoding, function: FunctionType) -> Reduced:
@@ -250,8 +265,32 @@ def fill_cached(cached: Any, state: tuple[LoadTransaction, Any, dict[str, Any]])
     transaction.later(lambda: fill_dict(vars(cached), now), lambda: fill_dict(vars(cached), before))
 
 
+def reduce_method(_: Encoding, method: Any) -> Reduced:
+    """Reduce a method to its object and its name, and what no object has to its name, as pickle does.
+
+    One that its object does not have under its name is made of its function again.
+    """
+    if type(method) is MethodType and not isinstance(method.__self__, type):
+        name = getattr(method, "__name__", "")
+        bases: tuple[type, ...] = type(method.__self__).__mro__
+        if next((vars(base)[name] for base in bases if name in vars(base)), None) is not method.__func__:
+            return MethodType, (method.__func__, method.__self__)
+    reduced = method.__reduce_ex__(5)
+    return (find_method, reduced[1]) if isinstance(reduced, tuple) and reduced[0] is getattr else NotImplemented
+
+
+def find_method(owner: Any, name: str) -> Any:
+    """Return the method of that name; of an object that could not come, a handle, as it has none to be asked for."""
+    if type(owner) is not Handle:
+        return getattr(owner, name)
+    _, path, where = parts(owner)
+    return Handle("method", f"{path}.{name}", where)
+
+
 EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     FunctionType: reduce_function,
+    BuiltinMethodType: reduce_method,
+    MethodType: reduce_method,
     CellType: reduce_cell,
     CodeType: reduce_code,
     _Cached: reduce_cached,

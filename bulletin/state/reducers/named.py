@@ -4,10 +4,13 @@ import dataclasses
 import importlib
 import logging
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from types import ModuleType
 from typing import Any
 
+from bulletin.cpython.class_layout import is_python_class
 from bulletin.cpython.pickle_memo import module_holding
 from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict
@@ -105,6 +108,49 @@ def find_by_name(module: str, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found
+
+
+#: Where modules hold classes that give themselves a module that there is not.
+_elsewhere: weakref.WeakKeyDictionary[type, tuple[str, str]] = weakref.WeakKeyDictionary()
+
+
+def held_elsewhere(cls: type) -> tuple[str, str] | None:
+    """Find the module that holds a class of C code which is not where it says, and the class's name there.
+
+    Such code may forget the package (`_wrappers` for `wrapt._wrappers`), or have a class under another name.
+    """
+    home = cls.__module__
+    if not isinstance(home, str) or home in _OF_NOTEBOOK or (is_python_class(cls) and _is_text(home)):
+        return None
+    known = _elsewhere.get(cls)
+    if known is not None and getattr(sys.modules.get(known[0]), "__dict__", {}).get(known[1]) is cls:
+        return known
+    top = home.partition(".")[0]
+    place = next(_places_of_class(cls, top if home in sys.modules else ""), None)
+    if place is not None:
+        _elsewhere[cls] = place
+    return place
+
+
+def _is_text(module: str) -> bool:
+    """Tell whether a module is here and was written in Python, or by nobody knows whom."""
+    held = sys.modules.get(module)
+    spec = getattr(held, "__spec__", None)
+    file = getattr(spec, "origin", None) or getattr(held, "__file__", None) or ""
+    return held is not None and not (file == "built-in" or file.endswith(tuple(EXTENSION_SUFFIXES)))
+
+
+def _places_of_class(cls: type, top: str) -> Iterator[tuple[str, str]]:
+    for module, held in list(sys.modules.items()):
+        if type(held) is not ModuleType or module in _OF_NOTEBOOK or (top and module.partition(".")[0] != top):
+            continue
+        if vars(held).get(cls.__name__) is cls:
+            yield module, cls.__name__
+        elif top:
+            yield from ((module, name) for name, value in list(vars(held).items()) if value is cls)
+
+
+_OF_NOTEBOOK = frozenset({"__main__", "__mp_main__"})
 
 
 def reduce_mark(_: Encoding, value: Any) -> Reduced:

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import json.scanner
 import random
 import re
 import selectors
@@ -10,8 +9,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable
-from operator import attrgetter
-from types import SimpleNamespace
+from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
 from bulletin.state.atoms import ATOMS
@@ -39,10 +37,11 @@ def fill_cached_property(found: Any, state: tuple[Any, Any, Any]) -> None:
 
 
 #: Values that never change, and the arguments that make one alike. They are known by name: numpy may not be there.
-_ARGS: dict[str, Callable[[Any], Any]] = {
-    "_struct.Struct": attrgetter("format"),
-    "numpy.finfo": attrgetter("dtype"),
-    "numpy.iinfo": attrgetter("dtype"),
+_ARGS: dict[str, tuple[str, ...]] = {
+    "_struct.Struct": ("format",),
+    "numexpr.NumExpr": ("signature", "tempsig", "program", "constants", "input_names"),
+    "numpy.finfo": ("dtype",),
+    "numpy.iinfo": ("dtype",),
 }
 
 
@@ -52,42 +51,44 @@ def is_made_of_arguments(kind: type) -> bool:
 
 
 def reduce_made_of_arguments(_: Encoding, value: Any) -> Reduced:
-    """Reduce a constant to the type and the argument whose call makes one alike."""
+    """Reduce a constant to the type and the arguments whose call makes one alike."""
     kind = type(value)
-    return make_of_arguments, (RECEIVER, kind, _args_of(value))
+    return make_of_arguments, (RECEIVER, kind, *_args_of(value))
 
 
-def _args_of(value: Any) -> Any:
+def _args_of(value: Any) -> tuple[Any, ...]:
     kind = type(value)
-    return _ARGS[f"{kind.__module__}.{kind.__qualname__}"](value)
+    return tuple(getattr(value, name) for name in _ARGS[f"{kind.__module__}.{kind.__qualname__}"])
 
 
-def make_of_arguments(transaction: LoadTransaction, kind: Any, arg: Any) -> Any:
-    """Return the existing constant if the same argument makes it, or make a new one."""
+def make_of_arguments(transaction: LoadTransaction, kind: Any, *args: Any) -> Any:
+    """Return the existing constant if the same arguments make it, or make a new one."""
     old = transaction.take_existing()
-    if type(old) is kind and _args_of(old) == arg:
+    if type(old) is kind and _args_of(old) == args:
         return old
-    made = kind(arg)
+    made = kind(*args)
     if old is not None:
         transaction.replaced.append((old, made))
     return made
 
 
-_Scanner: Any = getattr(json.scanner, "c_make_scanner", None)
-_SCANNER_PARTS = ("strict", "object_hook", "object_pairs_hook", "parse_float", "parse_int", "parse_constant")
+def is_scanner(kind: type) -> bool:
+    """Tell whether a type is the part in C of a decoder, Python's or that of simplejson."""
+    return f"{kind.__module__}.{kind.__qualname__}" in {"_json.Scanner", "simplejson._speedups.Scanner"}
 
 
 def reduce_scanner(_: Encoding, scanner: Any) -> Reduced:
     """Reduce the part of a `JSONDecoder` that is in C to how the decoder was set when it was made."""
-    return make_scanner, (RECEIVER, *(getattr(scanner, part) for part in _SCANNER_PARTS))
+    names = tuple(name for name, held in vars(type(scanner)).items() if isinstance(held, MemberDescriptorType))
+    return make_scanner, (RECEIVER, type(scanner), names, *(getattr(scanner, name) for name in names))
 
 
-def make_scanner(transaction: LoadTransaction, *parts: Any) -> Any:
+def make_scanner(transaction: LoadTransaction, kind: Any, names: tuple[str, ...], *parts: Any) -> Any:
     """Return the existing scanner if all its settings are these, or make a new one; nobody can change one."""
     old = transaction.take_existing()
-    if type(old) is _Scanner and all(map(_is_same, (getattr(old, part) for part in _SCANNER_PARTS), parts)):
+    if type(old) is kind and all(map(_is_same, (getattr(old, name) for name in names), parts)):
         return old
-    made = _Scanner(SimpleNamespace(**dict(zip(_SCANNER_PARTS, parts, strict=True))))
+    made = kind(SimpleNamespace(**dict(zip(names, parts, strict=True))))
     if old is not None:
         transaction.replaced.append((old, made))
     return made
@@ -172,6 +173,8 @@ def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for those types that have it with all their subclasses; None for other types."""
     if is_made_of_arguments(kind):
         return reduce_made_of_arguments
+    if is_scanner(kind):
+        return reduce_scanner
     if issubclass(kind, random.SystemRandom):
         return reduce_user_container
     if issubclass(kind, subprocess.Popen):
@@ -187,5 +190,4 @@ EXACT: dict[type, Callable[[Encoding, Any], Reduced]] = {
     typing.NewType: reduce_new_type,
     typing.ParamSpec: reduce_type_parameter,
     typing.TypeVarTuple: reduce_type_parameter,
-    **({} if _Scanner is None else {_Scanner: reduce_scanner}),
 }

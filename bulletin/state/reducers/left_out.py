@@ -1,0 +1,113 @@
+"""What the own way of a library's class leaves out, and the program relies on: who observes, and who shares its parts.
+
+Pickle makes a copy in another program, where nobody waits for the observers of the first. Here it is the same object.
+"""
+
+import functools
+import weakref
+from types import BuiltinMethodType, FunctionType, MethodType
+from typing import Any
+
+from bulletin.state.atoms import ATOMS
+from bulletin.state.calling_frame import call_from
+from bulletin.state.encoding import Encoding
+from bulletin.state.inplace import is_all_attributes, slots_held
+from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
+
+from . import containers
+from .containers import instance_dict
+
+#: Of each class, who says how its instances travel, where that is a method in Python and all they are can be seen.
+_says_how: dict[type, tuple[bool, type | None]] = {}
+_CALLED = (FunctionType, MethodType, BuiltinMethodType, functools.partial, weakref.WeakMethod)
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_MAX_DEPTH, _MAX_PARTS = 4, 200
+_HIGHEST_KEY = 1 << 20
+
+
+def _how(kind: type) -> tuple[bool, type | None]:
+    """Tell whether a class has a `__getstate__` in Python, and which base has a `__reduce__` in Python."""
+    found = _says_how.get(kind)
+    if found is None:
+        bases = [base for base in kind.__mro__ if isinstance(vars(base).get("__reduce__"), FunctionType)]
+        has_state = isinstance(getattr(kind, "__getstate__", None), FunctionType)
+        is_seen = (has_state or bool(bases)) and is_all_attributes(kind)
+        found = _says_how[kind] = has_state and is_seen, bases[0] if bases and is_seen else None
+    return found
+
+
+def shares_parts(value: Any) -> bool:
+    """Tell whether an instance knows one of its kind that shares parts with it, which its `__reduce__` would copy."""
+    base = _how(type(value))[1]
+    if base is None:
+        return False
+    held = _parts(value)
+    others = [part() if isinstance(part, weakref.ref) else part for part in held]
+    others = [part for part in others if part is not value and issubclass(type(part), base)]
+    own = {id(part) for part in held if type(part) in _CONTAINERS}
+    return any(id(part) in own for other in others for part in _parts(other))
+
+
+def _parts(value: Any) -> list[Any]:
+    return [*(instance_dict(value) or {}).values(), *(part for _, part in slots_held(value))]
+
+
+def with_observers(value: Any, reduced: Reduced) -> Reduced:
+    """Add to what a class says of an instance the functions that it leaves out of its state.
+
+    One that cannot travel is a handle there, which says so when it is called.
+    """
+    if not _how(type(value))[0] or not isinstance(reduced, tuple) or len(reduced) > 5 or reduced[2:3] == ():
+        return reduced
+    state, attributes = reduced[2], instance_dict(value)
+    if type(state) is not dict or not attributes:
+        return reduced
+    left = {
+        name: held
+        for name, held in attributes.items()
+        if type(held) in _CONTAINERS and held and state.get(name) is not held and _are_called(held)
+    }
+    if not left:
+        return reduced
+    return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_observed)
+
+
+def says_state(kind: type) -> bool:
+    """Tell whether a class has a `__getstate__` in Python, and its instances hold nothing else but attributes."""
+    return _how(kind)[0]
+
+
+def reduce_bare(encoder: Encoding, value: Any) -> Reduced:
+    """Reduce an instance that is made without its class being asked, with the functions that its state leaves out."""
+    return with_observers(value, containers.reduce_bare(encoder, value))
+
+
+def _are_called(value: Any, depth: int = 0) -> bool:
+    """Tell whether a container holds functions, and nothing else but names for them."""
+    if len(value) > _MAX_PARTS or depth > _MAX_DEPTH:
+        return False
+    parts = list(value.values()) if isinstance(value, dict) else list(value)
+    if isinstance(value, dict) and any(type(key) is int and key > _HIGHEST_KEY for key in value):
+        return False  # a number like these is that of an object in this process
+    kinds = [type(part) for part in parts]
+    if not all(kind in ATOMS or issubclass(kind, _CONTAINERS) or _is_called(kind) for kind in kinds):
+        return False
+    inside = [part for part in parts if isinstance(part, _CONTAINERS) and part]
+    return all(_are_called(part, depth + 1) for part in inside) and (bool(inside) or any(map(_is_called, kinds)))
+
+
+def _is_called(kind: type) -> bool:
+    return issubclass(kind, _CALLED) or any(
+        isinstance(vars(base).get("__call__"), FunctionType) for base in kind.__mro__
+    )
+
+
+def fill_observed(value: Any, state: tuple[LoadTransaction, dict[str, Any], dict[str, Any]]) -> None:
+    """Give an instance its state by its own way, and then what that leaves out."""
+    transaction, own, left = state
+    setstate = getattr(value, "__setstate__", None)
+    if setstate is None:
+        object.__getattribute__(value, "__dict__").update(own)
+    else:
+        call_from(transaction.namespace, setstate, own)
+    object.__getattribute__(value, "__dict__").update(left)
