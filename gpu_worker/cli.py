@@ -10,7 +10,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
 from bulletin.wire import keys
 from gpu_worker import event_log
-from gpu_worker.config import account_name, serves_hub
+from gpu_worker.config import serves_hub
 from gpu_worker.console.base_command import Command, when_stdin_ends
 from gpu_worker.console.hand_commands import (
     BoostCommand,
@@ -20,6 +20,7 @@ from gpu_worker.console.hand_commands import (
     RequeueCommand,
     TopCommand,
 )
+from gpu_worker.console.node_command import NodeCommand
 from gpu_worker.console.query_commands import (
     CancelCommand,
     DrainCommand,
@@ -65,7 +66,10 @@ class BrokerCommand(Command):
     """`bulletin broker`: the broker alone."""
 
     name = "bulletin-broker"
-    description = "Run a broker: identity, queue, leases, ledger. Agents of the same folder find it."
+    description = (
+        "Run a broker: identity, queue, leases, ledger. An agent of the same folder finds it, and those of registered "
+        "nodes (bulletin node)."
+    )
 
     def start(self) -> None:
         """Run the broker."""
@@ -88,11 +92,13 @@ class AgentCommand(Command):
 
     name = "bulletin-agent"
     description = (
-        "Run the agent of this node: it offers the node's GPUs (or CPU slots) to the broker of the same folder."
+        "Run the agent of this node: it offers the node's GPUs (or CPU slots) to the broker of the same folder, or to "
+        "the one that the folder's node.json names (bulletin node)."
     )
 
     def start(self) -> None:
         """Run the agent."""
+        from gpu_worker.agent.membership import read_membership
         from gpu_worker.agent.node_agent import Agent, make_agent_id
         from gpu_worker.agent.node_protections import find_protections
         from gpu_worker.agent.root_helper import RootHelper
@@ -106,24 +112,19 @@ class AgentCommand(Command):
             return
         if has_root_helper:
             die_with_parent(os.getppid())
-        try:
-            keys.require_own_folder(settings.folder)
-            files = keys.read_private(settings.pool_file, keys.PoolFile)
-        except FileNotFoundError:
-            raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None
-        except PermissionError:
-            raise BadConfig(
-                f"{settings.pool_file} is not for {account_name()!r} to read, as which this agent runs. Run the broker "
-                "as the same user, or give this agent a folder of that user's with a copy of the file."
-            ) from None
-        settings.require_isolation(serves_hub=files.serves_hub, has_root_helper=has_root_helper)
+        membership = read_membership(settings)
+        settings.require_isolation(
+            serves_hub=membership.serves_hub,
+            has_root_helper=has_root_helper,
+            what="this node runs cells for others" if membership.node else "this pool serves a hub",
+        )
         protections = find_protections(
-            settings, make_agent_id(settings), serves_hub=files.serves_hub, has_root_helper=has_root_helper
+            settings, make_agent_id(settings), serves_hub=membership.serves_hub, has_root_helper=has_root_helper
         )
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
 
         async def run() -> int:
-            await Agent(settings, files, protections, starter).run()
+            await Agent(settings, membership, protections, starter).run()
             return 0
 
         self.status = self.serve(run)
@@ -136,6 +137,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,
+    "node": NodeCommand,
     "status": StatusCommand,
     "queue": QueueCommand,
     "explain": ExplainCommand,

@@ -61,7 +61,9 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     parcel_limit_bytes: int
     hub_scope: str
 
-    def require_isolation(self, *, serves_hub: bool, has_root_helper: bool = False) -> None:
+    def require_isolation(
+        self, *, serves_hub: bool, has_root_helper: bool = False, what: str = "this pool serves a hub"
+    ) -> None:
         """Check that an admin has chosen whose Unix user cells run as, where that is not the one who started the pool.
 
         Raises
@@ -77,7 +79,7 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         if self.isolation or not (serves_hub or os.getuid() == 0):
             return
-        what = "this pool serves a hub" if serves_hub else "this pool runs as root"
+        what = what if serves_hub else "this pool runs as root"
         raise BadConfig(
             f"Pool.isolation is not chosen, and {what}. Choose 'unix-user': each cell runs as the Unix user with the "
             "name of its hub user, for which the pool must run as root. Or choose 'shared': all cells run as "
@@ -94,6 +96,11 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     def pool_file(self) -> Path:
         """Keys and secrets of the pool's own processes."""
         return self.folder / "pool.json"
+
+    @property
+    def node_file(self) -> Path:
+        """What the agent of a registered node has instead."""
+        return self.folder / "node.json"
 
     @property
     def public_file(self) -> Path:

@@ -4,7 +4,7 @@ A server binds a ROUTER, a client connects a DEALER. Both come in two forms: of 
 asyncio one. A server's queues hold so many messages of each connection, a client's all that it says.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import TypeVar
 
 import zmq
@@ -78,11 +78,11 @@ def connect(
 
 
 class AdmittedKeys:
-    """Turns away, in the handshake, at the servers of a context, who has other keys than these."""
+    """Turns away, in the handshake, at the servers of a context, whose key is not admitted."""
 
-    def __init__(self, context: zmq.asyncio.Context, public_keys: Collection[str]) -> None:
-        """Take a context whose servers are all for the holders of these keys."""
-        self._keys = frozenset(public_keys)
+    def __init__(self, context: zmq.asyncio.Context, is_admitted: Callable[[str], bool]) -> None:
+        """Take a context whose servers are all for the holders of admitted keys; who is admitted may change."""
+        self._is_admitted = is_admitted
         self._authenticator = AsyncioAuthenticator(context)
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class AdmittedKeys:
 
     def callback(self, _domain: str, key: bytes) -> bool:
         """Tell whether a peer with this public key is let in."""
-        return key.decode() in self._keys
+        return self._is_admitted(key.decode())
 
     def stop(self) -> None:
         """Let nobody in any more."""

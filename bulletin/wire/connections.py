@@ -37,6 +37,8 @@ class _Connection:
     def __init__(self, peer: tuple[str, int], since_s: float) -> None:
         self.peer, self.since_s = peer, since_s
         self.route: bytes | None = None
+        #: Which public key the peer has proved to have; None where the server does not ask.
+        self.key: str | None = None
         #: What had come by it when it was last heard, and when that was.
         self.heard_bytes, self.heard_s = 0, since_s
 
@@ -106,8 +108,14 @@ class Connections:
             if connection is not None:
                 # What an earlier one with this number has said may be read last: who speaks again has the last word.
                 self._descriptors.pop(connection.route or b"", None)
-                connection.route = route
+                connection.route, connection.key = route, _key_of(received[-1])
                 self._descriptors[route] = descriptor
+
+    def key_of(self, route: bytes) -> str | None:
+        """Return the public key that the peer of a connection has proved to have; None where it is not there."""
+        descriptor = self._descriptors.get(route)
+        connection = None if descriptor is None else self._find(descriptor)
+        return None if connection is None else connection.key
 
     def tidy(self) -> None:
         """Find out who is known by now, and end who was a stranger for too long, or sends and is never heard.
@@ -225,6 +233,14 @@ def _peer_of(descriptor: int, port: int) -> tuple[str, int] | None:
             host, peer_port = tcp.getpeername()[:2]
             return (host, peer_port) if tcp.getsockname()[1] == port else None
     except (OSError, ValueError):  # no descriptor, no socket, or one of another family
+        return None
+
+
+def _key_of(frame: zmq.Frame) -> str | None:
+    """Return the key that the handshake of this frame's connection was made with, where its server asked for one."""
+    try:
+        return str(frame.get("User-Id"))
+    except zmq.ZMQError:
         return None
 
 

@@ -1,7 +1,8 @@
 """Who may talk to a pool: its CURVE keys, its secrets, and the files in which they rest, of mode 0600 but for one.
 
-`pool.json` belongs to the pool: the broker's secret key, the secret of its agents, the ports. `connection.json` is for
-kernels of the same user where there is no hub: address, public key, token. `agent.json` is an
+`pool.json` belongs to the pool: the broker's secret key, the secret of the agent beside it, the ports. A node of
+another host has a `node.json` instead: where the broker is and how it is known, and keys of that node alone.
+`connection.json` is for kernels of the same user where there is no hub: address, public key, token. `agent.json` is an
 agent's own. None of them ever travels in argv or in a log. `public.json` (mode 0644) has what is no secret, address and
 public key: a hub that is another Unix user reads it and tells its servers.
 """
@@ -39,6 +40,32 @@ class PoolFile(msgspec.Struct, frozen=True, kw_only=True):
     serves_hub: bool = False
 
 
+class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent of a registered node needs of its pool, and nothing by which it could be another part of it."""
+
+    #: As the pool knows the node.
+    node: str
+    broker_address: str
+    broker_public_key: str
+    #: The node's own, by which the broker knows it.
+    keys: Keys
+
+
+class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A node of another host whose agent may come."""
+
+    node: str
+    public_key: str
+    #: In milliseconds since 1970.
+    added_at_ms: int
+
+
+class NodesFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All nodes that are registered at a pool."""
+
+    nodes: tuple[RegisteredNode, ...] = ()
+
+
 class AgentFile(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent keeps, so that kernels find it again after a restart and hear what became of their cells."""
 
@@ -61,7 +88,7 @@ class PublicFile(msgspec.Struct, frozen=True, kw_only=True):
     public_key: str
 
 
-File = TypeVar("File", PoolFile, AgentFile, Connection)
+File = TypeVar("File", PoolFile, NodeFile, NodesFile, AgentFile, Connection)
 Decoded = TypeVar("Decoded", bound=msgspec.Struct)
 
 
@@ -112,7 +139,7 @@ def require_own_folder(folder: Path) -> None:
         )
 
 
-def write_private(path: Path, content: PoolFile | AgentFile | Connection) -> None:
+def write_private(path: Path, content: PoolFile | NodeFile | NodesFile | AgentFile | Connection) -> None:
     """Write a file that only its owner can read, in one step: a reader sees the old one or the new one."""
     _write(path, content, 0o600)
 

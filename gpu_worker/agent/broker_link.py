@@ -9,8 +9,9 @@ from msgspec import structs
 
 from bulletin.errors import BadConfig, MalformedMessage
 from bulletin.ids import CellId, LeaseId
-from bulletin.wire import channel, frames, keys, messages as wire
+from bulletin.wire import channel, frames, messages as wire
 from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.membership import Membership, read_membership
 from gpu_worker.config import PoolSettings
 
 #: A broker that is silent for so long may have been started again at another address.
@@ -24,9 +25,9 @@ class BrokerLink:
     """Tells the broker what happens, in order, across restarts of the broker, and takes in what it says."""
 
     def __init__(
-        self, context: zmq.asyncio.Context, settings: PoolSettings, files: keys.PoolFile, introduce: Introduce
+        self, context: zmq.asyncio.Context, settings: PoolSettings, membership: Membership, introduce: Introduce
     ) -> None:
-        self._settings, self._files, self._introduce = settings, files, introduce
+        self._settings, self._membership, self._introduce = settings, membership, introduce
         self._log = structlog.get_logger("agent")
         #: Messages of the broker that were none.
         self.malformed = 0
@@ -38,10 +39,10 @@ class BrokerLink:
         self._heard_ms = now_ms()
         self._socket: zmq.asyncio.Socket = channel.connect(
             context.socket(zmq.DEALER),
-            files.agent_address,
-            files.keys.public,
+            membership.broker_address,
+            membership.broker_public_key,
             channel.CONTROL_LIMIT,
-            keys.agent_keys(files.agent_secret),
+            membership.own,
         )
 
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
@@ -95,7 +96,7 @@ class BrokerLink:
         """Introduce this agent. What happens from now on the broker hears after it has heard what it has missed."""
         if self._is_known or not self._unsaid:
             self._is_known, self._unsaid = False, [done for done, _ in self._unrecorded.values()]
-        await self.send(self._introduce(self._files.agent_secret))
+        await self.send(self._introduce(self._membership.secret))
 
     async def _say_unsaid(self) -> None:
         """Tell a broker that knows this agent all that it could not be told, in order, then what came meanwhile."""
@@ -116,12 +117,12 @@ class BrokerLink:
             return
         self._heard_ms = now_ms()
         try:
-            files = keys.read_private(self._settings.pool_file, keys.PoolFile)
+            membership = read_membership(self._settings)
         except (OSError, BadConfig) as error:
             self._log.warning("the broker is silent, and its file cannot be read", problem=str(error))
             return
-        if files.agent_address != self._files.agent_address:
-            self._socket.disconnect(self._files.agent_address)
-            self._socket.connect(files.agent_address)
-            self._log.info("the broker has moved", address=files.agent_address)
-        self._files = files
+        if membership.broker_address != self._membership.broker_address:
+            self._socket.disconnect(self._membership.broker_address)
+            self._socket.connect(membership.broker_address)
+            self._log.info("the broker has moved", address=membership.broker_address)
+        self._membership = membership

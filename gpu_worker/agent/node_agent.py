@@ -22,6 +22,7 @@ from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.kernel_server import KernelServer
 from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.lease_limits import LimitWatch, NodeLimits
+from gpu_worker.agent.membership import Membership
 from gpu_worker.agent.node_protections import NodeProtections
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
@@ -37,7 +38,7 @@ _SHARED_PART = 0.95
 
 
 def make_agent_id(settings: PoolSettings) -> AgentId:
-    """Make the id of the agent of this node: the same in each of its lives, and another for another pool."""
+    """Make the id of the agent of this host: the same in each of its lives, and another for another pool."""
     folder_hash = hashlib.sha256(str(settings.folder).encode()).hexdigest()[:8]
     return AgentId(f"{socket.gethostname()}-{folder_hash}")
 
@@ -48,32 +49,34 @@ class Agent:
     def __init__(
         self,
         settings: PoolSettings,
-        files: keys.PoolFile,
+        membership: Membership,
         protections: NodeProtections,
         starter: ZygoteStarter | None = None,
     ) -> None:
         """Take who starts zygotes, where that is not the agent itself."""
         self.settings, self._protections = settings, protections
-        self.node = socket.gethostname()
-        self.id = make_agent_id(settings)
+        #: By which its processes are known on this host, whatever the pool calls the node.
+        self._mark = make_agent_id(settings)
+        self.node = membership.node or socket.gethostname()
+        self.id = AgentId(membership.node) if membership.node else self._mark
         self.log = structlog.get_logger("agent")
         self.inventory = Inventory(settings.slots, use_gpus=settings.use_gpus)
         self._cpus, self._memory_bytes = host.cpus(), host.memory_bytes()
         self.sessions = SessionRegistry()
         self._faults = Faults("agent")
         self._context = zmq.asyncio.Context()
-        self._broker = BrokerLink(self._context, settings, files, self._introduce)
+        self._broker = BrokerLink(self._context, settings, membership, self._introduce)
         self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
-        limits = self._find_limits(serves_hub=files.serves_hub)
+        limits = self._find_limits(serves_hub=membership.serves_hub)
         self._launcher = ExecutorLauncher(
-            self.id,
+            self._mark,
             self.node,
             settings,
             self.inventory,
             self.sessions,
             limits,
             protections,
-            starter or OwnZygotes(settings, self.id),
+            starter or OwnZygotes(settings, self._mark),
             self._faults,
         )
         self._limit_watch = LimitWatch(
@@ -95,14 +98,14 @@ class Agent:
             self._faults,
         )
         #: Cells of strangers run as one Unix user.
-        self._is_shared = settings.isolation != "unix-user" and files.serves_hub
+        self._is_shared = settings.isolation != "unix-user" and membership.serves_hub
         self._address = wire.AgentAddress(address="", public_key="")
         self._process = keys.make_id()
 
     async def run(self) -> None:
         """Serve until cancelled."""
         self._faults.watch(asyncio.get_running_loop())
-        left_behind = kill_marked(self.id)
+        left_behind = kill_marked(self._mark)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:

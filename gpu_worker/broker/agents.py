@@ -1,17 +1,18 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
-import secrets
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import assert_never
 
 import msgspec
 import structlog
+from msgspec import structs
 
 from bulletin.codes import RefusalCode
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
@@ -21,6 +22,8 @@ from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
 _SILENCE_MS = 10_000
+#: One that was heard within this time is there; agents speak each second.
+_ANSWERS_MS = 3_000
 _FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
@@ -35,6 +38,8 @@ class ConnectedAgent(msgspec.Struct):
     """A node that registered: one connection."""
 
     route: bytes
+    #: Which public key its connection was made with.
+    key: str
     message: wire.Register
     heard_ms: int
     counters: dict[str, int] = {}
@@ -47,14 +52,14 @@ class Agents:
     def __init__(
         self,
         send: Send,
-        secret: str,
+        admission: AgentAdmission,
         kernels: Kernels,
         now_ms: Callable[[], int],
         registered: Callable[[], None],
         slot_word: str,
     ) -> None:
         """Take what a slot of this pool was called last, for as long as no agent is there."""
-        self._send, self._secret, self._kernels, self._now_ms = send, secret, kernels, now_ms
+        self._send, self._admission, self._kernels, self._now_ms = send, admission, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
         self._pauses = BrokerPauses(now_ms())
         self.known: dict[AgentId, ConnectedAgent] = {}
@@ -76,10 +81,14 @@ class Agents:
             await self._register(route, message)
             return
         agent_id = self._by_route.get(route)
-        if agent_id is None:
+        agent = None if agent_id is None else self.known[agent_id]
+        if agent_id is None or agent is None or self._admission.name_of(agent.key) is None:
             await self._send(route, wire.Unknown())
             return
-        agent = self.known[agent_id]
+        if self._is_of_another(agent_id, message):
+            self.refused += 1
+            self._log.warning("an agent spoke of another's lease", agent=agent_id, said=type(message).__name__)
+            return
         agent.heard_ms = self._now_ms()
         match message:
             case wire.Ping():
@@ -125,11 +134,26 @@ class Agents:
         if agent in self.known:
             await self._send(self.known[agent].route, message)
 
+    def _is_of_another(self, agent: AgentId, message: wire.FromAgent) -> bool:
+        """Tell whether a message is about a lease that another agent has: a node speaks of what is its own."""
+        if not isinstance(
+            message, wire.Prepared | wire.CellBegan | wire.CellDone | wire.PauseDeclined | wire.LeaseOver
+        ):
+            return False
+        active = self.shell.active_leases.get(message.lease)
+        return active is not None and active.agent != agent
+
     async def tidy(self) -> None:
-        """Give up the agents that have been silent for too long while this broker listened."""
+        """Give up the agents that have been silent for too long while this broker listened, or are revoked."""
         now_ms = self._now_ms()
         unheard_ms = self._pauses.take(now_ms)
         for agent_id, agent in list(self.known.items()):
+            if self._admission.name_of(agent.key) is None:
+                self._log.warning("agent revoked", agent=agent_id, node=agent.message.node)
+                self._admission.end(agent.route)
+                self._forget(agent_id)
+                await self.shell.drop_node(agent_id, agent.heard_ms)
+                continue
             agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
             if now_ms - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
@@ -137,12 +161,7 @@ class Agents:
                 await self.shell.drop_node(agent_id, agent.heard_ms)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
-        problem, code = "", RefusalCode.NOT_ALLOWED
-        if message.protocol != wire.PROTOCOL:
-            problem = str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
-            code = RefusalCode.VERSION_MISMATCH
-        elif not secrets.compare_digest(message.secret.encode(), self._secret.encode()):
-            problem = "The agent does not know this pool's secret."
+        code, problem = self._find_problem(route, message)
         if problem:
             self.refused += 1
             self._log.warning("agent refused", node=message.node[:100], problem=problem)
@@ -156,7 +175,8 @@ class Agents:
             await self._send(route, wire.Registered())
             return
         self._forget(message.agent)
-        self.known[message.agent] = ConnectedAgent(route, message, self._now_ms())
+        message = structs.replace(message, held=tuple(self._own(message.agent, message.held)))
+        self.known[message.agent] = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
         self._by_route[route] = message.agent
         for held in message.held:
             self._kernels.learn(held)
@@ -167,6 +187,34 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         self._registered()
+
+    def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:
+        """Find why an agent may not be what it says, if so: by the key of its connection, and never by its word."""
+        if message.protocol != wire.PROTOCOL:
+            return RefusalCode.VERSION_MISMATCH, str(VersionMismatch(message.protocol, wire.PROTOCOL, "the agent"))
+        if problem := self._admission.find_problem(route, message):
+            return RefusalCode.NOT_ALLOWED, problem
+        earlier = self.known.get(message.agent)
+        if earlier is None or earlier.route == route or earlier.message.process in ("", message.process):
+            return RefusalCode.NOT_ALLOWED, ""
+        # The connection of one that has ended is gone at once; that of a host that has is, after some seconds.
+        is_there = self._admission.key_of(earlier.route) is not None
+        if is_there and self._now_ms() - earlier.heard_ms <= _ANSWERS_MS:
+            return RefusalCode.NAME_TAKEN, (
+                f"There is an agent of this name already, at {earlier.message.address.address}, and it answers. If "
+                "this is another host, give it a name and a file of its own: bulletin node add NAME. If it is the "
+                "same one, end the other agent."
+            )
+        return RefusalCode.NOT_ALLOWED, ""
+
+    def _own(self, agent: AgentId, held: Iterable[wire.HeldLease]) -> Iterator[wire.HeldLease]:
+        """Leave out the leases that are known to be another agent's."""
+        for one in held:
+            active = self.shell.active_leases.get(one.lease)
+            if active is None or active.agent == agent:
+                yield one
+            else:
+                self._log.warning("an agent says that it has a lease that is another's", agent=agent, lease=one.lease)
 
     def _forget(self, agent_id: AgentId) -> None:
         agent = self.known.pop(agent_id, None)

@@ -21,6 +21,7 @@ from bulletin.wire import channel, console, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
+from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agents import Agents, slot_word_of
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.credit_book import CreditBook
@@ -38,6 +39,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import PoolSettings
 from gpu_worker.faults import Faults
+from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -70,7 +72,15 @@ class Broker:
         self._is_announced = False
         self._log = structlog.get_logger("broker")
         self._context, self._agent_context = zmq.asyncio.Context(), zmq.asyncio.Context()
-        self._admitted = channel.AdmittedKeys(self._agent_context, [keys.agent_keys(files.agent_secret).public])
+        registry = NodeRegistry(settings.folder)
+        registry.read()  # one that cannot be used is said before anything is served
+        admission = AgentAdmission(
+            files.agent_secret,
+            registry,
+            lambda route: self._connections[1].key_of(route),  # noqa: PLW0108  connections are made later
+            lambda route: self._connections[1].end(route),  # noqa: PLW0108
+        )
+        self._admitted = channel.AdmittedKeys(self._agent_context, admission.is_admitted)
         self._kernel_socket = channel.serve(self._context.socket(zmq.ROUTER), files.keys, _KERNEL_LIMIT, _KERNEL_QUEUE)
         self._agent_socket = channel.serve(
             self._agent_context.socket(zmq.ROUTER), files.keys, channel.CONTROL_LIMIT, _AGENT_QUEUE
@@ -107,9 +117,7 @@ class Broker:
         self.kernels = Kernels(
             self._to_kernels.send, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
         )
-        self.agents = Agents(
-            self._to_agents.send, files.agent_secret, self.kernels, self.now_ms, self._announce, slot_word
-        )
+        self.agents = Agents(self._to_agents.send, admission, self.kernels, self.now_ms, self._announce, slot_word)
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())

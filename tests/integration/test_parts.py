@@ -102,7 +102,7 @@ def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Pat
     quotas = tmp_path / "quotas.toml"
     quotas.write_text("[projects.physics]\nweigth = 3\n")
     for arguments, words in [
-        (["agent", "--folder", str(tmp_path / "nothing")], "Start its broker first"),
+        (["agent", "--folder", str(tmp_path / "nothing")], "type there: bulletin node add NAME"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
         (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
         (["broker", "--folder", str(open_to_all)], "can be changed by other users"),

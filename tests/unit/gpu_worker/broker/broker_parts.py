@@ -1,10 +1,12 @@
 """The broker's parts that talk with people, without its sockets."""
 
 import asyncio
+from pathlib import Path
 
 from bulletin.ids import AgentId, CellId, KernelId, LeaseId, ProjectId, RequestId, SessionId, SlotId, UserName
-from bulletin.wire import console, messages as wire
+from bulletin.wire import console, keys, messages as wire
 from gpu_worker.broker.active_lease import PendingRequest
+from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agents import Agents
 from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.identity import Identity, Person
@@ -14,6 +16,7 @@ from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
 from gpu_worker.faults import Faults
+from gpu_worker.node_registry import NodeRegistry
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.policy.projects import Budget, Project, SchedulerSettings
@@ -46,7 +49,9 @@ class BrokerParts:
         identity = Identity(TOKEN, None, "")
         self.faults = Faults("broker")
         self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
-        self.agents = Agents(self.send, "secret", self.kernels, self.clock_ms, lambda: None, "GPU")
+        own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
+        admission = AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None)
+        self.agents = Agents(self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU")
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(

@@ -1,0 +1,45 @@
+"""Which agents may speak to a broker, and as what: by the key of their connection, never by their word."""
+
+import secrets
+from collections.abc import Callable
+
+from bulletin.wire import keys, messages as wire
+from gpu_worker.node_registry import NodeRegistry
+
+#: The key that a connection was made with; None where it is gone.
+KeyOf = Callable[[bytes], str | None]
+#: What the agent of the pool's own folder is called here; a node has a name.
+_OWN = ""
+
+
+class AgentAdmission:
+    """Knows agents by their keys: that of the pool's own folder, and those of registered nodes."""
+
+    def __init__(self, agent_secret: str, registry: NodeRegistry, key_of: KeyOf, end: Callable[[bytes], None]) -> None:
+        """Take what the pool's own agent knows, and what ends a connection."""
+        self._secret, self._registry = agent_secret, registry
+        self.key_of, self.end = key_of, end
+        self._own_key = keys.agent_keys(agent_secret).public
+
+    def is_admitted(self, key: str) -> bool:
+        """Tell whether who has this key may connect."""
+        return self.name_of(key) is not None
+
+    def name_of(self, key: str) -> str | None:
+        """Return the node that a key is of, as of now; empty is the pool's own agent, and None is nobody's."""
+        return _OWN if key == self._own_key else self._registry.name_of(key)
+
+    def find_problem(self, route: bytes, message: wire.Register) -> str:
+        """Say why the agent of this connection may not be what it says that it is; empty if it may."""
+        key = self.key_of(route)
+        name = None if key is None else self.name_of(key)
+        if name is None:
+            return "Its key is none of this pool's. If its node was removed, give it a new file: bulletin node add NAME"
+        if name == _OWN:
+            if not secrets.compare_digest(message.secret.encode(), self._secret.encode()):
+                return "The agent does not know this pool's secret."
+            if self._registry.has(message.agent):
+                return "There is a registered node of this name, and this agent does not have its file."
+        elif (message.agent, message.node) != (name, name):
+            return f"The agent has the file of the node {name!r}, and says that it is another."
+        return ""

@@ -1,0 +1,179 @@
+"""`bulletin node`: which nodes of other hosts may come to the pool of this folder. It works without a broker, too."""
+
+import contextlib
+import ipaddress
+import os
+import re
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from traitlets import Bool, Unicode
+
+from bulletin.errors import BadConfig
+from bulletin.wire import keys
+from gpu_worker.config import PoolSettings, account_name
+from gpu_worker.console.base_command import Command
+from gpu_worker.node_registry import NodeRegistry, check_name
+
+_ADDRESS = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\s\[\]]+):(?P<port>[0-9]{1,5})")
+_USAGE = """\
+usage: bulletin node add NAME [--address=tcp://HOST:PORT] [--out=FILE] [--replace]
+       bulletin node list [--json]
+       bulletin node remove NAME
+"""
+
+
+class NodeCommand(Command):
+    """`bulletin node add`, `list` and `remove`."""
+
+    name = "bulletin-node"
+    description = (
+        "Say which nodes of other hosts may come to the pool of this folder. node add NAME makes the one file that "
+        "the agent of a node needs: where the broker is, and keys of that node alone. node list. node remove NAME "
+        "makes its file worthless, and ends its agent's link at once. As the broker's user, on its host."
+    )
+    address = Unicode(
+        "", help="node add: where nodes reach the broker, if not where it listens. Example: tcp://hub.example.org:9002"
+    ).tag(config=True)
+    out = Unicode(
+        "", help="node add: the file to make. -: standard output, for a pipe. Empty: NAME.node.json, here."
+    ).tag(config=True)
+    replace = Bool(False, help="node add: give a node of this name new keys; its old file is revoked.").tag(config=True)
+    as_json = Bool(False, help="node list: write JSON.").tag(config=True)
+    aliases = {
+        "folder": "Pool.folder",
+        "config": "Command.config_file",
+        "address": "NodeCommand.address",
+        "out": "NodeCommand.out",
+    }
+    flags = {
+        "replace": ({"NodeCommand": {"replace": True}}, "Give a node of this name new keys."),
+        "json": ({"NodeCommand": {"as_json": True}}, "Write JSON."),
+    }
+
+    def parse_command_line(self, argv: list[str] | None = None) -> None:
+        """Take the verb off: options may then stand before the name and after it."""
+        words = list(sys.argv[1:] if argv is None else argv)
+        self._verb = words.pop(0) if words and not words[0].startswith("-") else ""
+        super().parse_command_line(words)
+
+    def start(self) -> None:
+        """Do what is asked for."""
+        match self._verb, self.extra_args:
+            case "add", [name]:
+                self._add(name)
+            case "list", []:
+                self._list()
+            case "remove", [name]:
+                self._remove(name)
+            case _:
+                sys.stderr.write(_USAGE)
+                self.status = 2
+
+    def _add(self, name: str) -> None:
+        check_name(name)
+        settings = self.settings()
+        files = _read_pool(settings)
+        file = keys.NodeFile(
+            node=name,
+            broker_address=self._find_address(files),
+            broker_public_key=files.keys.public,
+            keys=keys.make_keys(),
+        )
+        registry = NodeRegistry(settings.folder)
+        if self.out == "-":
+            if sys.stdout.isatty():
+                raise BadConfig("The file has a secret key, which is not to be seen on a terminal: pipe it on.")
+            registry.add(name, file.keys.public, _now_ms(), replaces=self.replace)
+            sys.stdout.write(msgspec.json.encode(file).decode() + "\n")
+            return
+        path = Path(self.out or f"{name}.node.json").expanduser().absolute()
+        if path.exists():
+            raise BadConfig(f"{path} is there already. Remove it, or name another file with --out.")
+        try:
+            keys.write_private(path, file)
+        except OSError as error:
+            raise BadConfig(f"{path} cannot be written: {error.strerror}. Name another file with --out.") from None
+        try:
+            registry.add(name, file.keys.public, _now_ms(), replaces=self.replace)
+        except BaseException:
+            path.unlink()
+            raise
+        sys.stdout.write(
+            f"{name} may come to this pool, with {path}, which has a secret key of that node: bring it there by a way "
+            "that nobody reads along, as node.json in the folder of its agent, of that one's user and of mode 0600; "
+            "then remove it here.\n"
+        )
+
+    def _find_address(self, files: keys.PoolFile) -> str:
+        """Find where nodes reach the broker. Raises BadConfig where only this host does."""
+        if self.address:
+            found = _ADDRESS.fullmatch(self.address)
+            if found is None or not 0 < int(found["port"]) < 65536:
+                raise BadConfig(f"--address is {self.address!r}. Write it as tcp://HOST:PORT")
+            return self.address
+        found = _ADDRESS.fullmatch(files.agent_address)
+        if found is None:
+            raise BadConfig("The broker of this pool has not run yet: nobody knows its port. Start it: bulletin broker")
+        with contextlib.suppress(ValueError):
+            host = ipaddress.ip_address(found["host"].strip("[]"))
+            if host.is_loopback:
+                raise BadConfig(
+                    f"The broker listens at {files.agent_address}, where only this host reaches it. Let it listen "
+                    "where nodes do (Pool.host, and ports in Pool.kernel_port and Pool.agent_port), and start it again."
+                )
+            if host.is_unspecified:
+                raise BadConfig(
+                    f"The broker listens everywhere ({files.agent_address}). Say where nodes reach it: "
+                    f"--address=tcp://HOST:{found['port']}"
+                )
+        return files.agent_address
+
+    def _list(self) -> None:
+        nodes = NodeRegistry(_own_folder(self.settings())).read()
+        if self.as_json:
+            sys.stdout.write(msgspec.json.format(msgspec.json.encode(nodes), indent=2).decode() + "\n")
+            return
+        for one in nodes:
+            added = datetime.fromtimestamp(one.added_at_ms / 1000).astimezone()
+            sys.stdout.write(f"{one.node}  added {added:%Y-%m-%d %H:%M}  key {one.public_key[:8]}…\n")
+        if not nodes:
+            sys.stdout.write("No node of another host is registered: bulletin node add NAME\n")
+
+    def _remove(self, name: str) -> None:
+        settings = self.settings()
+        NodeRegistry(_own_folder(settings)).remove(name)
+        sys.stdout.write(
+            f"{name} is no node of this pool any more: its file is worth nothing. If its agent runs, the broker ends "
+            "its link now, and the cells there are lost.\n"
+        )
+
+
+def _own_folder(settings: PoolSettings) -> Path:
+    """Check that the pool is one's own. Raises BadConfig."""
+    try:
+        owner = settings.pool_file.stat().st_uid
+    except FileNotFoundError:
+        raise BadConfig(f"There is no pool in {settings.folder}. Start its broker first: bulletin broker") from None
+    except PermissionError:
+        owner = -1
+    if owner != os.getuid():
+        whose = "another user's" if owner == -1 else f"{account_name(owner)!r}'s"
+        raise BadConfig(
+            f"The pool in {settings.folder} is {whose}, and this is {account_name()!r}. Run this as the broker's user: "
+            "sudo -u USER bulletin node ..."
+        )
+    keys.require_own_folder(settings.folder)
+    return settings.folder
+
+
+def _read_pool(settings: PoolSettings) -> keys.PoolFile:
+    _own_folder(settings)
+    return keys.read_private(settings.pool_file, keys.PoolFile)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,118 @@
+"""The nodes of other hosts whose agents may come to a pool: by name, each with its public key, in `nodes.json`.
+
+A command changes the file, and a broker that runs follows it: also one that does not answer lets nobody in who was
+removed.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+
+from bulletin.errors import BadConfig
+from bulletin.wire import keys
+from bulletin.wire.keys import NodesFile, RegisteredNode
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def check_name(name: str) -> None:
+    """Check that a node may be called so. Raises BadConfig."""
+    if not _NAME.fullmatch(name):
+        raise BadConfig(
+            f"{name[:80]!r} is no name for a node: those have 1 to 63 letters, digits, dots, dashes and underscores, "
+            "and begin with a letter or a digit. Its host's name is a good one."
+        )
+
+
+class NodeRegistry:
+    """The registered nodes, as the file says at each moment."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder of the pool. Nothing is read yet."""
+        self.path = folder / "nodes.json"
+        self._facts: tuple[int, int, int] | None = None
+        self._names: dict[str, str] = {}
+        self._log = structlog.get_logger("broker")
+
+    def read(self) -> tuple[RegisteredNode, ...]:
+        """Return all nodes, by name. Raises BadConfig where the file is not as it must be."""
+        try:
+            return keys.read_private(self.path, NodesFile).nodes
+        except FileNotFoundError:
+            return ()
+
+    def name_of(self, public_key: str) -> str | None:
+        """Return the node that has this key, as of now; None is nobody's.
+
+        A file that cannot be trusted lets nobody in.
+        """
+        self._follow()
+        return self._names.get(public_key)
+
+    def has(self, name: str) -> bool:
+        """Return whether a node of this name is registered now."""
+        self._follow()
+        return name in self._names.values()
+
+    def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool) -> None:
+        """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one."""
+        check_name(name)
+        with self._locked():
+            nodes = {one.node: one for one in self.read()}
+            if name in nodes and not replaces:
+                raise BadConfig(
+                    f"There is a node {name!r} already. Name this one otherwise; or give that one new keys, "
+                    f"which revokes its old file: bulletin node add {name} --replace"
+                )
+            nodes[name] = RegisteredNode(node=name, public_key=public_key, added_at_ms=now_ms)
+            self._write(nodes)
+
+    def remove(self, name: str) -> None:
+        """Revoke a node's key. Raises BadConfig if there is no such node."""
+        with self._locked():
+            nodes = {one.node: one for one in self.read()}
+            if name not in nodes:
+                known = ", ".join(nodes) or "none"
+                raise BadConfig(f"There is no node {name[:80]!r}. Registered are: {known}.")
+            del nodes[name]
+            self._write(nodes)
+
+    def _write(self, nodes: dict[str, RegisteredNode]) -> None:
+        keys.write_private(self.path, NodesFile(nodes=tuple(nodes[name] for name in sorted(nodes))))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Let no two commands change the file at once."""
+        handle = os.open(self.path.with_name(".nodes.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    def _follow(self) -> None:
+        """Read the file again where it has changed."""
+        try:
+            facts = _facts_of(self.path)
+            if facts == self._facts:
+                return
+            self._names = {one.public_key: one.node for one in self.read()}
+        except OSError:
+            return  # the system has no descriptor left, say: it is as it was
+        except BadConfig as error:
+            self._names = {}
+            self._log.error("no node of another host is let in: their file cannot be used", problem=str(error))
+        self._facts = facts
+
+
+def _facts_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_mode

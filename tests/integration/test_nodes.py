@@ -1,0 +1,231 @@
+"""Nodes of other hosts: each has a file of its own, by which it is that node and nothing else, until it is removed."""
+
+import contextlib
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+import zmq
+
+from bulletin import __version__
+from bulletin.codes import RefusalCode
+from bulletin.wire import channel, frames, keys, messages as wire
+from bulletin.wire.keys import Keys
+from tests.integration.conftest import PATIENCE_S, Notebook, until
+from tests.integration.nodes import Part, nodes, picture, run
+
+AGENT = ("--device", "cpu", "--slots", "1", "--isolation", "shared", "--Pool.preload=[]")
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Part]]:
+    """Start a broker or an agent, in a folder of this name."""
+    with contextlib.ExitStack() as started:
+
+        def start(part: str, name: str, *options: str) -> Part:
+            one = Part(part, tmp_path / name, *options)
+            started.callback(one.stop)
+            return one
+
+        yield start
+
+
+@pytest.fixture
+def broker(start: Callable[..., Part]) -> Part:
+    """A broker without an agent."""
+    broker = start("broker", "pool")
+    broker.until_said("broker ready")
+    return broker
+
+
+def pool_file(broker: Part) -> keys.PoolFile:
+    return keys.read_private(broker.folder / "pool.json", keys.PoolFile)
+
+
+def add(broker: Part, name: str, folder: str, *options: str) -> Path:
+    """Register a node of this host, which reaches the broker at 127.0.0.1; the folder for its agent, with its file."""
+    into = broker.folder.parent / folder
+    into.mkdir(exist_ok=True)
+    address = f"--address={pool_file(broker).agent_address}"
+    out = f"--out={into / 'node.json'}"
+    assert name in run("node", "add", name, "--folder", str(broker.folder), address, out, *options)
+    return into
+
+
+class Peer:
+    """Whoever has the keys, as an agent's link has them."""
+
+    def __init__(self, broker: Part, own: Keys) -> None:
+        files = pool_file(broker)
+        self.context = zmq.Context()
+        self.socket = channel.connect(
+            self.context.socket(zmq.DEALER), files.agent_address, files.keys.public, channel.CONTROL_LIMIT, own
+        )
+        self.unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
+
+    def says(self, message: wire.Message) -> wire.ToAgent:
+        self.socket.send_multipart(frames.pack(message))
+        assert self.socket.poll(PATIENCE_S * 1000), "the broker does not answer"
+        return self.unpacker.unpack(self.socket.recv_multipart())[0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.destroy(linger=0)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.socket.close()
+
+
+def register(name: str, secret: str = "", process: str = "p", node: str = "") -> wire.Register:
+    return wire.Register(
+        protocol=wire.PROTOCOL,
+        version=__version__,
+        secret=secret,
+        agent=name,  # type: ignore[arg-type]
+        node=node or name,
+        address=wire.AgentAddress(address="tcp://127.0.0.1:1", public_key="k"),
+        slots=(wire.SlotOffer(slot="cpu-0", kind="cpu", name="CPU"),),  # type: ignore[arg-type]
+        process=process,
+    )
+
+
+def test_a_node_has_one_file_and_runs_cells_until_it_is_removed(
+    broker: Part, start: Callable[..., Part], open_notebook: Callable[..., Notebook]
+) -> None:
+    folder = add(broker, "node1", "node1")
+    agent = start("agent", "node1", *AGENT)
+    until(lambda: nodes(broker.folder) == {"node1"}, "the node")
+    notebook = open_notebook(BULLETIN_CONNECTION_FILE=str(broker.folder / "connection.json"))
+    assert notebook.run("%%gpu\nprint('it ran')\n").stream() == "it ran\n"
+    assert "node1" in run("node", "list", "--folder", str(broker.folder))
+    run("node", "remove", "node1", "--folder", str(broker.folder))
+    until(lambda: nodes(broker.folder) == set(), "the removed node to be gone")
+    agent.stop()
+    again = start("agent", "node1", *AGENT)
+    until(lambda: broker_counts(broker, "failed handshakes"), "the removed node to be turned away")
+    assert nodes(broker.folder) == set()
+    again.stop()
+    (folder / "node.json").unlink()
+    add(broker, "node1", "node1")
+    start("agent", "node1", *AGENT)
+    until(lambda: nodes(broker.folder) == {"node1"}, "the node with its new file")
+
+
+def broker_counts(broker: Part, what: str) -> int:
+    seen = picture(broker.folder)
+    return 0 if seen is None else seen.counters.get(what, 0)
+
+
+def test_the_file_of_a_node_has_nothing_of_the_brokers_nor_of_other_nodes(broker: Part) -> None:
+    file = add(broker, "node1", "node1") / "node.json"
+    other = (add(broker, "node2", "node2") / "node.json").read_text()
+    pool, mine = pool_file(broker), file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert pool.keys.public in mine
+    own = keys.read_private(file, keys.NodeFile).keys
+    known = (broker.folder / "nodes.json").read_text()
+    for secret in (pool.keys.secret, pool.agent_secret, pool.token, keys.agent_keys(pool.agent_secret).secret):
+        assert secret not in mine
+    assert own.secret not in other
+    assert own.public in known
+    assert own.secret not in known, "the broker needs no secret of a node"
+
+
+def test_a_node_cannot_be_another_node_or_the_pools_own_agent(broker: Part) -> None:
+    own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
+    add(broker, "node2", "node2")
+    secret = pool_file(broker).agent_secret
+    with Peer(broker, own) as peer:
+        for message in (register("node2"), register("node1", node="node2"), register("hub-0a1b2c3d", secret)):
+            refused = peer.says(message)
+            assert isinstance(refused, wire.Refusal), message
+            assert refused.code is RefusalCode.NOT_ALLOWED
+            assert "'node1'" in refused.sentence
+        assert isinstance(peer.says(register("node1")), wire.Registered)
+    with Peer(broker, keys.agent_keys(secret)) as peer:
+        refused = peer.says(register("node2", secret))
+        assert isinstance(refused, wire.Refusal)
+        assert "registered node" in refused.sentence
+
+
+def test_a_name_that_another_agent_has_who_answers_is_refused_with_words_and_is_free_when_that_is_gone(
+    broker: Part,
+) -> None:
+    own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
+    with Peer(broker, own) as first, Peer(broker, own) as second:
+        assert isinstance(first.says(register("node1", process="one")), wire.Registered)
+        assert isinstance(first.says(wire.Ping()), wire.Pong)
+        refused = second.says(register("node1", process="two"))
+        assert isinstance(refused, wire.Refusal)
+        assert refused.code is RefusalCode.NAME_TAKEN
+        assert "bulletin node add NAME" in refused.sentence
+        first.close()
+        until(lambda: isinstance(second.says(register("node1", process="two")), wire.Registered), "it to be free")
+
+
+def test_a_removed_node_is_not_heard_also_by_a_connection_that_it_had(broker: Part) -> None:
+    own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
+    with Peer(broker, own) as peer:
+        assert isinstance(peer.says(register("node1")), wire.Registered)
+        run("node", "remove", "node1", "--folder", str(broker.folder))
+        with contextlib.suppress(zmq.Again):  # where its connection is gone already
+            peer.socket.send_multipart(frames.pack(register("node1")), zmq.DONTWAIT)
+        until(lambda: nodes(broker.folder) == set(), "the node to be gone")
+        assert not any(isinstance(message, wire.Registered) for message in drain(peer))
+
+
+def drain(peer: Peer) -> Iterator[wire.ToAgent]:
+    while peer.socket.poll(200):
+        yield peer.unpacker.unpack(peer.socket.recv_multipart())[0]
+
+
+def test_new_keys_for_a_node_revoke_its_old_ones(broker: Part) -> None:
+    old = keys.read_private(add(broker, "node1", "old") / "node.json", keys.NodeFile).keys
+    add(broker, "node1", "new", "--replace")
+    with Peer(broker, old) as peer:
+        peer.socket.send_multipart(frames.pack(register("node1")))
+        until(lambda: broker_counts(broker, "failed handshakes"), "the old keys to be turned away")
+        assert list(drain(peer)) == []
+
+
+def test_a_list_of_nodes_that_cannot_be_trusted_lets_nobody_in(broker: Part) -> None:
+    own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
+    with Peer(broker, own) as peer:
+        assert isinstance(peer.says(register("node1")), wire.Registered)
+        (broker.folder / "nodes.json").chmod(0o644)
+        until(lambda: nodes(broker.folder) == set(), "the node to be left out")
+        broker.until_said("no node of another host is let in")
+
+
+def test_what_cannot_be_done_is_said_with_the_remedy(broker: Part, tmp_path: Path) -> None:
+    folder = ("--folder", str(broker.folder))
+    add(broker, "node1", "node1")
+    for words, said in [
+        (["add", "node2", *folder], "where only this host reaches it"),
+        (["add", "node1", *folder, "--address=tcp://h:1", f"--out={tmp_path / 'a'}"], "--replace"),
+        (["add", "../evil", *folder, "--address=tcp://h:1"], "is no name for a node"),
+        (["add", "node2", *folder, "--address=hub:9002"], "tcp://HOST:PORT"),
+        (["add", "node2", *folder, "--address=tcp://h:1", f"--out={broker.folder / 'pool.json'}"], "is there already"),
+        (["remove", "node2", *folder], "Registered are: node1."),
+        (["list", "--folder", str(tmp_path / "nothing")], "Start its broker first"),
+    ]:
+        assert said in run("node", *words, status=78), words
+    assert "usage: bulletin node add NAME" in run("node", status=2)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_that_would_be_a_node_and_a_pool_is_refused(broker: Part) -> None:
+    file = add(broker, "node1", "node1") / "node.json"
+    (file.parent / "pool.json").write_bytes((broker.folder / "pool.json").read_bytes())
+    assert "remove pool.json here" in run("agent", "--folder", str(file.parent), *AGENT, status=78)
+    (file.parent / "pool.json").unlink()
+    file.chmod(0o644)
+    assert "chmod 600" in run("agent", "--folder", str(file.parent), *AGENT, status=78)
+    file.chmod(0o600)
+    said = run("agent", "--folder", str(file.parent), "--device", "cpu", status=78)
+    assert "Pool.isolation is not chosen, and this node runs cells for others" in said
