@@ -42,6 +42,7 @@ from gpu_worker.scheduler.policy.projects import SchedulerSettings
 from gpu_worker.scheduler.queue.patience import next_late
 from gpu_worker.scheduler.scheduling_pass import SchedulingPass, grant
 from gpu_worker.scheduler.state import State
+from gpu_worker.scheduler.wakeups import share_interval_ms
 
 #: Who is due within the same ten seconds is put in order by walltime.
 _DUE_TO_MS = 10_000
@@ -110,7 +111,8 @@ class Scheduler:
         actions += departures.too_much(self.state, self.state.touched)
         self.state.follow_coverage()
         note_drains(self.state)
-        self.state.wakeups.end(self._now_ms, self.settings.share_every_ms)
+        every_ms = share_interval_ms(self.settings.share_every_ms, len(self.state.pending))
+        self.state.wakeups.end(self._now_ms, every_ms)
         if is_due or not waits or actions:
             self._due_cache = None
         return actions

@@ -3,6 +3,11 @@
 import msgspec
 
 
+def share_interval_ms(every_ms: int, waiting: int) -> int:
+    """Compute how often shares are looked at while so many wait: more rarely where that takes long, in a long line."""
+    return every_ms * max(1, waiting // 1000)
+
+
 class Wakeups(msgspec.Struct):
     """When the next step is due, and whether this one looks at shares: that takes every node, so it is rare."""
 

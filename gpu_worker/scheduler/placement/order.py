@@ -28,6 +28,7 @@ from gpu_worker.scheduler.placement.reclaim_places import reclaim_place
 from gpu_worker.scheduler.placement.room import Claims, hot_leases, missing
 from gpu_worker.scheduler.placement.room_left import RoomLeft
 from gpu_worker.scheduler.state import State
+from gpu_worker.scheduler.wakeups import share_interval_ms
 
 
 def decisions(
@@ -252,7 +253,8 @@ def _note_shares(state: State) -> None:
         now_ms = state.accounts.now_ms
         from_ms = first.since_ms + min(qos.share_after_ms for qos in state.qos.values())
         if from_ms > now_ms or not state.wakeups.is_for_shares:
-            state.wakeups.note_share(from_ms, now_ms, state.settings.share_every_ms)
+            every_ms = share_interval_ms(state.settings.share_every_ms, len(state.pending))
+            state.wakeups.note_share(from_ms, now_ms, every_ms)
 
 
 def _late(state: State, head: Head) -> Placement | None:

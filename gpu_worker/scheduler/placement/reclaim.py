@@ -35,6 +35,7 @@ from gpu_worker.scheduler.placement.reclaimable import (
 )
 from gpu_worker.scheduler.policy.projects import Preemption
 from gpu_worker.scheduler.state import State
+from gpu_worker.scheduler.wakeups import share_interval_ms
 
 
 class Victim(NamedTuple):
@@ -59,7 +60,7 @@ def has_waited(state: State, request: Request) -> bool:
     if from_ms <= now_ms:
         if state.wakeups.ask_for_shares():
             return True
-        from_ms = now_ms + state.settings.share_every_ms
+        from_ms = now_ms + share_interval_ms(state.settings.share_every_ms, len(state.pending))
     state.wakeups.note(from_ms)
     return False
 
@@ -217,8 +218,9 @@ class VictimSelection:
         for one in self._spared_cache.get((lease.project, lease.user), ()):
             if one is lease:
                 return True
-            does = len(one.slots) >= shape.need and not shape.wants.is_more and nodes[one.agent].holds(shape)
-            if does and one.since_ms > lease.since_ms and one.lane == lease.lane:
+            serving = nodes[one.agent].serving(shape.lane, shape.wants.kind)
+            does = sum(slot in serving for slot in one.slots) >= shape.need and not shape.wants.is_more
+            if does and one.since_ms > lease.since_ms:
                 return True
         return False
 

@@ -66,13 +66,18 @@ def reclaimable(state: State, lane: Lane) -> set[LeaseId]:
 
 
 def spared(state: State) -> list[Lease]:
-    """List the running cells that went for a share before, and have not run for long enough since to go for one again.
+    """List the cells that went for a share before, and have not run for long enough since to go for one again.
 
-    That is twice their `min_runtime`, and twice as long again each time. Of these the state notes when to look again.
+    That is twice their `min_runtime`, and twice as long again each time. Of these the state notes when to look again;
+    but of one that is about to begin.
     """
     now_ms, found = state.accounts.now_ms, list[Lease]()
     for lease in state.leases.values():
-        if lease.age is None or not lease.age.shared or lease.phase is not Phase.BUSY or lease.qos not in state.qos:
+        if lease.age is None or not lease.age.shared or lease.qos not in state.qos:
+            continue
+        if lease.phase is Phase.GRANTED:
+            found.append(lease)
+        if lease.phase is not Phase.BUSY:
             continue
         min_ms = state.qos[lease.qos].min_runtime_ms
         from_ms = lease.since_ms + max(min_ms, min(_LONGEST_MS, min_ms << min(lease.age.shared, _MOST_TIMES)))

@@ -181,7 +181,7 @@ SHARING = (
         "older-cell-goes-instead",
         "placement/reclaim.py",
         "VictimSelection._is_spared",
-        "does and one.since_ms > lease.since_ms and one.lane == lease.lane",
+        "does and one.since_ms > lease.since_ms",
         "False",
         "until a cell that went for a share may go again no older one of its user goes",
     ),

@@ -120,6 +120,7 @@ class Books:
                     self.machines[event.agent].is_connected = False
                     for lease in self.on_node(event.agent):
                         del self.leases[lease.lease]
+                        self.shared.pop(lease.session, None)  # what its session asks for now is as if new
             case ev.NodeDrained():
                 (self.drained.add if event.is_drained else self.drained.discard)(event.agent)
                 self.planned.pop(event.agent, None)
@@ -252,7 +253,8 @@ class Books:
         known = self.leases.get(lease)
         if known is None:
             return
-        if is_reclaim and (is_for_share or not known.is_reclaimed):  # why, is said once it could not be paused
+        asks_already = any(one.event.session == known.session for one in self.waiting.values())  # its node was away
+        if is_reclaim and not asks_already and (is_for_share or not known.is_reclaimed):  # why: once it is not paused
             self.shared[known.session] = known.shared + is_for_share, self.now_ms
         if not known.is_asked or (is_reclaim and not known.is_reclaimed):
             known.asked_ms, known.grace_ms = self.now_ms, grace_ms

@@ -1,5 +1,6 @@
 """Promise 13: a cell that went for a share is left alone for twice as long each time, and no older one goes instead."""
 
+from gpu_worker.scheduler import events as ev
 from gpu_worker.scheduler.policy.projects import QoS
 from tests.scheduler.promises.books import Books, Tenancy
 
@@ -9,13 +10,21 @@ def runs_ms(lease: Tenancy, qos: QoS) -> int:
     return max(qos.min_runtime_ms, min(30 * 60_000, qos.min_runtime_ms * 2**lease.shared))
 
 
-def may_share(books: Books, lease: Tenancy) -> bool:
-    """Whether a cell may go for a share, as far as it or another one of its user is not left alone."""
+def may_share(books: Books, lease: Tenancy, request: ev.RequestSubmitted | None = None) -> bool:
+    """Whether a cell may go for a share, as far as it or another one of its user is not left alone.
+
+    For this request only another one that would do for it counts; for none, any.
+    """
     return not any(
-        _is_left_alone(books, one)
+        _is_left_alone(books, one) and (one is lease or request is None or _would_do(books, one, request))
         for one in books.leases.values()
         if (one.project, one.user) == (lease.project, lease.user)
     )
+
+
+def _would_do(books: Books, lease: Tenancy, request: ev.RequestSubmitted) -> bool:
+    slots = books.machines[lease.agent].slots
+    return sum(name in slots and books.matches(request, slots[name]) for name in lease.slots) >= books.number(request)
 
 
 def _is_left_alone(books: Books, lease: Tenancy) -> bool:

@@ -8,7 +8,7 @@ from bulletin.ids import SessionId
 from gpu_worker.scheduler import actions as act, events as ev
 from tests.scheduler.promises import history as hi
 from tests.scheduler.promises.seen import HOUR_S, MINUTE_S, Seen, at, nodes, notebook
-from tests.scheduler.promises.stories import left, look, quotas
+from tests.scheduler.promises.stories import left, look, mixed, quotas
 
 LONG = 11 * HOUR_S
 
@@ -72,3 +72,18 @@ def test_another_cell_begins_anew() -> None:
     gaps = [after - before for before, after in itertools.pairwise(lost(seen, "two"))]
     assert min(gaps) < 20 * MINUTE_S
     assert left(seen, "one") == 0
+
+
+def test_who_can_use_no_gpu_of_that_cell_has_an_older_ones() -> None:
+    """On a node with GPUs of two types, the cell that went lately has one of the other."""
+    seen = look(
+        quotas("[projects.p]\n"),
+        mixed(1, 1),
+        at(1, notebook("old", "p", LONG, user="ann", qos="batch", gpu_type="L4")),
+        at(2, notebook("young", "p", LONG, user="ann", qos="batch", gpu_type="H100")),
+        at(100, notebook("first", "p", 60, qos="batch", gpu_type="H100", closes_ms=0)),
+        at(250, notebook("second", "p", LONG, qos="batch", gpu_type="L4")),
+        last=HOUR_S,
+    )
+    assert lost(seen, "young") == [220]
+    assert seen.wait("second") == 150

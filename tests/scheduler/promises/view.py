@@ -176,7 +176,7 @@ class View:
             cost = self.books.most_cost(request.event)
             theirs = self._use_of_own(victim.user, victim.project) - victim.cost
             has_waited = self.now_ms - request.since_ms >= asked.share_after_ms
-            has_waited = has_waited and may_share(self.books, victim)
+            has_waited = has_waited and may_share(self.books, victim, request.event)
             if has_waited and theirs >= self._use_of_own(request.event.user, victim.project) + cost:
                 return "fair part"
         return None
