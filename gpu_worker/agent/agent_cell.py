@@ -34,6 +34,8 @@ class AgentCell:
         self.bytes_sent = sum(run.parcel.sizes)
         #: Bytes of its state that have not come.
         self.missing_bytes = 0 if run.parcel.inline else self.bytes_sent
+        #: Of those that have, how many its executor has not taken in yet.
+        self._chunks_under_way = 0
         self.question: wire.Asked | None = None
         self._questions = 0
         self.ended: wire.Ended | None = None
@@ -73,6 +75,18 @@ class AgentCell:
         """About how much of the agent's memory is what it has said and handed back."""
         results = (one for one in (self.results, self.full_results) if one is not None)
         return self.outputs.memory_bytes + sum(one.memory_bytes for one in results)
+
+    def note_chunk(self, size_bytes: int) -> None:
+        """Take note of a part of its state that goes to its executor."""
+        self.missing_bytes = max(0, self.missing_bytes - size_bytes)
+        self._chunks_under_way += 1
+
+    def take_chunk(self) -> bool:
+        """Take note that its executor says that it has taken a part in; False if there is none that it could mean."""
+        if not self._chunks_under_way:
+            return False
+        self._chunks_under_way -= 1
+        return True
 
     def draw_round(self) -> int:
         """Draw the number of a new sending of results."""

@@ -14,6 +14,8 @@ from gpu_worker.agent.executor_process import ExecutorProcess
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
 _UNREAD_LIMIT_BYTES = 4 * bulk.RING
+#: So many messages of one executor are heard before others have their turn.
+_TURN = 16
 #: How long after the end of a pipe the zygote may take to say why there was no process.
 _PROBLEM_S = 1.0
 #: How long an executor that has closed its pipe may take to exit.
@@ -48,6 +50,8 @@ class ExecutorLink:
         self._socket.setblocking(False)
         self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
         self._reader: asyncio.StreamReader | None = None
+        #: How many messages.
+        self._heard = 0
         self._writer: asyncio.StreamWriter | None = None
 
     async def open(self) -> None:
@@ -55,11 +59,14 @@ class ExecutorLink:
         self._reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
 
     async def read(self) -> tuple[wire.FromExecutor, list[Blob]]:
-        """Wait for the executor's next message.
+        """Wait for the executor's next message, and let others have their turn after some: it may say more without end.
 
         Raises EOFError or OSError when the executor has ended, MalformedMessage when it sent something else.
         """
         assert self._reader is not None
+        self._heard += 1
+        if self._heard % _TURN == 0:
+            await asyncio.sleep(0)  # what has come already is read without waiting
         return self._unpacker.unpack(await pipe.read(self._reader))
 
     def write(self, message: wire.Message, blobs: Sequence[Blob] = ()) -> None:

@@ -133,7 +133,7 @@ class Session:
             cell.has_noticed, cell.question = True, None
         elif cell is not None and isinstance(message, wire.Asked):
             await self.kernel.tell(cell.ask(message))
-        elif cell is not None:  # what the executor took in of its state
+        elif cell is not None and cell.take_chunk():  # what the executor took in of its state
             await self.kernel.tell(message, blobs)
 
     async def _end_cell(self, cell: AgentCell, message: wire.Ended, blobs: Sequence[Blob]) -> None:
@@ -188,7 +188,7 @@ class Session:
                 await self._run_cell(message, blobs)
             case wire.Chunk():
                 if (cell := self.cells.find_running(message.cell)) is not None:
-                    cell.missing_bytes = max(0, cell.missing_bytes - message.size)
+                    cell.note_chunk(message.size)
                 self.executor.write(message, blobs)
             case wire.Took():
                 cell = self.cells.find(message.cell)

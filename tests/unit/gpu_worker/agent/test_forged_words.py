@@ -81,3 +81,45 @@ def test_what_kind_of_output_it_is_takes_no_more_than_a_name(tmp_path: Path) -> 
             assert session.cells.last.outputs.last == 0, "it is not kept"
 
     asyncio.run(main())
+
+
+def test_an_executor_that_says_much_lets_others_have_their_turn(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session = agent.session("l1")
+            said_to_broker(agent, session)
+            start_cell(agent, session)
+            with session.executor.child_socket as executor:
+                for _ in range(200):  # as many as wait in a pipe
+                    pipe.send(executor, pack(wire.Noticed(cell=CELL)))
+            running, turns = asyncio.create_task(session.run()), 0
+            while not running.done():
+                turns += 1
+                await asyncio.sleep(0)
+            assert turns > 200 // 20
+
+    asyncio.run(main())
+
+
+def test_what_an_executor_took_in_is_told_as_often_as_there_was_something(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with agent_parts(tmp_path) as agent:
+            session, kernel = agent.session("l1"), agent.kernel()
+            said_to_broker(agent, session)
+            assert isinstance(await kernel.attach(session), wire.Attached)
+            parcel = wire.Parcel(sizes=(2,), inline=False)
+            run = wire.Run(cell=CELL, source="", number=1, parcel=parcel)
+            session.cells.start(AgentCell(run, "", session._share, agent.settings.output_buffer_bytes))
+            running = asyncio.create_task(session.run())
+            for _ in range(2):
+                await session.from_kernel(wire.Chunk(cell=CELL, size=1), [b"x"])
+            with session.executor.child_socket as executor:
+                for _ in range(100):
+                    pipe.send(executor, pack(wire.Took(cell=CELL)))
+            await running
+            heard: list[wire.AgentToKernel] = []
+            while not isinstance(message := await kernel.hear(), wire.Lost):
+                heard.append(message)
+            assert heard == [wire.Took(cell=CELL)] * 2
+
+    asyncio.run(main())

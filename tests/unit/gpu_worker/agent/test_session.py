@@ -20,6 +20,7 @@ def test_what_the_executor_took_in_of_its_state_is_told_to_its_kernel_which_send
             run = wire.Run(cell=CELL, source="", number=1, parcel=bulk.describe(()))
             session.cells.start(AgentCell(run, "", session._share, agent.settings.output_buffer_bytes))
             running = asyncio.create_task(session.run())
+            await session.from_kernel(wire.Chunk(cell=CELL, size=1), [b"x"])
             with session.executor.child_socket as executor:
                 for name in (CellId("another"), CELL):
                     await asyncio.to_thread(pipe.send, executor, pack(wire.Took(cell=name)))
