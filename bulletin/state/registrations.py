@@ -10,6 +10,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar, copy_context
 from itertools import islice
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
@@ -25,6 +26,7 @@ from .load_transaction import LoadTransaction
 from .modules.sources import spec_in
 from .names import REGISTERED
 from .object_paths import Stayed
+from .reducers import context_variables
 from .reducers.functions import MADE_LATER
 from .reducers.named import import_module
 from .reducers.registries import is_plain
@@ -60,6 +62,8 @@ class Registrations:
         #: What is here, and is to be noted again.
         self._later: Found = {}
         self._stayed: list[Stayed] = []
+        #: Context variables with a value, of which it is known where they are.
+        self._variables: set[ContextVar[Any]] = set()
 
     def observe(self, namespace: Mapping[str, Any]) -> Mapping[str, Found]:
         """Look for what was put into libraries since; return all that there is, by the name of the library."""
@@ -72,6 +76,12 @@ class Registrations:
                     self._look(holder)
                 if holder.atoms is not None:
                     self._compare_atoms(holder, holder.atoms)
+        for variable in copy_context():
+            if variable not in self._variables:
+                self._variables.add(variable)
+                found_at = context_variables.place_of(variable)
+                if found_at is not None:
+                    self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
         while self._later:
             place, value = self._later.popitem()
             if _find(place) is value:
@@ -100,9 +110,10 @@ class Registrations:
         """Forget what there is, and take out what is of the notebook's own: another one begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
             is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
-            if not is_of_instance and not _is_atom(value) and _find(place) is value:
+            is_kept = is_of_instance or _is_atom(value) or type(value) is ContextVar
+            if not is_kept and _find(place) is value:
                 _changer(place)(_ABSENT)
-        for part in (self._found, self._settled, self._refused, self._later):
+        for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
 
     def take_stayed(self) -> list[Stayed]:
@@ -325,3 +336,13 @@ observe, adopt, forget, take_stayed = (
 def named(found: Mapping[str, Found]) -> dict[str, Found]:
     """Give the values of libraries the names by which they travel."""
     return {REGISTERED + library: of_library for library, of_library in found.items()}
+
+
+def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
+    """Name, in what could not be loaded here, libraries as people do; leave out those that are not here at all."""
+    for one in left:
+        library = one.name.removeprefix(REGISTERED)
+        if library == one.name:
+            yield one
+        elif library in sys.modules:
+            yield Stayed(library, one.kind, f"what was set in {library}", one.why)

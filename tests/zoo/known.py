@@ -116,9 +116,4 @@ KNOWN: tuple[Known, ...] = (
         "the function does not go there unless the cell mentions it",
         turns=(1, 2, 3, 4, 5),
     ),
-    Known(
-        "structlog_events",
-        "what is bound to all events is in a context variable, which stays on its side",
-        turns=(3,),
-    ),
 )

@@ -17,6 +17,7 @@ from . import (
     classes,
     constants,
     containers,
+    context_variables,
     dtypes,
     exceptions,
     figures,
@@ -74,6 +75,7 @@ OF_INSTANCES = frozenset(
 DICT_SHARERS = frozenset({containers.reduce_user_container, exceptions.reduce_exception})
 
 EXACT: dict[type, Reducer] = {
+    **context_variables.EXACT,
     **functions.EXACT,
     **locks.EXACT,
     **named.EXACT,
