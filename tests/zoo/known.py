@@ -28,21 +28,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(4,),
     ),
     Known(
-        "fsspec_memory",
-        "the files of the memory filesystem are in a dict of the library's class, which stays on its side",
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
-        "humanize_words",
-        "the language is in a variable of the library's module for each thread",
-        turns=(2,),
-    ),
-    Known(
-        "hypothesis_strategies",
-        "the profile that was loaded is in the library's class of settings, which stays on its side",
-        turns=(4,),
-    ),
-    Known(
         "jax_pytrees",
         "classes that are registered as pytrees are in a registry of C++, which stays on its side",
         turns=(1, 3, 4),
@@ -90,13 +75,6 @@ KNOWN: tuple[Known, ...] = (
         "pillow_drawing",
         "the access to single pixels (`image.load()`) is in C and does not pickle",
         turns=(5,),
-    ),
-    Known(
-        "plotly_figures",
-        "a template that the notebook defines is in a registry of the library; where it is missing, the "
-        "setting that names it is lost",
-        pool=(4,),
-        turns=(4,),
     ),
     Known(
         "pyrsistent_maps",

@@ -17,8 +17,6 @@ _OF_PROCESS = sys.stdlib_module_names | frozenset({
     "__main__", "__mp_main__", "IPython", "bulletin", "bulletin_magic", "gpu_worker", "ipykernel", "jupyter_client",
     "tornado", "zmq",
 })  # fmt: skip
-#: A dict of more is not looked through for variables.
-_MOST_ENTRIES = 1_000
 
 
 class VariablePlace(NamedTuple):
@@ -31,12 +29,14 @@ class VariablePlace(NamedTuple):
 
 #: Of each variable that was looked for, its place, or None; this keeps it, and so its id is its own.
 _places: dict[ContextVar[Any], VariablePlace | None] = {}
+#: Python's own, which is in no module.
+_OF_PYTHON = "decimal_context"
 
 
 def place_of(variable: ContextVar[Any]) -> VariablePlace | None:
     """Find the module of a library that holds a variable, itself or in a dict; None if there is none."""
     if variable not in _places:
-        _places[variable] = next(_look_for(variable), None)
+        _places[variable] = next(_look_for(variable), None) if variable.name != _OF_PYTHON else None
     return _places[variable]
 
 
@@ -44,13 +44,12 @@ def _look_for(variable: ContextVar[Any]) -> Iterator[VariablePlace]:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _OF_PROCESS or not isinstance(module, ModuleType):
             continue
-        for attribute, held in list(vars(module).items()):
-            if held is variable:
-                yield VariablePlace(name, attribute)
-            elif type(held) is dict and len(held) < _MOST_ENTRIES and attribute[:2] != "__":
-                yield from (
-                    VariablePlace(name, attribute, (key,)) for key, part in list(held.items()) if part is variable
-                )
+        attributes = dict(vars(module))
+        if id(variable) in map(id, attributes.values()):
+            yield VariablePlace(name, next(key for key, held in attributes.items() if held is variable))
+        for attribute, held in attributes.items():
+            if type(held) is dict and attribute[:2] != "__" and id(variable) in map(id, list(held.values())):
+                yield VariablePlace(name, attribute, (next(key for key, part in held.items() if part is variable),))
 
 
 def reduce_variable(_: Encoding, variable: ContextVar[Any]) -> Reduced:
