@@ -43,11 +43,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4),
     ),
     Known(
-        "matplotlib_axes",
-        "figures that arrive are registered with pyplot under a new number each time",
-        turns=(3, 5),
-    ),
-    Known(
         "mpmath_precision",
         "constants of a context other than `mp` are made without what they are made of",
         pool=(3, 4),
