@@ -22,17 +22,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "flax_nnx",
-        "a variable of a class that the notebook derives is not found by that class in the state; the cause "
-        "is not yet known",
-        turns=(4,),
-    ),
-    Known(
-        "jax_pytrees",
-        "classes that are registered as pytrees are in a registry of C++, which stays on its side",
-        turns=(1, 3, 4),
-    ),
-    Known(
         "loguru_logs",
         "sinks and levels are in the library's core, which stays on its side",
         turns=(1, 3, 4),

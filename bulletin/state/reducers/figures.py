@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from bulletin.state.encoding import Encoding
@@ -55,6 +56,18 @@ def _managers() -> dict[int, Any]:
     """Return pyplot's figures by their numbers, the current one last."""
     helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
     return helpers.Gcf.figs if hasattr(helpers, "Gcf") else {}
+
+
+def open_figures() -> list[int]:
+    """List the numbers of the figures that pyplot has open."""
+    return list(_managers())
+
+
+def close_figures_but(numbers: Iterable[int]) -> None:
+    """Let pyplot forget all figures but those of these numbers: the other side has closed the rest."""
+    managers = _managers()
+    for number in managers.keys() - set(numbers):
+        del managers[number]
 
 
 def _manager_of(figure: Any) -> Any:
