@@ -14,9 +14,11 @@ from typing import Any, TypeAlias
 from bulletin.cpython.import_system import read_environ
 
 from . import settings
+from .reducers.figures import close_figures_but, open_figures
 from .setting_kind import shell_of_cells
 
-#: What was found, by kind: "random", "numpy", "torch", "folder", "argv", "environ", "settings".
+#: What was found, by kind: "random", "numpy", "torch", "folder", "argv", "environ", "settings"; and on its way out
+#: "figures", the numbers of those that pyplot has open.
 Ambient: TypeAlias = dict[str, Any]
 #: Files that exist only in memory: file -> lines, and the number of the cell if it is one.
 Sources: TypeAlias = Mapping[str, tuple[list[str], int | None]]
@@ -38,6 +40,7 @@ def out() -> Ambient:
     changed = difference(_at_start, read_environ())
     if changed:
         found["environ"] = changed
+    found["figures"] = open_figures()
     return found
 
 
@@ -99,6 +102,8 @@ def prepare(found: Ambient, *, is_overlay: bool) -> None:
     """
     surround(found, is_overlay=is_overlay)
     settings.prepare(found.get("settings", {}))
+    if is_overlay:
+        close_figures_but(found.get("figures", ()))
 
 
 def surround(found: Ambient, *, is_overlay: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bulletin.errors import CannotReturn
 
-from . import ambient, modules
+from . import ambient, modules, registrations
 from .capture import Captured
 from .exchange import Buffer, Damaged, Exchange
 from .exchange_reader import ExchangeReader, describe_problem, undisturbed
@@ -98,7 +98,7 @@ def _land(
         table.clear()
     finally:
         interrupts.hold()
-    stayed = [*exchange.tail["stayed"], *reader.left, *unsettled]
+    stayed = [*exchange.tail["stayed"], *registrations.told(reader.left), *unsettled]
     return Applied(tuple(reader.bound), tuple(reader.gone), reader.extra, stayed, reader.laid_aside, reader.changed)
 
 

@@ -4,7 +4,9 @@ They are asked with each cell, so only those count that the notebook reaches by 
 took something from, of the classes that these export, with their bases, and of the modules that these were written in.
 """
 
+import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
@@ -44,6 +46,10 @@ class LibraryDict:
     is_public: bool = False
     #: All its attributes go: something of the notebook's is among them.
     is_whole: bool = False
+    #: It belongs to whoever uses the library: public names lead to it, in a module or a class.
+    is_shared: bool = False
+    #: Keys that were there when it was looked at.
+    seen: set[Any] = field(default_factory=set, repr=False)
 
     def place_of(self, key: Any) -> LibraryPlace:
         """Return the place of one entry."""
@@ -57,6 +63,9 @@ class LibraryPlaces:
 
     def __init__(self) -> None:
         self.holders: dict[int, LibraryDict] = {}
+        self.of_module: dict[str, list[LibraryDict]] = {}
+        #: Classes of which the notebook has had an instance under a name, by module and name.
+        self.used: set[tuple[str, str]] = set()
         self._modules: dict[str, ModuleType] = {}
         #: Types whose modules were added; and classes whose ids are in use.
         self._kinds: set[type] = set()
@@ -74,9 +83,13 @@ class LibraryPlaces:
                     holder.atoms, holder.length = {}, -1
             elif issubclass(kind, FunctionType | type):
                 self._add(value.__module__)
+                holder = self.holders.get(id(value))
+                if holder is not None and holder.atoms is None:
+                    holder.atoms, holder.length = {}, -1
             else:
                 self._add(kind.__module__)
                 self._kinds.add(kind)
+                self.used.update((cls.__module__, cls.__qualname__) for cls in kind.__mro__[:-1])
 
     def _add(self, name: Any) -> LibraryDict | None:
         module = sys.modules.get(name) if isinstance(name, str) else None
@@ -105,7 +118,11 @@ class LibraryPlaces:
         """Add the dicts of what a module, a class or an instance of a library holds as an attribute."""
         kind = type(value)
         if kind is dict:
-            self._note(module, owner, attribute, value, id(value), dict)
+            self._note(module, owner, attribute, value, id(value), dict).is_shared |= _is_shared(
+                module, owner, attribute
+            )
+        elif issubclass(kind, threading.local):
+            self._note(module, owner, attribute, vars(value), id(vars(value)), threading.local).atoms = {}
         elif issubclass(kind, type):
             for cls in value.__mro__:
                 if _is_of(cls, top) and id(cls) not in self.holders and is_importable(cls):
@@ -119,16 +136,38 @@ class LibraryPlaces:
                 if attribute[:1] != "_":
                     whole.is_public, whole.atoms = True, {}
                 self._add_dicts(module, attribute, attributes, is_public=whole.is_public)
+                for name, part in list(attributes.items()):
+                    if issubclass(type(part), threading.local):
+                        self.add(module, attribute, name, part, top)
 
     def _add_dicts(self, module: str, owner: str, held: Mapping[str, Any], *, is_public: bool = False) -> None:
         for name, value in list(held.items()):
             if type(value) is dict and name[:2] != "__":
-                self._note(module, owner, name, value, id(value), dict).is_public |= is_public and name[:1] != "_"
+                holder = self._note(module, owner, name, value, id(value), dict)
+                holder.is_public |= is_public and name[:1] != "_"
+                holder.is_shared |= _is_shared(module, owner, name)
 
     def _note(
         self, module: str, owner: str, attribute: str, held: Mapping[Any, Any], key: int, kind: type
     ) -> LibraryDict:
-        return self.holders.setdefault(key, LibraryDict(module, owner, attribute, held, kind))
+        if key not in self.holders:
+            self.holders[key] = LibraryDict(module, owner, attribute, held, kind)
+            self.of_module.setdefault(module, []).append(self.holders[key])
+        return self.holders[key]
+
+
+def _is_shared(*names: str) -> bool:
+    """Tell whether these names are public, and say nothing of a cache."""
+    parts = [part for name in names for part in name.split(".")]
+    return not any(part[:1] == "_" for part in parts) and not is_kept_for_speed(names[-1])
+
+
+def is_kept_for_speed(name: str) -> bool:
+    """Tell whether a name says that what it holds is found again without it."""
+    return _KEPT_FOR_SPEED.search(name) is not None
+
+
+_KEPT_FOR_SPEED = re.compile("cache|memo(?!r)", re.IGNORECASE)
 
 
 def _homes(value: Any, top: str) -> Iterator[str]:

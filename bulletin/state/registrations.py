@@ -5,13 +5,14 @@ that are the notebook's own are one value, which travels with each cell; each si
 """
 
 import contextlib
-import enum
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar, copy_context
 from itertools import islice
-from types import FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeAlias
 
 from bulletin.cpython.class_layout import is_python_class
@@ -20,24 +21,19 @@ from . import untransferable
 from .atoms import ATOMS
 from .handles import Handle
 from .inplace import attributes_of
-from .library_places import LibraryDict, LibraryPlace, LibraryPlaces
+from .library_places import LibraryDict, LibraryPlace, LibraryPlaces, is_kept_for_speed
 from .load_transaction import LoadTransaction
 from .modules.sources import spec_in
 from .names import REGISTERED
 from .object_paths import Stayed
+from .place_values import ABSENT, changer, find, is_atom, owner_of, put
+from .reducers import context_variables, is_in_place, places_of
 from .reducers.functions import MADE_LATER
-from .reducers.named import import_module
 from .reducers.registries import is_plain
 
-_ABSENT = object()
 _MAIN = frozenset({"__main__", "__mp_main__"})
 #: A container of more is not looked through for what is the notebook's.
 _MAX_PARTS = 64
-
-
-def _is_atom(value: Any) -> bool:
-    kind = type(value)
-    return kind in ATOMS or issubclass(kind, enum.Enum)
 
 
 #: What a library has, by its places there.
@@ -60,6 +56,8 @@ class Registrations:
         #: What is here, and is to be noted again.
         self._later: Found = {}
         self._stayed: list[Stayed] = []
+        #: Context variables with a value, of which it is known where they are.
+        self._variables: set[ContextVar[Any]] = set()
 
     def observe(self, namespace: Mapping[str, Any]) -> Mapping[str, Found]:
         """Look for what was put into libraries since; return all that there is, by the name of the library."""
@@ -68,14 +66,23 @@ class Registrations:
         while count < len(holders):  # to look at one may add others
             for holder in list(islice(holders.values(), count, None)):
                 count += 1
-                if len(holder.held) != holder.length:
+                if len(holder.held) != holder.length and holder.kind is not threading.local:
                     self._look(holder)
-                if holder.atoms is not None:
+                if holder.kind is threading.local:
+                    self._look_at_local(holder)
+                elif holder.atoms is not None:
                     self._compare_atoms(holder, holder.atoms)
+        for variable in copy_context():
+            if variable not in self._variables:
+                self._variables.add(variable)
+                found_at = context_variables.place_of(variable)
+                if found_at is not None:
+                    self._note(LibraryPlace(found_at.module, "", found_at.attribute, found_at.key), variable)
         while self._later:
             place, value = self._later.popitem()
-            if _find(place) is value:
+            if find(place) is value:
                 self._note(place, value)
+        self._note_named()
         for library, found in self._found.items():
             self._follow(found)
             self._settled[library] = dict(found)
@@ -87,22 +94,23 @@ class Registrations:
         if found is not before:  # both had put something there; the other side learns of this one's with the next cell
             self._later.update((place, value) for place, value in before.items() if place not in found)
         for place in settled.keys() - found.keys():
-            if _find(place) is settled[place]:
-                _put(place, _ABSENT, transaction)
+            if find(place) is settled[place]:
+                put(place, ABSENT, transaction)
         for place, value in found.items():
-            if type(value) is not Handle:
+            if type(value) is not Handle and not (place not in settled and _is_here_too(place, value)):
                 with contextlib.suppress(LookupError, AttributeError, TypeError):  # another version of the library
-                    _put(place, value, transaction)
+                    put(place, value, transaction)
                     _know(place, value)
         self._found[library], self._settled[library] = found, dict(found)
 
     def forget(self) -> None:
         """Forget what there is, and take out what is of the notebook's own: another one begins."""
         for place, value in ((place, value) for found in self._found.values() for place, value in found.items()):
-            is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
-            if not is_of_instance and not _is_atom(value) and _find(place) is value:
-                _changer(place)(_ABSENT)
-        for part in (self._found, self._settled, self._refused, self._later):
+            is_of_instance = not isinstance(owner_of(place), type | ModuleType)
+            is_kept = is_of_instance or is_atom(value) or type(value) is ContextVar
+            if not is_kept and find(place) is value:
+                changer(place)(ABSENT)
+        for part in (self._found, self._settled, self._refused, self._later, self._variables):
             part.clear()
 
     def take_stayed(self) -> list[Stayed]:
@@ -120,9 +128,13 @@ class Registrations:
             new = list(held.items())  # what configures something goes as a whole
             holder.is_whole = True
         later = _made_later(holder, new) if holder.kind is ModuleType and holder.atoms is not None else ()
+        is_used = holder.is_shared and (holder.module, holder.owner) in self._places.used
+        looks_closely = (is_used or not is_first) and len(new) <= _MAX_PARTS
         for key, value in reversed(new):
             if holder.attribute:
                 is_added = holder.is_public and not is_first and isinstance(key, str) and key[:1] != "_"
+                if looks_closely and isinstance(key, str) and key not in holder.seen:
+                    is_added = is_added or _is_users(holder, key, value, is_first=is_first)
                 if is_added or _is_own_entry(value) or (_is_own_entry(key) and is_plain(value)):
                     self._note(holder.place_of(key), value)
             elif not isinstance(key, str) or (key[:2] == "__" and key[-2:] == "__"):
@@ -132,12 +144,46 @@ class Registrations:
             elif key in later:
                 MADE_LATER[id(value)] = value
                 self._note(holder.place_of(key), value)
-            elif holder.atoms is not None and (_is_atom(value) or (holder.is_public and _is_options(value))):
+            elif holder.atoms is not None and (is_atom(value) or (holder.is_public and _is_options(value))):
                 holder.atoms[key] = value
                 if not is_first and key[0] != "_":
                     self._note(holder.place_of(key), value)
             elif not is_first:
                 self._places.add(holder.module, holder.owner, key, value, holder.module.partition(".")[0])
+        if holder.attribute:
+            holder.seen = set(held)
+
+    def _look_at_local(self, holder: LibraryDict) -> None:
+        """Note what a library holds for the thread of the cells, if it is plain: what is current there is a setting."""
+        known: dict[str, Any] = holder.atoms or {}
+        for name, value in list(holder.held.items()):
+            if known.get(name, ABSENT) is not value:
+                known[name] = value
+                if is_atom(value) or is_plain(value):
+                    self._note(holder.place_of(name), value)
+        holder.atoms = known
+
+    def _note_named(self) -> None:
+        """Note the entries that texts among the settings name, in dicts of the same module: what they choose."""
+        chosen = [
+            (place.module, value)
+            for found in self._found.values()
+            for place, value in found.items()
+            if type(value) is str and value
+        ]
+        for module, key in chosen:
+            for holder in self._places.of_module.get(module, ()):
+                is_asked = holder.kind is dict and holder.attribute and not is_kept_for_speed(holder.attribute)
+                value = holder.held.get(key, ABSENT) if is_asked else ABSENT
+                if value is not ABSENT and not _is_constant(value):
+                    self._note(holder.place_of(key), value)
+                    self._note_current(value)
+
+    def _note_current(self, chosen: object) -> None:
+        for holder in list(self._places.holders.values()):
+            if holder.kind is threading.local:
+                for name in [name for name, value in holder.held.items() if value is chosen]:
+                    self._note(holder.place_of(name), chosen)
 
     def _compare_atoms(self, holder: LibraryDict, atoms: dict[str, Any]) -> None:
         """Note which plain values of a module, or of what was configured, are others than before."""
@@ -149,13 +195,13 @@ class Registrations:
             # What has a private name says how far a library has come; only its modules' variables, but for flags, and
             # options that were set anew, are what somebody has asked for.
             is_meant = name[0] != "_" or type(now) is dict or (type(now) is not bool and not holder.is_public)
-            if type(now) is type(before) and is_meant and (_is_atom(now) or _is_options(now)) and now != before:
+            if type(now) is type(before) and is_meant and (is_atom(now) or _is_options(now)) and now != before:
                 self._note(holder.place_of(name), now)
 
     def _note(self, place: LibraryPlace, value: Any) -> None:
         library = place.module.partition(".")[0]
         found = self._found.get(library, {})
-        if found.get(place, _ABSENT) is value or self._refused.get(place, _ABSENT) is value:
+        if found.get(place, ABSENT) is value or self._refused.get(place, ABSENT) is value:
             return
         reasons = untransferable.reasons({place.attribute: value})
         if not reasons:
@@ -170,12 +216,12 @@ class Registrations:
     def _follow(self, found: Found) -> None:
         """Note what has become of what was found before."""
         for place, value in list(found.items()):
-            now = _find(place)
+            now = find(place)
             if now is value or type(value) is Handle:
                 continue
             del found[place]
-            is_of_instance = not isinstance(_owner_of(place), type | ModuleType)
-            if now is not _ABSENT and (is_of_instance or _is_own(now) or _is_atom(now)):
+            is_of_instance = not isinstance(owner_of(place), type | ModuleType)
+            if now is not ABSENT and (is_of_instance or place.key or _is_own(now) or is_atom(now)):
                 self._note(place, now)
 
 
@@ -223,6 +269,45 @@ def _is_in_cell(cell: Any) -> bool:
     return type(held) is FunctionType and held.__module__ in _MAIN
 
 
+def _is_users(holder: LibraryDict, key: str, value: Any, *, is_first: bool) -> bool:
+    """Tell whether an entry is what people have put into a dict of a library's, and not what it filled itself.
+
+    The dict is for everybody, or the object that has it gives the value out under this key (plotly's templates).
+    """
+    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | ModuleType):
+        return False
+    if holder.is_shared:
+        is_put_there = not is_first or _begins_empty(holder.module, holder.attribute)
+    else:
+        is_put_there = holder.attribute[:1] == "_" and _gives_out(holder, key)
+    return is_put_there and not _is_constant(value)
+
+
+def _gives_out(holder: LibraryDict, key: str) -> bool:
+    """Tell whether an object that a library has under a public name gives out the entries of a dict that it has."""
+    owner = owner_of(holder.place_of(key)) if holder.owner and holder.owner[:1] != "_" else None
+    if owner is None or isinstance(owner, type) or not hasattr(type(owner), "__getitem__"):
+        return False
+    try:
+        return key in owner
+    except Exception:  # noqa: BLE001  code of a library
+        return False
+
+
+def _is_constant(value: Any) -> bool:
+    """Tell whether a library has it once for all, so that each side has its own."""
+    place = places_of(type(value)).get(id(value)) if type(value) not in ATOMS else None
+    return place is not None and is_in_place(value, place)
+
+
+@functools.lru_cache(maxsize=256)
+def _begins_empty(module: str, attribute: str) -> bool:
+    """Tell whether the text of a module makes a dict empty: whatever is in it was put there since."""
+    text = _text_of(module)
+    made = rf"^\s*{re.escape(attribute)}\s*(?::[^=\n]*)?=\s*(?:\{{\}}|dict\(\))\s*(?:#.*)?$"
+    return text is not None and re.search(made, text, re.MULTILINE) is not None
+
+
 def _made_later(holder: LibraryDict, new: Iterable[tuple[Any, Any]]) -> set[str]:
     """List classes that somebody has made in a module after its text had run, and that nobody finds there otherwise.
 
@@ -231,17 +316,21 @@ def _made_later(holder: LibraryDict, new: Iterable[tuple[Any, Any]]) -> set[str]
     classes = {name for name, value in new if _is_home(value, holder.module, name)}
     if not classes:
         return classes
-    spec = spec_in(sys.modules.get(holder.module))
-    try:
-        text = spec.loader.get_source(holder.module)  # type: ignore[union-attr]
-    except (AttributeError, ImportError, OSError):
-        return set()
+    text = _text_of(holder.module)
     later = set()
     for name in reversed(holder.held):
         if text is None or re.search(_BINDING.format(re.escape(name)), text, re.MULTILINE):
             break
         later.add(name)
     return classes & later
+
+
+def _text_of(module: str) -> str | None:
+    spec = spec_in(sys.modules.get(module))
+    try:
+        return spec.loader.get_source(module)  # type: ignore[union-attr, no-any-return]
+    except (AttributeError, ImportError, OSError):
+        return None
 
 
 #: How a text binds a name, as far as lines say it.
@@ -260,60 +349,10 @@ def _know(place: LibraryPlace, value: Any) -> None:
         MADE_LATER[id(value)] = value
 
 
-def _owner_of(place: LibraryPlace) -> Any:
-    owner: Any = sys.modules.get(place.module)
-    for part in place.owner.split(".") if place.owner else ():
-        owner = getattr(owner, part, None)
-    return owner
-
-
-def _find(place: LibraryPlace) -> Any:
-    owner = _owner_of(place)
-    held: Any = vars(owner) if isinstance(owner, type | ModuleType) else attributes_of(owner)
-    found = _ABSENT if held is None else held.get(place.attribute, _ABSENT)
-    if not place.key or found is _ABSENT:
-        return found
-    return found.get(place.key[0], _ABSENT) if type(found) is dict else _ABSENT
-
-
-def _put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
-    """Put a value where it belongs, or take out what is there. Raises ImportError without the module."""
-    import_module(place.module)
-    before = _find(place)
-    if before is value or (type(before) is type(value) and _is_atom(value) and before == value):
-        return
-    if place.key and type(_find(place._replace(key=()))) is not dict:
-        inherited = getattr(_owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
-        _put(place._replace(key=()), dict(inherited) if type(inherited) is dict else {}, transaction)
-    change = _changer(place)
-    transaction.undoable(change, before)
-    change(value)
-
-
-def _changer(place: LibraryPlace) -> Callable[[Any], None]:
-    """Make the function that puts a value there, or takes out what is there."""
-    owner = _owner_of(place)
-    if place.key:
-        return functools.partial(_set_item, _find(place._replace(key=())), place.key[0])
-    if isinstance(owner, type):
-        return functools.partial(_set_attribute, owner, place.attribute)
-    held = vars(owner) if isinstance(owner, ModuleType) else attributes_of(owner)
-    return functools.partial(_set_item, held, place.attribute)
-
-
-def _set_item(held: Any, key: Any, value: Any) -> None:
-    if value is _ABSENT:
-        held.pop(key, None)
-    else:
-        held[key] = value
-
-
-def _set_attribute(cls: type, name: str, value: Any) -> None:
-    if value is _ABSENT:
-        if name in vars(cls):
-            type.__delattr__(cls, name)
-    else:
-        type.__setattr__(cls, name, value)
+def _is_here_too(place: LibraryPlace, value: Any) -> bool:
+    """Tell whether the library has filled an entry on this side as well, before the two sides agreed on anything."""
+    here = find(place) if place.key and type(find(place._replace(key=()))) is dict else ABSENT
+    return type(here) is type(value) and not _is_own_entry(value) and not is_atom(value) and here is not value
 
 
 _of_process = Registrations()
@@ -325,3 +364,13 @@ observe, adopt, forget, take_stayed = (
 def named(found: Mapping[str, Found]) -> dict[str, Found]:
     """Give the values of libraries the names by which they travel."""
     return {REGISTERED + library: of_library for library, of_library in found.items()}
+
+
+def told(left: Iterable[Stayed]) -> Iterable[Stayed]:
+    """Name, in what could not be loaded here, libraries as people do; leave out those that are not here at all."""
+    for one in left:
+        library = one.name.removeprefix(REGISTERED)
+        if library == one.name:
+            yield one
+        elif library in sys.modules:
+            yield Stayed(library, one.kind, f"what was set in {library}", one.why)

@@ -22,32 +22,6 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "flax_nnx",
-        "a variable of a class that the notebook derives is not found by that class in the state; the cause "
-        "is not yet known",
-        turns=(4,),
-    ),
-    Known(
-        "fsspec_memory",
-        "the files of the memory filesystem are in a dict of the library's class, which stays on its side",
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
-        "humanize_words",
-        "the language is in a variable of the library's module for each thread",
-        turns=(2,),
-    ),
-    Known(
-        "hypothesis_strategies",
-        "the profile that was loaded is in the library's class of settings, which stays on its side",
-        turns=(4,),
-    ),
-    Known(
-        "jax_pytrees",
-        "classes that are registered as pytrees are in a registry of C++, which stays on its side",
-        turns=(1, 3, 4),
-    ),
-    Known(
         "loguru_logs",
         "sinks and levels are in the library's core, which stays on its side",
         turns=(1, 3, 4),
@@ -56,11 +30,6 @@ KNOWN: tuple[Known, ...] = (
         "lxml_trees",
         "trees of lxml are in C and do not pickle",
         turns=(1, 2, 3, 4),
-    ),
-    Known(
-        "matplotlib_axes",
-        "figures that arrive are registered with pyplot under a new number each time",
-        turns=(3, 5),
     ),
     Known(
         "mpmath_precision",
@@ -92,13 +61,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(5,),
     ),
     Known(
-        "plotly_figures",
-        "a template that the notebook defines is in a registry of the library; where it is missing, the "
-        "setting that names it is lost",
-        pool=(4,),
-        turns=(4,),
-    ),
-    Known(
         "pyrsistent_maps",
         "an evolver of vectors is in C and does not pickle",
         turns=(4,),
@@ -115,10 +77,5 @@ KNOWN: tuple[Known, ...] = (
         "a model's formula names a function of the notebook in a text, and looks it up while the model loads: "
         "the function does not go there unless the cell mentions it",
         turns=(1, 2, 3, 4, 5),
-    ),
-    Known(
-        "structlog_events",
-        "what is bound to all events is in a context variable, which stays on its side",
-        turns=(3,),
     ),
 )

@@ -17,6 +17,7 @@ from . import (
     classes,
     constants,
     containers,
+    context_variables,
     dtypes,
     exceptions,
     figures,
@@ -74,6 +75,7 @@ OF_INSTANCES = frozenset(
 DICT_SHARERS = frozenset({containers.reduce_user_container, exceptions.reduce_exception})
 
 EXACT: dict[type, Reducer] = {
+    **context_variables.EXACT,
     **functions.EXACT,
     **locks.EXACT,
     **named.EXACT,
@@ -135,6 +137,8 @@ def of_family(kind: type) -> Reducer | None:
         return soups.reduce_node
     if jitted.is_dispatcher(kind):
         return jitted.reduce_dispatcher
+    if figures.is_figure(kind):
+        return figures.reduce_figure
     if figures.is_part_of_plot(kind):
         return containers.reduce_user_container
     if pandas_frames.is_text_type(kind):

@@ -211,6 +211,7 @@ def fill_class(
         for value, of_value in waiting:
             value.__setstate__(of_value)
         return
+    put_down(transaction, entries)
     before, registered_before = attributes(cls), _registered(cls)
     transaction.later(lambda: _set_attributes(cls, new), lambda: _set_attributes(cls, before))
     if registered != registered_before:

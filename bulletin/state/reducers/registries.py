@@ -7,7 +7,7 @@ its entries in the dicts, sets and lists that modules of its bases' libraries ho
 import sys
 import weakref
 from collections.abc import Iterable
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from bulletin.state.atoms import ATOMS
@@ -42,8 +42,37 @@ def entries_of(cls: type) -> list[RegistryEntry]:
     known = _found.get(cls)
     if known is None:
         known = _found[cls] = list(_look(cls))
-    return [RegistryEntry(module, name, cls if key is _ITSELF else key, cls if value is _ITSELF else value)
-            for module, name, key, value in known]  # fmt: skip
+    found = [RegistryEntry(module, name, cls if key is _ITSELF else key, cls if value is _ITSELF else value)
+             for module, name, key, value in known]  # fmt: skip
+    return [*found, *_as_pytree(cls)]
+
+
+#: Where jax lists the classes whose instances it takes apart; what it asks for that is in C++.
+_PYTREES = ("jax._src.tree_util", "_registry")
+
+
+class _MethodOfClass(NamedTuple):
+    """Stands for a method of the class that is put down, which has none yet while its entries load."""
+
+    name: str
+
+
+def _as_pytree(cls: type) -> list[RegistryEntry]:
+    """Return the entry that a class has with jax, in a list; none of most classes. It may come at any time."""
+    module, name = _PYTREES
+    listed = getattr(sys.modules.get(module), name, None)
+    if not isinstance(listed, dict) or cls not in listed:
+        return []
+    parts = [
+        _MethodOfClass(part.__name__) if isinstance(part, MethodType) and part.__self__ is cls else part
+        for part in listed[cls]
+    ]
+    return [RegistryEntry(module, name, cls, tuple(parts))]
+
+
+def _put_pytree(cls: Any, parts: Iterable[Any]) -> None:
+    register: Any = find_by_name("jax.tree_util", "register_pytree_node")
+    register(cls, *(getattr(cls, part.name) if isinstance(part, _MethodOfClass) else part for part in parts))
 
 
 #: Stands for the class, which must not be kept by what is known of it.
@@ -111,7 +140,10 @@ def put_down(transaction: LoadTransaction, entries: Iterable[RegistryEntry]) -> 
     """Make these entries where they are missing, undoably."""
     for module, name, key, value in entries:
         registry = find_by_name(module, name)
-        if isinstance(registry, list):
+        if (module, name) == _PYTREES:
+            if isinstance(registry, dict) and key not in registry:
+                _put_pytree(key, value)  # it cannot be taken back; nobody else has the class
+        elif isinstance(registry, list):
             if not any(one is key for one in registry):
                 transaction.undoable(_take_out, registry, key)
                 registry.append(key)

@@ -17,7 +17,7 @@ PILLOW = Family("pillow", (
 ), needs=("PIL",))
 
 MATPLOTLIB = Family("matplotlib", (
-    K("Figure", f"{PLT}x, ax = plt.subplots()", "x.suptitle('t'); x.axes[0].plot([1, 2])", look="x._suptitle and x._suptitle.get_text(), [len(a.lines) for a in x.axes], x.number", inner="x.axes[0]", after=CLOSE, wrong="there seen", known="pyplot gives it another number"),
+    K("Figure", f"{PLT}x, ax = plt.subplots()", "x.suptitle('t'); x.axes[0].plot([1, 2])", look="x._suptitle and x._suptitle.get_text(), [len(a.lines) for a in x.axes], x.number", inner="x.axes[0]", after=CLOSE),
     K("Axes", f"{PLT}fig, x = plt.subplots()", "x.plot([1, 2], label='l'); x.set_title('t'); x.set_xlim(0, 9)", look="x.get_title(), [l.get_ydata().tolist() for l in x.lines], x.get_xlim(), x.figure is fig", inner="x.figure", after=CLOSE),
     K("Axes, shared and in a grid", f"{PLT}fig, x = plt.subplots(2, 2, sharex=True)", "x[0, 0].set_xlim(0, 5)", look="[a.get_xlim() for a in x.ravel()]", inner="x[1, 1]", after=CLOSE),
     K("lines, bars, images", f"{PLT}fig, ax = plt.subplots()\nx = [ax.plot([1, 2])[0], ax.bar([1], [2]), ax.imshow([[1, 2]])]", "x[0].set_ydata([5, 6]); x[1][0].set_height(9); x[2].set_clim(0, 7)", look="x[0].get_ydata(), x[1][0].get_height(), x[2].get_clim(), x[0] in ax.lines", inner="x[0]", after=CLOSE),

@@ -100,7 +100,7 @@ RUNNING = Family("Standard library: what runs, is open, or belongs to a process"
     K("concurrent.futures.Future, done", "from concurrent.futures import Future\nx = Future()\nx.set_result([1])", "x.result().append(2)", look="x.result(), x.done()", inner="x.result()"),
     K("asyncio.Event, Lock, Queue", "import asyncio\nx = [asyncio.Event(), asyncio.Lock(), asyncio.Queue()]", "x[0].set(); x[2].put_nowait(1)", look="x[0].is_set(), x[1].locked(), x[2].qsize()", inner="x[2]"),
     K("asyncio event loop", "import asyncio\nx = asyncio.new_event_loop()", look="x.is_running()", after="x.close()", refused="asyncio.unix_events._UnixSelectorEventLoop"),
-    K("contextvars.ContextVar", "import contextvars\nx = contextvars.ContextVar('v', default=1)", look="x.name, x.get()", refused="_contextvars.ContextVar"),
+    K("contextvars.ContextVar", "import contextvars\nx = contextvars.ContextVar('v', default=1)", "x.set(2) and None", look="x.name, x.get()"),
     K("contextvars.Context", "import contextvars\nx = contextvars.Context()", look="len(x)", refused="_contextvars.Context"),
     K("logging.Logger", "import logging\nx = logging.getLogger('matrix.rows')", "x.setLevel(logging.ERROR)", look="x.name, x.level, x is logging.getLogger('matrix.rows')", after="x.setLevel(0)"),
     K("logging.Logger with a handler", "import logging, io\nbuf = io.StringIO()\nx = logging.getLogger('matrix.handled')\nx.propagate = False\nx.handlers[:] = [logging.StreamHandler(buf)]", "x.warning('text')", look="buf.getvalue(), len(x.handlers)", after="x.handlers.clear()"),

@@ -1,0 +1,90 @@
+"""What a library has at a place, and how another value is put there."""
+
+import enum
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from .atoms import ATOMS
+from .inplace import attributes_of
+from .library_places import LibraryPlace
+from .load_transaction import LoadTransaction
+from .reducers.named import import_module
+
+#: Stands for nothing at all.
+ABSENT = object()
+
+
+def is_atom(value: Any) -> bool:
+    """Tell whether a value says all that it is, and never changes."""
+    kind = type(value)
+    return kind in ATOMS or issubclass(kind, enum.Enum)
+
+
+def owner_of(place: LibraryPlace) -> Any:
+    """Return the module, class or instance that a place is an attribute of; None where it is not here."""
+    owner: Any = sys.modules.get(place.module)
+    for part in place.owner.split(".") if place.owner else ():
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def find(place: LibraryPlace) -> Any:
+    """Return what is at a place, or ABSENT."""
+    owner = owner_of(place)
+    held: Any = vars(owner) if isinstance(owner, type | ModuleType) else attributes_of(owner)
+    found = ABSENT if held is None else held.get(place.attribute, ABSENT)
+    if not place.key or found is ABSENT:
+        return found
+    entries = entries_of(found)
+    return ABSENT if entries is None else entries.get(place.key[0], ABSENT)
+
+
+def entries_of(found: Any) -> Any:
+    """Return the entries of a dict, or what a `threading.local` has for this thread; None of anything else."""
+    if issubclass(type(found), threading.local):
+        return vars(found)
+    return found if type(found) is dict else None
+
+
+def put(place: LibraryPlace, value: Any, transaction: LoadTransaction) -> None:
+    """Put a value where it belongs, or take out what is there. Raises ImportError without the module."""
+    import_module(place.module)
+    before = find(place)
+    if before is value or (type(before) is type(value) and is_atom(value) and before == value):
+        return
+    if place.key and entries_of(find(place._replace(key=()))) is None:
+        inherited = getattr(owner_of(place), place.attribute, None)  # a library copies it for the class (yaml)
+        put(place._replace(key=()), dict(inherited) if type(inherited) is dict else {}, transaction)
+    change = changer(place)
+    transaction.undoable(change, before)
+    change(value)
+
+
+def changer(place: LibraryPlace) -> Callable[[Any], None]:
+    """Make the function that puts a value there, or takes out what is there."""
+    owner = owner_of(place)
+    if place.key:
+        return functools.partial(_set_item, entries_of(find(place._replace(key=()))), place.key[0])
+    if isinstance(owner, type):
+        return functools.partial(_set_attribute, owner, place.attribute)
+    held = vars(owner) if isinstance(owner, ModuleType) else attributes_of(owner)
+    return functools.partial(_set_item, held, place.attribute)
+
+
+def _set_item(held: Any, key: Any, value: Any) -> None:
+    if value is ABSENT:
+        held.pop(key, None)
+    else:
+        held[key] = value
+
+
+def _set_attribute(cls: type, name: str, value: Any) -> None:
+    if value is ABSENT:
+        if name in vars(cls):
+            type.__delattr__(cls, name)
+    else:
+        type.__setattr__(cls, name, value)

@@ -1,0 +1,70 @@
+"""What is set for the context in which cells run is there on both sides: by the notebook, and in libraries."""
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+
+from bulletin.errors import CannotReturn
+from tests.state.notebook import Notebook
+
+LIBRARY = """
+from contextvars import ContextVar
+
+_locale, _bound, _loop = ContextVar("locale", default="en"), {}, ContextVar("loop")
+
+def bind(**values):
+    for name, value in values.items():
+        _bound.setdefault(name, ContextVar(name, default=...)).set(value)
+
+def bound():
+    return {name: held.get() for name, held in _bound.items() if held.get() is not ...}
+
+def speak(locale):
+    _locale.set(locale)
+
+def language():
+    return _locale.get()
+"""
+
+
+@pytest.fixture
+def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("contextlib2like", LIBRARY)
+    return notebook
+
+
+def test_a_variable_of_the_notebook_has_its_value_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import contextvars; v, w = contextvars.ContextVar('v', default=1), contextvars.ContextVar('w')")
+    notebook.local("held, token = {'v': v}, v.set(5); numbers = []")
+    assert notebook.gpu("v.get(), held['v'] is v, w.get(None)").extra["result"] == (5, True, None)
+    notebook.gpu("old = v.set(numbers); numbers.append(v.get() is numbers); _ = w.set(7)")
+    assert type(notebook["v"]) is ContextVar
+    assert (notebook["v"].get() is notebook["numbers"], notebook["w"].get()) == (True, 7)
+    assert notebook["held"]["v"] is notebook["v"]
+
+
+def test_what_a_cell_binds_for_its_context_in_a_library_is_bound_on_both_sides(library: Notebook) -> None:
+    library.local("import contextlib2like; contextlib2like.bind(a=1); contextlib2like.speak('fr')")
+    assert library.gpu("contextlib2like.bound(), contextlib2like.language()").extra["result"] == ({"a": 1}, "fr")
+    library.gpu("contextlib2like.bind(a=2, b=[3]); contextlib2like.speak('de')")
+    assert library.local("contextlib2like.bound(), contextlib2like.language()") == ({"a": 2, "b": [3]}, "de")
+    library.local("contextlib2like.speak('en')")
+    assert library.gpu("contextlib2like.language()").extra["result"] == "en"
+
+
+def test_a_cell_that_fails_on_its_way_back_leaves_the_context_as_it_was(
+    library: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.local("import contextlib2like, sys; contextlib2like.speak('fr')")
+    library.local(
+        "class Lost:\n    def __setstate__(self, state):\n        if hasattr(sys, 'lost'): raise KeyError('lost')"
+    )
+    library.local("x = Lost(); x.n = 1")
+    library.gpu("x.n, y = 2, contextlib2like.language()")
+    monkeypatch.setattr(sys, "lost", True, raising=False)
+    with pytest.raises(CannotReturn, match="lost"):
+        library.gpu("x.n = 3; contextlib2like.speak('de')")
+    assert library.local("contextlib2like.language()") == "fr"

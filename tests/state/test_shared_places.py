@@ -1,0 +1,110 @@
+"""What people put into libraries, and choose there: shared dicts, what is current for a thread, what that names."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.state.notebook import Notebook
+
+LIBRARY = """
+import threading
+
+class Words:
+    def __init__(self, words): self.words = words
+
+_WORDS = {None: Words({})}
+_CURRENT = threading.local()
+known_cache = {}
+
+def speak(language):
+    if language not in _WORDS:
+        _WORDS[language] = Words({"one": f"one in {language}"})
+    known_cache[language] = _CURRENT.language = language
+
+def say(word):
+    return _WORDS[getattr(_CURRENT, "language", None)].words.get(word, word)
+
+class Variable:
+    def __init__(self): self.data = threading.local()
+
+_profile = Variable()
+
+class Profile:
+    _all, _name = {}, "usual"
+    def __init__(self, depth): self.depth = depth
+    @classmethod
+    def register(cls, name, depth): cls._all[name] = cls(depth)
+    @classmethod
+    def load(cls, name): cls._name, _profile.data.value = name, cls._all[name]
+    @staticmethod
+    def now(): return _profile.data.value.depth, Profile._all[Profile._name] is _profile.data.value
+
+Profile.register("usual", 1)
+Profile.load("usual")
+
+class Files:
+    store: dict[str, object] = {}
+    def write(self, path, data): self.store[path] = Words(data)
+    def read(self, path): return self.store[path].words
+
+class Symbol:
+    symbols = {}
+    def __new__(cls, name): return cls.symbols.setdefault(name, object.__new__(cls))
+
+START = Symbol("start")
+
+class Themes:
+    def __init__(self): self._themes = {"plain": Words({})}
+    def __getitem__(self, name): return self._themes[name]
+    def __setitem__(self, name, theme): self._themes[name] = theme
+    def __contains__(self, name): return name in self._themes
+
+themes = Themes()
+"""
+
+
+@pytest.fixture
+def library(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("sharing", LIBRARY)
+    notebook.local("import sharing")
+    return notebook
+
+
+def test_what_is_current_for_the_thread_of_the_cells_is_so_on_both_sides_with_what_it_names(library: Notebook) -> None:
+    library.gpu("sharing.speak('fr')")
+    assert library.local("sharing.say('one')") == "one in fr"
+    library.local("sharing.speak('de')")
+    assert library.gpu("sharing.say('one'), sorted(sharing.known_cache)").extra["result"] == ("one in de", ["fr"])
+    library.gpu("sharing.speak(None)")
+    assert library.local("sharing.say('one')") == "one"
+
+
+def test_a_profile_that_a_cell_registers_and_loads_is_loaded_on_both_sides(library: Notebook) -> None:
+    library.local("from sharing import Profile")
+    library.gpu("Profile.register('quick', 7); Profile.load('quick')")
+    assert library.local("Profile.now()") == (7, True)
+    library.local("Profile.load('usual')")
+    assert library.gpu("Profile.now()[0]").extra["result"] == 1
+
+
+def test_what_is_in_a_dict_that_a_class_shares_is_there_on_both_sides(library: Notebook) -> None:
+    library.local("files = sharing.Files(); files.write('/a', [1]); a = files.store['/a']")
+    library.gpu("files.read('/a').append(2); files.write('/b', [3])")
+    assert library.local("files.read('/a'), files.read('/b'), files.store['/a'] is a") == ([1, 2], [3], True)
+    library.local("del files.store['/a']; files.write('/b', [4])")
+    assert library.gpu("sorted(files.store), files.read('/b')").extra["result"] == (["/b"], [4])
+
+
+def test_what_a_library_has_put_there_itself_stays_its_own(library: Notebook) -> None:
+    library.local("start = sharing.Symbol('start')")
+    assert library.gpu("start is sharing.START is sharing.Symbol.symbols['start']").extra["result"] is True
+    library.gpu("n = 1")
+    assert library.local("start is sharing.START is sharing.Symbol.symbols['start']") is True
+
+
+def test_what_a_cell_puts_into_an_object_for_everybody_is_given_out_on_both_sides(library: Notebook) -> None:
+    library.gpu("sharing.themes['mine'] = sharing.Words({'a': 1})")
+    library.local("sharing.themes['mine'].words['b'] = 2; plain = sharing.themes['plain']")
+    assert library.gpu("sharing.themes['mine'].words").extra["result"] == {"a": 1, "b": 2}
+    assert library.local("sharing.themes['plain'] is plain") is True
