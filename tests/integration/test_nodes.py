@@ -302,6 +302,17 @@ def test_a_lost_node_stays_in_status_until_it_is_removed(broker: Part, start: Ca
     assert "not there" not in run("status", "--folder", folder)
 
 
+def test_a_setting_that_another_process_obeys_is_refused_with_where_it_belongs(broker: Part, tmp_path: Path) -> None:
+    folder, file = add(broker, "node1", "node1"), tmp_path / "config.py"
+    file.write_text("c.Pool.kernel_port = 9100\n")
+    for words in (["--Pool.kernel_port=9100"], ["--config", str(file)]):
+        said = run("agent", "--folder", str(folder), *AGENT, *words, status=78)
+        assert "Pool.kernel_port is a setting that the broker obeys, and this is the agent" in said
+    said = run("broker", "--folder", str(tmp_path / "new"), "--keep", "60", "--slots", "2", status=78)
+    assert "Pool.keep, Pool.slots are settings that the agent obeys" in said
+    assert not (tmp_path / "new").exists()
+
+
 def test_two_ports_that_are_one_and_a_port_that_is_taken_are_said(broker: Part) -> None:
     folder = add(broker, "node1", "node1")
     with socket.create_server(("127.0.0.1", 0)) as server:
