@@ -111,6 +111,7 @@ class RefusalCode(_Code):
     NOT_WAITING = "not-waiting", "It waits no longer."
     NOT_HELD_BACK = "not-held-back", "Nobody holds the request."
     NAME_TAKEN = "name-taken", "Another agent of that name is there, and answers."
+    UNREACHABLE = "unreachable", "The broker cannot reach the node where notebooks would."
     NO_NODE = "no-node", "The pool has no node of that name."
     LEDGER_AWAY = "ledger-away", "The server of the ledger's database does not answer."
     FAULT = "fault", "The pool had an error that nobody expected, and ended the connection of who asked."

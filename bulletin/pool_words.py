@@ -61,6 +61,12 @@ def warn_of_accounts(shared_accounts: Sequence[str]) -> Iterator[str]:
         )
 
 
+def describe_absence(node: str, absent_ms: int | None, problem: str) -> str:
+    """Say that a node is not there, for how long, and why where that is known."""
+    since = "has not come since the broker was started" if absent_ms is None else f"lost {show_duration(absent_ms)} ago"
+    return f"{node}: not there, {since}. {problem}".strip()
+
+
 _MISSING = {
     "memory-limit": "that use more memory than they may are ended within a second, not at once: a limit by the kernel "
     "needs cgroups of version 2 that are delegated to the agent",

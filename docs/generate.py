@@ -25,6 +25,7 @@ from gpu_worker.quotas.reservation_settings import RESERVATION_SETTINGS
 from gpu_worker.quotas.value_kinds import QuotaSetting
 from gpu_worker.scheduler.leases.life import LEASE_MOVES, REQUEST_MOVES
 from gpu_worker.scheduler.policy.projects import DEFAULT_QOS, NodePool, Project, QoS, SchedulerSettings
+from gpu_worker.setting_owners import name_owner
 
 HERE = Path(__file__).parent
 #: The commands that ask a pool that runs.
@@ -43,10 +44,13 @@ def settings() -> str:
         ("of the hub: `jupyterhub_config.py`, mostly set by `configure`", BulletinMixin),
         ("of the notebook: `ipython_kernel_config.py`", BulletinMagics),
     ):
-        parts.append(f"\n## {section.__name__}, {where}\n\n| name | default | |\n| --- | --- | --- |\n")
+        is_pool = section is Pool  # whose processes may be on several hosts
+        columns = ("name", "default", *["obeyed by"] * is_pool, "")
+        parts.append(f"\n## {section.__name__}, {where}\n\n| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n")
         for name, trait in sorted(_own_traits(section).items()):
             default = trait.default() if trait.default_value is Undefined else trait.default_value
-            parts.append(f"| `{name}` | `{default!r}` | {_cell(trait.help)} |\n")
+            owner = f" {name_owner(name)} |" * is_pool
+            parts.append(f"| `{name}` | `{default!r}` |{owner} {_cell(trait.help)} |\n")
     return "".join(parts)
 
 

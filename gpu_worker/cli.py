@@ -78,6 +78,7 @@ class BrokerCommand(Command):
         from gpu_worker.broker.ledger import Ledger
 
         settings = self.settings()
+        self.require_obeyed("broker")
         files = open_files(settings)
 
         async def run() -> int:
@@ -113,6 +114,7 @@ class AgentCommand(Command):
         if has_root_helper:
             die_with_parent(os.getppid())
         membership = read_membership(settings)
+        self.require_obeyed("agent", is_alone=bool(membership.node))
         settings.require_isolation(
             serves_hub=membership.serves_hub,
             has_root_helper=has_root_helper,

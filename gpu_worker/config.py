@@ -3,6 +3,7 @@
 import os
 import pwd
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,8 @@ from bulletin.units import DAY_MS
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
 
 
+#: Where only this host's own programs come.
+LOCALHOST = "127.0.0.1"
 #: Whose Unix user cells run as; empty is not chosen.
 Isolation = Literal["", "unix-user", "shared"]
 
@@ -26,9 +29,10 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of a pool, checked together, in exact units: milliseconds and bytes."""
 
     folder: Path
-    host: str
+    host: str  #: empty: 127.0.0.1, or of a node the address by which it reaches its broker
     kernel_port: int
     agent_port: int
+    node_port: int
     database: str
     slots: int
     use_gpus: bool
@@ -136,16 +140,23 @@ class Pool(Configurable):
         "Example: /var/lib/bulletin",
     ).tag(config=True)
     host = Unicode(
-        "127.0.0.1",
-        help="The address that kernels and agents connect to. Example: 10.0.0.5 where notebooks run on other hosts.",
+        "",
+        help="The address of this host at which it listens: the broker for kernels and agents, the agent for kernels. "
+        "Empty: 127.0.0.1, which no other host reaches; of a node (bulletin node) the address by which it reaches its "
+        "broker. Example: 10.0.0.5 where notebooks run on other hosts.",
     ).tag(config=True)
     advertise = Unicode(
         "",
         help="Where kernels reach the agent, if that is not where it listens: behind a port that is passed on. Empty: "
         "where it listens. Example: tcp://gpu1.example.org:9000",
     ).tag(config=True)
-    kernel_port = Int(0, help="Port for kernels. 0: a free one, kept from then on.").tag(config=True)
-    agent_port = Int(0, help="Port for agents. 0: a free one, kept from then on.").tag(config=True)
+    kernel_port = Int(0, help="The broker's port for kernels. 0: a free one, kept from then on.").tag(config=True)
+    agent_port = Int(0, help="The broker's port for agents. 0: a free one, kept from then on.").tag(config=True)
+    node_port = Int(
+        0,
+        help="The agent's port, at which it lets in the kernels whose cells it runs. 0: a free one, kept from then on. "
+        "Example: 9003 where a firewall is to let it through.",
+    ).tag(config=True)
     database = Unicode(
         "",
         help="URL of the ledger's database. Empty: SQLite in the folder. PostgreSQL needs bulletin[postgresql]; "
@@ -320,13 +331,13 @@ class Pool(Configurable):
             With the setting and the remedy.
         """
         folder = Path(self.folder).expanduser().absolute()
-        for trait, port in (("kernel_port", self.kernel_port), ("agent_port", self.agent_port)):
+        ports = {name: getattr(self, name) for name in ("kernel_port", "agent_port", "node_port")}
+        for trait, port in ports.items():
             if not 0 <= port <= 65535:
                 raise BadConfig(f"Pool.{trait} is {port}. A port is a number from 0 to 65535; 0 takes a free one.")
-        if self.kernel_port and self.kernel_port == self.agent_port:
-            raise BadConfig(
-                f"Pool.kernel_port and Pool.agent_port are both {self.kernel_port}. Give them two ports, or 0."
-            )
+        for one, other in combinations(ports, 2):
+            if ports[one] and ports[one] == ports[other]:
+                raise BadConfig(f"Pool.{one} and Pool.{other} are both {ports[one]}. Give them two ports, or 0.")
         for name, python in self.environments.items():
             if not os.access(python, os.X_OK):
                 raise BadConfig(f"Pool.environments: the environment {name!r} names {python}, which is not a program.")
@@ -335,6 +346,7 @@ class Pool(Configurable):
             host=self.host,
             kernel_port=self.kernel_port,
             agent_port=self.agent_port,
+            node_port=self.node_port,
             database=self.database or f"sqlite:///{folder / 'ledger.sqlite'}",
             slots=self.slots or os.cpu_count() or 1,
             use_gpus=self.device == "auto",

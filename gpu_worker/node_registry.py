@@ -54,10 +54,11 @@ class NodeRegistry:
         self._follow()
         return self._names.get(public_key)
 
-    def has(self, name: str) -> bool:
-        """Return whether a node of this name is registered now."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes that are registered now."""
         self._follow()
-        return name in self._names.values()
+        return tuple(self._names.values())
 
     def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool) -> None:
         """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one."""

@@ -5,7 +5,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from bulletin.ids import UserName
-from bulletin.pool_words import describe_outcome, describe_state, state_words, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import (
+    describe_absence,
+    describe_outcome,
+    describe_state,
+    state_words,
+    warn_of_accounts,
+    warn_of_missing,
+)
 from bulletin.units import show_duration, show_size
 from bulletin.wait_words import wait_columns
 from bulletin.wire.messages import Picture, SlotPicture, WaitingPicture
@@ -61,6 +68,7 @@ def describe_page(picture: Picture, *, for_admins: bool = False) -> PageContent:
         warnings=(
             *warn_of_accounts(picture.shared_accounts),
             *warn_of_missing(picture.missing_protections, for_admins=for_admins),
+            *(describe_absence(one.node, one.absent_ms, one.problem) for one in picture.absent_nodes if for_admins),
         ),
         tables=(
             HtmlTable(

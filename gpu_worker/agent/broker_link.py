@@ -1,5 +1,7 @@
 """The agent's link to its broker: it introduces the agent, and loses nothing that the broker must hear of."""
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -7,15 +9,24 @@ import zmq
 import zmq.asyncio
 from msgspec import structs
 
-from bulletin.errors import BadConfig, MalformedMessage
+from bulletin.codes import RefusalCode
+from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import CellId, LeaseId
 from bulletin.wire import channel, frames, messages as wire
 from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.link_watch import LinkWatch
 from gpu_worker.agent.membership import Membership, read_membership
 from gpu_worker.config import PoolSettings
+from gpu_worker.reachability import own_host_towards
 
 #: A broker that is silent for so long may have been started again at another address.
 _BROKER_SILENCE_MS = 5_000
+#: So often a link that does not stand is tried anew, and said why.
+_RETRY_S = 5.0
+_SAY_AGAIN_MS = 4_000
+_WRONG_PORT = (
+    "What answers is the pool's broker, but at its port for notebooks. Agents come to another one (Pool.agent_port)."
+)
 
 #: What the agent says of itself, given the secret that proves it is one of the pool's.
 Introduce = Callable[[str], wire.Register]
@@ -37,12 +48,18 @@ class BrokerLink:
         #: What a broker that does not know this agent yet could not be told, in order.
         self._unsaid: list[wire.Message] = []
         self._heard_ms = now_ms()
-        self._socket: zmq.asyncio.Socket = channel.connect(
-            context.socket(zmq.DEALER),
-            membership.broker_address,
-            membership.broker_public_key,
-            channel.CONTROL_LIMIT,
-            membership.own,
+        #: Why the broker does not take this agent, in its own words; and whether the log has it that it does.
+        self._refusal, self._is_said_accepted = "", False
+        self._logged = "", 0
+        self._socket: zmq.asyncio.Socket = context.socket(zmq.DEALER)
+        self._watch = LinkWatch(context, self._socket)
+        self._connect()
+
+    def _connect(self) -> None:
+        member = self._membership
+        self._watch.forget()
+        channel.connect(
+            self._socket, member.broker_address, member.broker_public_key, channel.CONTROL_LIMIT, member.own
         )
 
     async def run(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
@@ -50,9 +67,15 @@ class BrokerLink:
 
         Raises
         ------
-        SystemExit
-            If the broker refuses this agent.
+        NotDone
+            If the broker is of another version.
         """
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch.run())
+            tasks.create_task(self._keep_trying())
+            tasks.create_task(self._listen(obey))
+
+    async def _listen(self, obey: Callable[[wire.ToAgent], Awaitable[None]]) -> None:
         unpacker: frames.Unpacker[wire.ToAgent] = frames.Unpacker(wire.ToAgent)
         await self._register()
         while True:
@@ -66,18 +89,39 @@ class BrokerLink:
                 continue
             match message:
                 case wire.Unknown():
-                    await self._register()
+                    if not self._refusal:
+                        await self._register()
                 case wire.Registered():
+                    self._note_accepted()
                     await self._say_unsaid()
                 case wire.Recorded():
                     if message.lease is not None:
                         self._unrecorded.pop((message.lease, message.cell), None)
+                case wire.Refusal(code=RefusalCode.VERSION_MISMATCH):
+                    raise NotDone(f"The broker refused this agent. {message.sentence}")
                 case wire.Refusal():
-                    raise SystemExit(f"bulletin agent: the broker refused this agent. {message.sentence}")
+                    self._refusal = message.sentence
+                    self._log_problem(message.sentence)
+                case wire.Malformed() if not self._is_known:
+                    self._refusal = _WRONG_PORT
+                    self._log_problem(_WRONG_PORT)
                 case wire.Pong() | wire.Malformed():
                     pass
                 case _:
                     await obey(message)
+
+    def _note_accepted(self) -> None:
+        self._refusal = ""
+        if not self._is_said_accepted:
+            self._is_said_accepted = True
+            self._log.info("accepted by the broker", broker=self._membership.broker_address)
+
+    def _log_problem(self, problem: str) -> None:
+        self._is_said_accepted = False
+        if problem == self._logged[0] and now_ms() - self._logged[1] < _SAY_AGAIN_MS:
+            return
+        self._logged = problem, now_ms()
+        self._log.warning("not accepted by the broker", broker=self._membership.broker_address, problem=problem)
 
     async def tell(self, message: wire.Message) -> None:
         """Tell the broker something that it must hear: at once, or after it has come to know this agent."""
@@ -90,7 +134,8 @@ class BrokerLink:
 
     async def send(self, message: wire.Message) -> None:
         """Send a message that may be lost: an answer, a sign of life."""
-        await self._socket.send_multipart(frames.pack(message))
+        with contextlib.suppress(zmq.Again):  # there is no link, and it is made anew
+            await self._socket.send_multipart(frames.pack(message), flags=zmq.DONTWAIT)
 
     async def _register(self) -> None:
         """Introduce this agent. What happens from now on the broker hears after it has heard what it has missed."""
@@ -111,18 +156,42 @@ class BrokerLink:
                 await self.send(message)
         self._is_known = True
 
-    def follow_broker(self) -> None:
-        """Connect to another address if the broker has been silent and its file has one."""
-        if now_ms() - self._heard_ms <= _BROKER_SILENCE_MS:
-            return
-        self._heard_ms = now_ms()
+    async def find_own_host(self) -> str:
+        """Find by which of its addresses this host reaches the broker; wait until it does."""
+        while True:
+            try:
+                return await asyncio.to_thread(own_host_towards, self._membership.broker_address)
+            except OSError as error:
+                self._log_problem(f"This host has no way there: {error.strerror or error}.")
+            await asyncio.sleep(_RETRY_S)
+
+    async def _keep_trying(self) -> None:
+        """Where the broker does not take this agent or is silent: say why, every few seconds, and try again."""
+        while True:
+            await asyncio.sleep(_RETRY_S)
+            is_silent = now_ms() - self._heard_ms > _BROKER_SILENCE_MS
+            if not is_silent and not self._refusal:
+                continue
+            refusal, self._refusal = self._refusal, ""
+            if is_silent:
+                self._log_problem(refusal or await self._watch.find_problem(self._membership))
+            connected_to = self._membership.broker_address
+            if self._follow_file() or (is_silent and self._watch.last in ("failed", "refused")):
+                with contextlib.suppress(zmq.ZMQError):  # ZeroMQ has given up one that was refused
+                    self._socket.disconnect(connected_to)
+                self._connect()
+            await self._register()
+
+    def _follow_file(self) -> bool:
+        """Read again where the broker is, and how this agent is known to it; return whether that has changed."""
         try:
             membership = read_membership(self._settings)
         except (OSError, BadConfig) as error:
-            self._log.warning("the broker is silent, and its file cannot be read", problem=str(error))
-            return
+            self._log.warning("the file of this agent cannot be read", problem=str(error))
+            return False
+        if membership == self._membership:
+            return False
         if membership.broker_address != self._membership.broker_address:
-            self._socket.disconnect(self._membership.broker_address)
-            self._socket.connect(membership.broker_address)
             self._log.info("the broker has moved", address=membership.broker_address)
         self._membership = membership
+        return True

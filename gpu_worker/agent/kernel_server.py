@@ -10,7 +10,7 @@ import zmq
 import zmq.asyncio
 
 from bulletin.codes import RefusalCode
-from bulletin.errors import MalformedMessage, VersionMismatch
+from bulletin.errors import BadConfig, MalformedMessage, VersionMismatch
 from bulletin.ids import LeaseId
 from bulletin.wire import blobs as bulk, channel, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
@@ -81,14 +81,25 @@ class KernelServer:
         """How many connections were ended here."""
         return self._connections.ended
 
-    def bind(self) -> str:
-        """Bind, and return the address: that of last time if it is free, so that waiting kernels find it."""
+    def bind(self, host: str) -> str:
+        """Bind, and return the address: that of last time if it is free, so that waiting kernels find it.
+
+        Raises BadConfig if there is none.
+        """
+        port, kept = self._settings.node_port, self._state.address
         try:
-            if not self._state.address.startswith(f"tcp://{self._settings.host}:"):
+            if port or not kept.startswith(f"tcp://{host}:"):
                 raise zmq.ZMQError(zmq.EADDRNOTAVAIL)
-            address = channel.bind(self._socket, self._state.address)
+            address = channel.bind(self._socket, kept)
         except zmq.ZMQError:
-            address = channel.bind(self._socket, f"tcp://{self._settings.host}:0")
+            wanted = f"tcp://{host}:{port}"
+            try:
+                address = channel.bind(self._socket, wanted)
+            except zmq.ZMQError as error:
+                raise BadConfig(
+                    f"The agent cannot listen on {wanted}: {error.strerror}. "
+                    "Choose another Pool.host or Pool.node_port."
+                ) from None
         keys.write_private(self._state_file, keys.AgentFile(keys=self._state.keys, address=address))
         return address
 

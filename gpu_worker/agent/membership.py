@@ -1,5 +1,7 @@
 """By what an agent belongs to a pool: the pool's own folder, on its host; elsewhere the file of a registered node."""
 
+from pathlib import Path
+
 import msgspec
 
 from bulletin.errors import BadConfig
@@ -11,6 +13,8 @@ from gpu_worker.config import PoolSettings, account_name
 class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent finds its broker, knows it, and is known to it."""
 
+    #: What says so.
+    file: Path
     broker_address: str
     broker_public_key: str
     own: Keys
@@ -40,8 +44,8 @@ def read_membership(settings: PoolSettings) -> Membership:
                     "pool.json, which has the secrets of a pool's own broker. A node needs none of those: remove "
                     "pool.json here. If a broker runs in this folder, its agent needs no node.json: remove that."
                 )
-            return _of_node(keys.read_private(node_file, keys.NodeFile))
-        return _of_pool(keys.read_private(pool_file, keys.PoolFile))
+            return _of_node(node_file, keys.read_private(node_file, keys.NodeFile))
+        return _of_pool(pool_file, keys.read_private(pool_file, keys.PoolFile))
     except FileNotFoundError:
         raise BadConfig(
             f"There is no pool in {settings.folder}. If its broker is to run on this host, start that first: bulletin "
@@ -55,8 +59,9 @@ def read_membership(settings: PoolSettings) -> Membership:
         ) from None
 
 
-def _of_node(file: keys.NodeFile) -> Membership:
+def _of_node(path: Path, file: keys.NodeFile) -> Membership:
     return Membership(
+        file=path,
         broker_address=file.broker_address,
         broker_public_key=file.broker_public_key,
         own=file.keys,
@@ -65,8 +70,9 @@ def _of_node(file: keys.NodeFile) -> Membership:
     )
 
 
-def _of_pool(file: keys.PoolFile) -> Membership:
+def _of_pool(path: Path, file: keys.PoolFile) -> Membership:
     return Membership(
+        file=path,
         broker_address=file.agent_address,
         broker_public_key=file.keys.public,
         own=keys.agent_keys(file.agent_secret),

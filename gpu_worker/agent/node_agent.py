@@ -11,6 +11,7 @@ import zmq.asyncio
 from bulletin import __version__
 from bulletin.boot_id import read_boot_id
 from bulletin.codes import LeaseEnd
+from bulletin.errors import BulletinError
 from bulletin.ids import AgentId
 from bulletin.wire import keys, messages as wire
 from gpu_worker.agent import host
@@ -27,8 +28,9 @@ from gpu_worker.agent.node_protections import NodeProtections
 from gpu_worker.agent.ring_server import RingServer
 from gpu_worker.agent.session_registry import SessionRegistry
 from gpu_worker.agent.zygote_start import OwnZygotes, ZygoteStarter
-from gpu_worker.config import PoolSettings, account_name
+from gpu_worker.config import LOCALHOST, PoolSettings, account_name
 from gpu_worker.faults import Faults
+from gpu_worker.reachability import is_loopback, is_unspecified, parse
 
 _PING_S = 1.0
 #: So long a session whose executor is up may be without a first cell: its kernel sends that at once, or is not there.
@@ -54,7 +56,7 @@ class Agent:
         starter: ZygoteStarter | None = None,
     ) -> None:
         """Take who starts zygotes, where that is not the agent itself."""
-        self.settings, self._protections = settings, protections
+        self.settings, self._protections, self._membership = settings, protections, membership
         #: By which its processes are known on this host, whatever the pool calls the node.
         self._mark = make_agent_id(settings)
         self.node = membership.node or socket.gethostname()
@@ -110,14 +112,27 @@ class Agent:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
             self.log.warning("all cells run as one Unix user", user=account_name(), setting="Pool.isolation")
-        bound = self._kernels.bind()
+        try:
+            await self._serve()
+        except* BulletinError as failed:
+            # It is a sentence for who started this: not in a group of errors, and without where in the code.
+            failure = failed.exceptions[0]
+            while isinstance(failure, BaseExceptionGroup):
+                failure = failure.exceptions[0]
+        else:
+            return
+        raise failure from None
+
+    async def _serve(self) -> None:
+        listens_at, reached_at = await self._open()
         ring_server = RingServer(self.settings.folder, self.sessions.find_rings, self._faults)
         self._address = wire.AgentAddress(
-            address=self.settings.advertise or bound,
+            address=reached_at,
             public_key=self._kernels.public_key,
             door=str(ring_server.path),
             boot=read_boot_id(),
         )
+        self.log.info("listening", at=listens_at, told=reached_at, broker=self._membership.broker_address)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._launcher.start(tasks)
@@ -135,6 +150,24 @@ class Agent:
             ring_server.close()
             self._kernels.close()
             self._context.destroy(linger=200)
+
+    async def _open(self) -> tuple[str, str]:
+        """Listen for kernels; return where, and the address that they are told."""
+        host, own = self.settings.host, LOCALHOST
+        if self._membership.node and not (host and self.settings.advertise):
+            own = await self._broker.find_own_host()
+        listens_at = self._kernels.bind(host or own)
+        told = self.settings.advertise or listens_at
+        found, broker = parse(told), parse(self._membership.broker_address)
+        if found is not None and is_unspecified(found[0]):
+            told = f"tcp://{own}:{found[1]}"
+        elif found is not None and broker is not None and is_loopback(found[0]) and not is_loopback(broker[0]):
+            self.log.warning(
+                "notebooks cannot reach this node: it tells them an address that each host has for itself",
+                told=told,
+                remedy="leave Pool.host and Pool.advertise of this node empty, or set them to an address of this host",
+            )
+        return listens_at, told
 
     def _find_limits(self, *, serves_hub: bool) -> NodeLimits:
         """Share the memory of the node out to its slots, but for what the system and the pool need."""
@@ -175,7 +208,6 @@ class Agent:
                 "too fast": self._kernels.dropped,
             }
             await self._broker.send(wire.Ping(counters=counters, clock_ms=now_ms()))
-            self._broker.follow_broker()
             for session in list(self.sessions.running.values()):
                 with self._faults.contain(session.fail, **session.about):
                     if now_ms() - session.kernel.heard_ms > self.settings.keep_ms:

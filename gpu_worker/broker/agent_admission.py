@@ -29,6 +29,16 @@ class AgentAdmission:
         """Return the node that a key is of, as of now; empty is the pool's own agent, and None is nobody's."""
         return _OWN if key == self._own_key else self._registry.name_of(key)
 
+    def is_node(self, route: bytes) -> bool:
+        """Tell whether a connection is that of a registered node."""
+        key = self.key_of(route)
+        return key is not None and self._registry.name_of(key) is not None
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """The nodes that are registered now."""
+        return self._registry.names
+
     def find_problem(self, route: bytes, message: wire.Register) -> str:
         """Say why the agent of this connection may not be what it says that it is; empty if it may."""
         key = self.key_of(route)
@@ -38,7 +48,7 @@ class AgentAdmission:
         if name == _OWN:
             if not secrets.compare_digest(message.secret.encode(), self._secret.encode()):
                 return "The agent does not know this pool's secret."
-            if self._registry.has(message.agent):
+            if message.agent in self._registry.names:
                 return "There is a registered node of this name, and this agent does not have its file."
         elif (message.agent, message.node) != (name, name):
             return f"The agent has the file of the node {name!r}, and says that it is another."

@@ -12,6 +12,7 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import VersionMismatch
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.broker.absent_nodes import AbsentNodes
 from gpu_worker.broker.agent_admission import AgentAdmission
 from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
@@ -57,13 +58,20 @@ class Agents:
         now_ms: Callable[[], int],
         registered: Callable[[], None],
         slot_word: str,
+        find_obstacle: Callable[[str], Awaitable[str]],
     ) -> None:
-        """Take what a slot of this pool was called last, for as long as no agent is there."""
+        """Take what a slot of this pool was called last, for as long as no agent is there.
+
+        `find_obstacle` says why nothing answers at the address that a node tells notebooks; empty if something does.
+        """
         self._send, self._admission, self._kernels, self._now_ms = send, admission, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
         self._pauses = BrokerPauses(now_ms())
         self.known: dict[AgentId, ConnectedAgent] = {}
         self._by_route: dict[bytes, AgentId] = {}
+        self._absent, self._find_obstacle = AbsentNodes(now_ms), find_obstacle
+        #: Nodes whose doors are being tried.
+        self._trying: set[AgentId] = set()
         self.refused = 0
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
@@ -152,20 +160,22 @@ class Agents:
                 self._log.warning("agent revoked", agent=agent_id, node=agent.message.node)
                 self._admission.end(agent.route)
                 self._forget(agent_id)
+                self._absent.forget(agent.message.node)
                 await self.shell.drop_node(agent_id, agent.heard_ms)
                 continue
             agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
             if now_ms - agent.heard_ms > _SILENCE_MS:
                 self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
                 self._forget(agent_id)
+                self._absent.note_lost(
+                    agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
+                )
                 await self.shell.drop_node(agent_id, agent.heard_ms)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         code, problem = self._find_problem(route, message)
         if problem:
-            self.refused += 1
-            self._log.warning("agent refused", node=message.node[:100], problem=problem)
-            await self._send(route, wire.Refusal(code=code, sentence=problem))
+            await self._refuse(route, message, code, problem)
             return
         earlier = self.known.get(message.agent)
         if earlier is not None and earlier.route == route:
@@ -173,8 +183,44 @@ class Agents:
             # message. This one was written before it heard of what is granted since; what is new, it says next.
             earlier.heard_ms = self._now_ms()
             await self._send(route, wire.Registered())
-            return
+        elif message.held or not self._admission.is_node(route):  # cells that run there are not lost for a door
+            await self._accept(route, message)
+        elif message.agent not in self._trying:
+            self._trying.add(message.agent)
+            self._kernels.aside.start_last(route, self._try_door(route, message))
+
+    async def _try_door(self, route: bytes, message: wire.Register) -> None:
+        """Let a node in if it can be reached where notebooks would."""
+        try:
+            obstacle = await self._find_obstacle(message.address.address)
+        finally:
+            self._trying.discard(message.agent)
+        code, problem = self._find_problem(route, message)  # some time has gone by
+        if not problem and obstacle:
+            code = RefusalCode.UNREACHABLE
+            problem = f"The broker cannot reach this node where notebooks would. {obstacle}"
+        if problem:
+            await self._refuse(route, message, code, problem)
+        else:
+            await self._accept(route, message)
+
+    async def _refuse(self, route: bytes, message: wire.Register, code: RefusalCode, problem: str) -> None:
+        self.refused += 1
+        self._log.warning("agent refused", node=message.node[:100], problem=problem)
+        if code in (RefusalCode.UNREACHABLE, RefusalCode.VERSION_MISMATCH) and self._admission.is_node(route):
+            self._absent.note_problem(message.node, problem)
+        await self._send(route, wire.Refusal(code=code, sentence=problem))
+
+    @property
+    def absent_nodes(self) -> tuple[wire.AbsentNode, ...]:
+        """The nodes that should be there and are not."""
+        present = {agent.message.node for agent in self.known.values()}
+        return tuple(self._absent.listed(self._admission.node_names, present))
+
+    async def _accept(self, route: bytes, message: wire.Register) -> None:
+        earlier = self.known.get(message.agent)
         self._forget(message.agent)
+        self._absent.forget(message.node)
         message = structs.replace(message, held=tuple(self._own(message.agent, message.held)))
         self.known[message.agent] = ConnectedAgent(route, self._admission.key_of(route) or "", message, self._now_ms())
         self._by_route[route] = message.agent

@@ -37,9 +37,10 @@ from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
-from gpu_worker.config import PoolSettings
+from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.faults import Faults
 from gpu_worker.node_registry import NodeRegistry
+from gpu_worker.reachability import find_obstacle, is_loopback, parse
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -117,7 +118,15 @@ class Broker:
         self.kernels = Kernels(
             self._to_kernels.send, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
         )
-        self.agents = Agents(self._to_agents.send, admission, self.kernels, self.now_ms, self._announce, slot_word)
+        self.agents = Agents(
+            self._to_agents.send,
+            admission,
+            self.kernels,
+            self.now_ms,
+            self._announce,
+            slot_word,
+            self._find_obstacle,
+        )
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
         self._note_policy(self._policy.load())
@@ -231,6 +240,16 @@ class Broker:
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self._console.answer(person, question)
 
+    async def _find_obstacle(self, told: str) -> str:
+        """Say why notebooks would not reach a node at the address that it tells them; empty if they would."""
+        host, own = parse(told), parse(self.files.agent_address)
+        if host is not None and own is not None and is_loopback(host[0]) and not is_loopback(own[0]):
+            return (
+                f"It tells them {told}, where each host finds itself. Leave Pool.host and Pool.advertise of the node "
+                "empty, or set them to an address of its host."
+            )
+        return await find_obstacle(told)
+
     def _announce(self) -> None:
         """Let kernels come: there is a slot for them, or there may be none for long."""
         if self._is_announced:
@@ -255,8 +274,9 @@ class Broker:
         keys.write_public(self.settings.public_file, public)
 
     def _bind_one(self, socket: zmq.asyncio.Socket, kept: str, port: int) -> str:
-        wanted = f"tcp://{self.settings.host}:{port}"
-        if kept.startswith(f"tcp://{self.settings.host}:") and port in (0, int(kept.rpartition(":")[2])):
+        host = self.settings.host or LOCALHOST
+        wanted = f"tcp://{host}:{port}"
+        if kept.startswith(f"tcp://{host}:") and port in (0, int(kept.rpartition(":")[2])):
             try:
                 return channel.bind(socket, kept)
             except zmq.ZMQError:

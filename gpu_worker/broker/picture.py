@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
+from msgspec import structs
+
 from bulletin.errors import LedgerAway
 from bulletin.ids import UserName
 from bulletin.wire import messages as wire
@@ -110,6 +112,7 @@ async def draw(
         project=_project(shell, viewer, at_ms),
         shared_accounts=tuple(sorted(accounts)) if serves_hub else (),
         missing_protections=missing,
+        absent_nodes=tuple(one if viewer.is_admin else structs.replace(one, problem="") for one in agents.absent_nodes),
     )
 
 

@@ -16,6 +16,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig
 from gpu_worker.config import Pool, PoolSettings
 from gpu_worker.descriptor_limit import raise_descriptor_limit
+from gpu_worker.setting_owners import Process, require_obeyed
 
 
 class Command(Application):
@@ -59,6 +60,17 @@ class Command(Application):
             if not path.exists():
                 raise BadConfig(f"There is no configuration file {path}.")
             self.load_config_file(path.name, path=str(path.parent))
+
+    def require_obeyed(self, process: Process, *, is_alone: bool = False) -> None:
+        """Check that nothing was set that this process does not obey. Raises BadConfig.
+
+        A configuration file may be for both, unless the process `is_alone`: the other is on another host. What
+        `bulletin pool` was given is for both, too.
+        """
+        if not self.exit_with_stdin:
+            require_obeyed(process, self.cli_config.get("Pool", {}), "where it was typed")
+        if is_alone:
+            require_obeyed(process, self.config.get("Pool", {}), f"which runs on another host, with {self.config_file}")
 
     def settings(self) -> PoolSettings:
         """Return the pool's settings, checked together. Raises BadConfig."""

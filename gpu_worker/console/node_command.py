@@ -1,9 +1,6 @@
 """`bulletin node`: which nodes of other hosts may come to the pool of this folder. It works without a broker, too."""
 
-import contextlib
-import ipaddress
 import os
-import re
 import sys
 import time
 from datetime import datetime
@@ -17,8 +14,8 @@ from bulletin.wire import keys
 from gpu_worker.config import PoolSettings, account_name
 from gpu_worker.console.base_command import Command
 from gpu_worker.node_registry import NodeRegistry, check_name
+from gpu_worker.reachability import is_loopback, is_unspecified, parse
 
-_ADDRESS = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:]+\]|[^:/\s\[\]]+):(?P<port>[0-9]{1,5})")
 _USAGE = """\
 usage: bulletin node add NAME [--address=tcp://HOST:PORT] [--out=FILE] [--replace]
        bulletin node list [--json]
@@ -111,25 +108,23 @@ class NodeCommand(Command):
     def _find_address(self, files: keys.PoolFile) -> str:
         """Find where nodes reach the broker. Raises BadConfig where only this host does."""
         if self.address:
-            found = _ADDRESS.fullmatch(self.address)
-            if found is None or not 0 < int(found["port"]) < 65536:
+            if parse(self.address) is None:
                 raise BadConfig(f"--address is {self.address!r}. Write it as tcp://HOST:PORT")
             return self.address
-        found = _ADDRESS.fullmatch(files.agent_address)
+        found = parse(files.agent_address)
         if found is None:
             raise BadConfig("The broker of this pool has not run yet: nobody knows its port. Start it: bulletin broker")
-        with contextlib.suppress(ValueError):
-            host = ipaddress.ip_address(found["host"].strip("[]"))
-            if host.is_loopback:
-                raise BadConfig(
-                    f"The broker listens at {files.agent_address}, where only this host reaches it. Let it listen "
-                    "where nodes do (Pool.host, and ports in Pool.kernel_port and Pool.agent_port), and start it again."
-                )
-            if host.is_unspecified:
-                raise BadConfig(
-                    f"The broker listens everywhere ({files.agent_address}). Say where nodes reach it: "
-                    f"--address=tcp://HOST:{found['port']}"
-                )
+        host, port = found
+        if is_loopback(host):
+            raise BadConfig(
+                f"The broker listens at {files.agent_address}, where only this host reaches it. Let it listen "
+                "where nodes do (Pool.host, and ports in Pool.kernel_port and Pool.agent_port), and start it again."
+            )
+        if is_unspecified(host):
+            raise BadConfig(
+                f"The broker listens everywhere ({files.agent_address}). Say where nodes reach it: "
+                f"--address=tcp://HOST:{port}"
+            )
         return files.agent_address
 
     def _list(self) -> None:

@@ -44,6 +44,7 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
         answer = client.ask(
             client.find_pool(folder, is_named="folder" in self.config.Pool), self.question(*self.extra_args)
         )
+        self.status = self.status_of(answer)
         with end_quietly_on_broken_pipe():
             if self.as_json:
                 sys.stdout.write(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n")
@@ -60,6 +61,10 @@ class QueryCommand(Command, metaclass=_AbstractCommandMeta):
     def question(self, name: str = "") -> console.FromConsole | wire.Look:
         """Make the message that asks, given the word behind the command's name."""
 
+    def status_of(self, _: console.Report | wire.Picture) -> int:
+        """Return the exit status that the answer comes to."""
+        return 0
+
     def refuse(self) -> None:
         """Say how the command is written, and set exit status 2."""
         sys.stderr.write(f"usage: bulletin {self.usage}\n")
@@ -70,8 +75,15 @@ class StatusCommand(QueryCommand):
     """`bulletin status`: slots, the queue and the latest cells."""
 
     name = "bulletin-status"
-    description = "Show the slots, the queue and the latest cells of the pool in a folder."
+    description = (
+        "Show the slots, the queue and the latest cells of the pool in a folder. Exit status 3: a node that should be "
+        "there is not; 1: the broker does not answer."
+    )
     usage = "status [--json]"
+
+    def status_of(self, answer: console.Report | wire.Picture) -> int:
+        """Return 3 where a node is lost, or registered and not there."""
+        return 3 if isinstance(answer, wire.Picture) and answer.absent_nodes else 0
 
     def question(self, _: str = "") -> wire.Look:
         """Ask for the picture."""

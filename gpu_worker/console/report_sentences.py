@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from bulletin.pool_words import describe_state, warn_of_accounts, warn_of_missing
+from bulletin.pool_words import describe_absence, describe_state, warn_of_accounts, warn_of_missing
 from bulletin.units import HOUR_MS, show_duration, show_size
 from bulletin.wait_words import describe_rest
 from bulletin.wire import console, messages as wire
@@ -59,6 +59,7 @@ def _picture(picture: wire.Picture) -> Blocks:
         lines.append(
             f"  {slot.node}  {slot.slot}  {slot.name}{memory}: {describe_state(slot.state, slot.drains_in_ms)}{user}"
         )
+    lines += [f"  {describe_absence(one.node, one.absent_ms, one.problem)}" for one in picture.absent_nodes]
     lines.append(f"{len(picture.waiting)} waiting")
     lines += [
         f"  {one.position}. {one.user} ({one.qos}, {one.gpus}): {f'{one.reason}; ' if one.reason else ''}"

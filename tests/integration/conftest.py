@@ -184,8 +184,12 @@ class Notebook:
     first_cell = "%load_ext bulletin_magic"
     is_interrupted = False  #: since a reply came last
 
-    def __init__(self, environ: dict[str, str], folder: Path) -> None:
+    def __init__(self, environ: dict[str, str], folder: Path, under: Sequence[str] = ()) -> None:
+        """Start it with these variables, in this folder, by the command `under` if given."""
         self.manager = make_manager(kernel_name="python3")
+        if under:
+            argv = self.manager.kernel_spec.argv
+            argv[:] = [*under, sys.executable, *argv[1:]]
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTERHUB_", "BULLETIN_"))}
         self.manager.start_kernel(env={**clean, **environ}, cwd=str(folder), stderr=subprocess.DEVNULL)
         self.client = self.manager.blocking_client()

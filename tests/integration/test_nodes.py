@@ -1,6 +1,8 @@
 """Nodes of other hosts: each has a file of its own, by which it is that node and nothing else, until it is removed."""
 
 import contextlib
+import shutil
+import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Self
 
 import pytest
 import zmq
+from msgspec import structs
 
 from bulletin import __version__
 from bulletin.codes import RefusalCode
@@ -16,6 +19,8 @@ from bulletin.wire.keys import Keys
 from tests.integration.conftest import PATIENCE_S, Notebook, until
 from tests.integration.nodes import Part, nodes, picture, run
 
+#: What the log of an agent says that may give its slots.
+ACCEPTED = 'event="accepted by the broker"'
 AGENT = ("--device", "cpu", "--slots", "1", "--isolation", "shared", "--Pool.preload=[]")
 
 
@@ -81,14 +86,15 @@ class Peer:
         self.socket.close()
 
 
-def register(name: str, secret: str = "", process: str = "p", node: str = "") -> wire.Register:
+def register(broker: Part, name: str, secret: str = "", process: str = "p", node: str = "") -> wire.Register:
+    """What an agent says of itself, whose door answers."""
     return wire.Register(
         protocol=wire.PROTOCOL,
         version=__version__,
         secret=secret,
         agent=name,  # type: ignore[arg-type]
         node=node or name,
-        address=wire.AgentAddress(address="tcp://127.0.0.1:1", public_key="k"),
+        address=wire.AgentAddress(address=pool_file(broker).kernel_address, public_key="k"),
         slots=(wire.SlotOffer(slot="cpu-0", kind="cpu", name="CPU"),),  # type: ignore[arg-type]
         process=process,
     )
@@ -141,14 +147,18 @@ def test_a_node_cannot_be_another_node_or_the_pools_own_agent(broker: Part) -> N
     add(broker, "node2", "node2")
     secret = pool_file(broker).agent_secret
     with Peer(broker, own) as peer:
-        for message in (register("node2"), register("node1", node="node2"), register("hub-0a1b2c3d", secret)):
+        for message in (
+            register(broker, "node2"),
+            register(broker, "node1", node="node2"),
+            register(broker, "hub-0a1b2c3d", secret),
+        ):
             refused = peer.says(message)
             assert isinstance(refused, wire.Refusal), message
             assert refused.code is RefusalCode.NOT_ALLOWED
             assert "'node1'" in refused.sentence
-        assert isinstance(peer.says(register("node1")), wire.Registered)
+        assert isinstance(peer.says(register(broker, "node1")), wire.Registered)
     with Peer(broker, keys.agent_keys(secret)) as peer:
-        refused = peer.says(register("node2", secret))
+        refused = peer.says(register(broker, "node2", secret))
         assert isinstance(refused, wire.Refusal)
         assert "registered node" in refused.sentence
 
@@ -158,23 +168,25 @@ def test_a_name_that_another_agent_has_who_answers_is_refused_with_words_and_is_
 ) -> None:
     own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
     with Peer(broker, own) as first, Peer(broker, own) as second:
-        assert isinstance(first.says(register("node1", process="one")), wire.Registered)
+        assert isinstance(first.says(register(broker, "node1", process="one")), wire.Registered)
         assert isinstance(first.says(wire.Ping()), wire.Pong)
-        refused = second.says(register("node1", process="two"))
+        refused = second.says(register(broker, "node1", process="two"))
         assert isinstance(refused, wire.Refusal)
         assert refused.code is RefusalCode.NAME_TAKEN
         assert "bulletin node add NAME" in refused.sentence
         first.close()
-        until(lambda: isinstance(second.says(register("node1", process="two")), wire.Registered), "it to be free")
+        until(
+            lambda: isinstance(second.says(register(broker, "node1", process="two")), wire.Registered), "it to be free"
+        )
 
 
 def test_a_removed_node_is_not_heard_also_by_a_connection_that_it_had(broker: Part) -> None:
     own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
     with Peer(broker, own) as peer:
-        assert isinstance(peer.says(register("node1")), wire.Registered)
+        assert isinstance(peer.says(register(broker, "node1")), wire.Registered)
         run("node", "remove", "node1", "--folder", str(broker.folder))
         with contextlib.suppress(zmq.Again):  # where its connection is gone already
-            peer.socket.send_multipart(frames.pack(register("node1")), zmq.DONTWAIT)
+            peer.socket.send_multipart(frames.pack(register(broker, "node1")), zmq.DONTWAIT)
         until(lambda: nodes(broker.folder) == set(), "the node to be gone")
         assert not any(isinstance(message, wire.Registered) for message in drain(peer))
 
@@ -188,7 +200,7 @@ def test_new_keys_for_a_node_revoke_its_old_ones(broker: Part) -> None:
     old = keys.read_private(add(broker, "node1", "old") / "node.json", keys.NodeFile).keys
     add(broker, "node1", "new", "--replace")
     with Peer(broker, old) as peer:
-        peer.socket.send_multipart(frames.pack(register("node1")))
+        peer.socket.send_multipart(frames.pack(register(broker, "node1")))
         until(lambda: broker_counts(broker, "failed handshakes"), "the old keys to be turned away")
         assert list(drain(peer)) == []
 
@@ -196,10 +208,120 @@ def test_new_keys_for_a_node_revoke_its_old_ones(broker: Part) -> None:
 def test_a_list_of_nodes_that_cannot_be_trusted_lets_nobody_in(broker: Part) -> None:
     own = keys.read_private(add(broker, "node1", "node1") / "node.json", keys.NodeFile).keys
     with Peer(broker, own) as peer:
-        assert isinstance(peer.says(register("node1")), wire.Registered)
+        assert isinstance(peer.says(register(broker, "node1")), wire.Registered)
         (broker.folder / "nodes.json").chmod(0o644)
         until(lambda: nodes(broker.folder) == set(), "the node to be left out")
         broker.until_said("no node of another host is let in")
+
+
+def test_an_agent_says_where_it_listens_whom_it_calls_and_that_it_was_accepted(
+    broker: Part, start: Callable[..., Part]
+) -> None:
+    add(broker, "node1", "node1")
+    port = free_port()
+    agent = start("agent", "node1", *AGENT, f"--Pool.node_port={port}")
+    said = agent.until_said(ACCEPTED)
+    assert f"told=tcp://127.0.0.1:{port} broker={pool_file(broker).agent_address}" in said
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_an_agent_without_its_broker_says_why_and_goes_on_when_it_is_there(
+    broker: Part, start: Callable[..., Part]
+) -> None:
+    folder = add(broker, "node1", "node1")
+    broker.stop()
+    agent = start("agent", "node1", *AGENT)
+    agent.until_said("Nothing listens at tcp://127.0.0.1:")
+    start("broker", "pool")
+    agent.until_said(ACCEPTED)
+    run("node", "remove", "node1", "--folder", str(broker.folder))
+    agent.until_said("does not know the keys in")
+    (folder / "node.json").unlink()
+    add(broker, "node1", "node1")  # the agent finds its new file by itself
+    agent.until_said(ACCEPTED, times=2)
+
+
+@pytest.mark.parametrize("wrong", ["port", "key"])
+def test_an_agent_that_calls_somebody_else_says_so(broker: Part, start: Callable[..., Part], wrong: str) -> None:
+    path = add(broker, "node1", "node1") / "node.json"
+    file = keys.read_private(path, keys.NodeFile)
+    if wrong == "port":
+        keys.write_private(path, structs.replace(file, broker_address=pool_file(broker).kernel_address))
+    else:
+        keys.write_private(path, structs.replace(file, broker_public_key=keys.make_keys().public))
+    agent = start("agent", "node1", *AGENT)
+    agent.until_said("at its port for notebooks" if wrong == "port" else "is not the broker that", times=2)
+
+
+def test_a_second_agent_with_the_same_file_is_told_so_until_the_first_is_gone(
+    broker: Part, start: Callable[..., Part]
+) -> None:
+    first_folder, second_folder = add(broker, "node1", "node1"), broker.folder.with_name("copied")
+    second_folder.mkdir()
+    shutil.copy(first_folder / "node.json", second_folder)
+    first = start("agent", "node1", *AGENT)
+    first.until_said(ACCEPTED)
+    second = start("agent", "copied", *AGENT)
+    second.until_said("There is an agent of this name already", times=2)
+    assert nodes(broker.folder) == {"node1"}
+    assert first.log.read_text().count(ACCEPTED) == 1, "the first one has noticed nothing"
+    first.stop()
+    second.until_said(ACCEPTED)
+
+
+def test_a_node_whose_door_does_not_answer_gets_no_cells_and_status_says_so(
+    broker: Part, start: Callable[..., Part]
+) -> None:
+    add(broker, "node1", "node1")
+    folder, port = str(broker.folder), free_port()
+    until((broker.folder / "connection.json").exists, "the broker to let people in without a node")
+    assert "node1: not there, has not come since" in run("status", "--folder", folder, status=3)
+    agent = start("agent", "node1", *AGENT, f"--Pool.advertise=tcp://127.0.0.1:{port}")
+    agent.until_said("cannot reach this node where notebooks would")
+    assert nodes(broker.folder) == set()
+    assert f"Nothing listens at tcp://127.0.0.1:{port}" in run("status", "--folder", folder, status=3)
+    with socket.create_server(("127.0.0.1", port)):
+        agent.until_said(ACCEPTED)
+    assert "not there" not in run("status", "--folder", folder)
+
+
+def test_a_lost_node_stays_in_status_until_it_is_removed(broker: Part, start: Callable[..., Part]) -> None:
+    add(broker, "node1", "node1")
+    agent = start("agent", "node1", *AGENT)
+    until(lambda: nodes(broker.folder) == {"node1"}, "the node")
+    folder = str(broker.folder)
+    assert "not there" not in run("status", "--folder", folder)
+    agent.process.kill()
+    until(lambda: nodes(broker.folder) == set(), "the node to be given up")
+    assert "node1: not there, lost " in run("status", "--folder", folder, status=3)
+    run("node", "remove", "node1", "--folder", folder)
+    assert "not there" not in run("status", "--folder", folder)
+
+
+def test_a_setting_that_another_process_obeys_is_refused_with_where_it_belongs(broker: Part, tmp_path: Path) -> None:
+    folder, file = add(broker, "node1", "node1"), tmp_path / "config.py"
+    file.write_text("c.Pool.kernel_port = 9100\n")
+    for words in (["--Pool.kernel_port=9100"], ["--config", str(file)]):
+        said = run("agent", "--folder", str(folder), *AGENT, *words, status=78)
+        assert "Pool.kernel_port is a setting that the broker obeys, and this is the agent" in said
+    said = run("broker", "--folder", str(tmp_path / "new"), "--keep", "60", "--slots", "2", status=78)
+    assert "Pool.keep, Pool.slots are settings that the agent obeys" in said
+    assert not (tmp_path / "new").exists()
+
+
+def test_two_ports_that_are_one_and_a_port_that_is_taken_are_said(broker: Part) -> None:
+    folder = add(broker, "node1", "node1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        said = run("agent", "--folder", str(folder), *AGENT, f"--Pool.node_port={port}", status=78)
+    assert "Choose another Pool.host or Pool.node_port." in said
+    assert "Traceback" not in said
+    same = ("--Pool.kernel_port=9001", "--Pool.agent_port=9002", "--Pool.node_port=9002")
+    assert "Pool.agent_port and Pool.node_port are both 9002" in run("pool", "--folder", str(folder), *same, status=78)
 
 
 def test_what_cannot_be_done_is_said_with_the_remedy(broker: Part, tmp_path: Path) -> None:

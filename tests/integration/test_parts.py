@@ -15,8 +15,8 @@ from tests.integration.conftest import PATIENCE_S, Client, until
 
 def start(part: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "gpu_worker.cli", part, "--folder", str(folder), "--slots", "1", "--device", "cpu"]
-        + ["--isolation", "shared"] * (part != "broker"),
+        [sys.executable, "-m", "gpu_worker.cli", part, "--folder", str(folder)]
+        + ["--slots", "1", "--device", "cpu", "--isolation", "shared"] * (part != "broker"),
         stderr=subprocess.DEVNULL,
     )
 
@@ -105,6 +105,8 @@ def test_bad_configuration_is_one_sentence_and_its_own_exit_status(tmp_path: Pat
         (["agent", "--folder", str(tmp_path / "nothing")], "type there: bulletin node add NAME"),
         (["broker", "--folder", str(tmp_path / "p"), "--Pool.kernel_port=99999"], "0 to 65535"),
         (["broker", "--folder", str(tmp_path / "p"), "--database", "nonsense"], "sqlite:///"),
+        (["broker", "--folder", str(tmp_path / "p"), "--slots", "2"], "that the agent obeys, and this is the broker"),
+        (["agent", "--folder", str(tmp_path / "p"), "--database", "x"], "that the broker obeys, and this is the agent"),
         (["broker", "--folder", str(open_to_all)], "can be changed by other users"),
         (["agent", "--folder", str(open_to_all)], "can be changed by other users"),
         (["pool", "--folder", str(open_to_all), "--isolation", "shared"], "can be changed by other users"),

@@ -91,6 +91,7 @@ from bulletin.wire.messages.every_link import (
     Unknown,
 )
 from bulletin.wire.messages.kernel_broker import (
+    AbsentNode,
     AgentAddress,
     CellNote,
     CellPicture,
@@ -118,6 +119,7 @@ from bulletin.wire.messages.kernel_broker import (
 __all__ = [
     "PROTOCOL",
     "TEXT_LIMIT",
+    "AbsentNode",
     "AgentAddress",
     "AgentToKernel",
     "Answer",

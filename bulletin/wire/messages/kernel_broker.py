@@ -210,6 +210,16 @@ class ProjectPicture(msgspec.Struct, frozen=True, kw_only=True):
     class_hours: str = ""
 
 
+class AbsentNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A node that was there, or is registered, and is not there now."""
+
+    node: str
+    #: For how long; None where it has not been there since the broker was started.
+    absent_ms: int | None = None
+    #: Why it is not let in, where the broker knows.
+    problem: str = ""
+
+
 class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     """The pool at this moment. Other people's names are left out for those who may not see them."""
 
@@ -225,6 +235,8 @@ class Picture(Message, frozen=True, kw_only=True, tag="picture"):
     shared_accounts: tuple[str, ...] = ()
     #: What would keep cells of several people apart and is not there, and on which nodes.
     missing_protections: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    #: Nodes that should be there and are not.
+    absent_nodes: tuple[AbsentNode, ...] = ()
 
 
 class Find(Message, frozen=True, tag="find"):

@@ -37,6 +37,10 @@ async def _nobody_looks(person: Person) -> wire.Picture:
     raise AssertionError(f"{person.user} looks at a pool that is not there")
 
 
+async def _is_reached(_: str) -> str:
+    return ""
+
+
 class BrokerParts:
     """The broker's parts without its sockets: what would be sent is kept."""
 
@@ -51,7 +55,7 @@ class BrokerParts:
         self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
         own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
         admission = AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None)
-        self.agents = Agents(self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU")
+        self.agents = Agents(self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached)
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(

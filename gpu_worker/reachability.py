@@ -1,0 +1,71 @@
+"""Whether something listens at an address of TCP; if not, why, and what to do about it."""
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import re
+import socket
+
+#: Nothing that is there takes longer to answer; what a firewall drops never answers.
+_PATIENCE_S = 3.0
+_ADDRESS = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(?P<port>[0-9]{1,5})")
+
+
+def parse(address: str) -> tuple[str, int] | None:
+    """Return host and port of "tcp://host:port"; None where it is no such address."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 0 < int(found["port"]) < 65536:
+        return None
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only the same host reaches this one by that name."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def is_unspecified(host: str) -> bool:
+    """Tell whether it stands for all addresses of a host, and so for none that others could use."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return host == "*"
+
+
+def own_host_towards(address: str) -> str:
+    """Return by which of its own addresses this host reaches another. Raises OSError if it does not."""
+    found = parse(address)
+    if found is None:
+        raise OSError(errno.EINVAL, f"{address} is no address")
+    family, _, _, _, where = socket.getaddrinfo(*found, type=socket.SOCK_DGRAM)[0]
+    with socket.socket(family, socket.SOCK_DGRAM) as plug:  # nothing is sent
+        plug.connect(where)
+        return str(plug.getsockname()[0])
+
+
+async def find_obstacle(address: str) -> str:
+    """Say why nothing answers at an address, with what to look at; empty if something does."""
+    found = parse(address)
+    if found is None:
+        return f"{address[:200]!r} is no address: those are written as tcp://HOST:PORT."
+    host, port = found
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        return (
+            f"Nothing answers at {address}: its host is away, or a firewall on the way drops what comes. See that port "
+            f"{port} of {host} is open."
+        )
+    except socket.gaierror as error:
+        return f"The name {host!r} cannot be resolved ({error.strerror}): see the name service, or /etc/hosts."
+    except ConnectionRefusedError:
+        return f"Nothing listens at {address}: what should may not run, or listens at another port."
+    except OSError as error:
+        return f"There is no way to {address}: {error.strerror or error}."
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return ""
