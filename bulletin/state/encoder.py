@@ -366,7 +366,7 @@ def _reduce_generic(encoder: Encoder, value: Any) -> Reduced:
         return reduce_unwilling(encoder, value, refusal)
     if says_too_little(kind, found) or shares_parts(value):
         return reduce_user_container(encoder, value)
-    return with_observers(value, found)
+    return with_observers(encoder, value, found)
 
 
 def _is_plain(kind: type) -> bool:

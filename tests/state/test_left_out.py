@@ -84,3 +84,46 @@ def test_many_that_observe_each_other_are_looked_at_once(library: Notebook) -> N
     library.local("for one, other in zip(chain, chain[1:]): one.watch(other.put)")
     library.gpu("chain[0].put(9)")
     assert library["chain"][-1].value == 9
+
+
+SLOTS = """
+import sys
+
+class Number:
+    __slots__ = ("content",)
+    def __getstate__(self): return self.content
+    def __setstate__(self, content): self.content = content
+
+class Constant(Number):
+    @property
+    def content(self): return self.made_by()
+
+def constant(made_by):
+    made = Constant.__new__(Constant)
+    made.made_by = made_by
+    return made
+
+class Model:
+    def __init__(self, formula): self.formula, self.value = formula, eval(formula, sys._getframe(1).f_globals)
+    def __getstate__(self): return {"formula": self.formula}
+    def __setstate__(self, state):
+        self.formula, self.value = state["formula"], eval(state["formula"], sys._getframe(1).f_globals)
+"""
+
+
+@pytest.fixture
+def slots(notebook: Notebook, install: Callable[[str, str], Path]) -> Notebook:
+    install("slotslib", SLOTS)
+    notebook.local("import slotslib")
+    return notebook
+
+
+def test_a_class_that_covers_a_slot_of_its_base_does_not_set_it(slots: Notebook) -> None:
+    slots.gpu("k = 3; c = slotslib.constant(lambda: k)")
+    assert slots.local("k = 4; c.content") == 4
+    assert slots.gpu("k = 5; c.content").extra["result"] == 5
+
+
+def test_a_formula_that_calls_a_function_of_the_notebook_finds_it_where_the_value_loads(slots: Notebook) -> None:
+    slots.local("twice = lambda value: value * K; K = 2; model = slotslib.Model('twice(4)')")
+    assert slots.gpu("model.value").extra["result"] == 8

@@ -32,12 +32,6 @@ KNOWN: tuple[Known, ...] = (
         turns=(1, 2, 3, 4),
     ),
     Known(
-        "mpmath_precision",
-        "constants of a context other than `mp` are made without what they are made of",
-        pool=(3, 4),
-        turns=(3, 4),
-    ),
-    Known(
         "msgpack_codecs",
         "packers and unpackers are in C and do not pickle",
         turns=(1, 3),
@@ -70,12 +64,6 @@ KNOWN: tuple[Known, ...] = (
         "relationships are set up by mappers that know what the library keeps in weak references and events, "
         "which does not travel whole",
         pool=(3, 4, 5),
-        turns=(1, 2, 3, 4, 5),
-    ),
-    Known(
-        "statsmodels_fits",
-        "a model's formula names a function of the notebook in a text, and looks it up while the model loads: "
-        "the function does not go there unless the cell mentions it",
         turns=(1, 2, 3, 4, 5),
     ),
 )

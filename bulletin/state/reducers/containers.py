@@ -8,7 +8,7 @@ from typing import Any
 from bulletin.cpython.class_layout import is_python_all_through, is_python_class
 from bulletin.cpython.pickle_memo import new_object
 from bulletin.state.encoding import Encoding
-from bulletin.state.inplace import fill_dict, fill_list, fill_set, is_all_attributes, reused, slots_held
+from bulletin.state.inplace import fill_dict, fill_list, fill_set, is_all_attributes, reused, slots_held, slots_of
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
 from .functions import is_importable
@@ -330,12 +330,22 @@ def fill_instance(value: Any, state: Any) -> None:
     _set_slots(value, list((slots or {}).items()))
 
 
+def has_covered_slots(kind: Any) -> bool:
+    """Tell whether a class has something else in the place of a slot of its bases, which set it by what they pickle."""
+    return (
+        kind.__reduce_ex__ is object.__reduce_ex__
+        and kind.__reduce__ is object.__reduce__
+        and is_all_attributes(kind)
+        and any(isinstance(getattr(kind, slot.__name__, None), property) for slot in slots_of(kind))
+    )
+
+
 def of_family(kind: type) -> Callable[[Encoding, Any], Reduced] | None:
     """Choose the reducer for a class that was written in Python.
 
     None leaves its values to pickle, above all where the class says itself how they travel.
     """
-    if is_user_container(kind):
+    if is_user_container(kind) or has_covered_slots(kind):
         return reduce_user_container
     if is_user_value(kind):
         return reduce_user_value

@@ -4,6 +4,7 @@ Pickle makes a copy in another program, where nobody waits for the observers of 
 """
 
 import functools
+import re
 import weakref
 from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
@@ -52,7 +53,7 @@ def _parts(value: Any) -> list[Any]:
     return [*(instance_dict(value) or {}).values(), *(part for _, part in slots_held(value))]
 
 
-def with_observers(value: Any, reduced: Reduced) -> Reduced:
+def with_observers(encoder: Encoding, value: Any, reduced: Reduced) -> Reduced:
     """Add to what a class says of an instance the functions that it leaves out of its state.
 
     One that cannot travel is a handle there, which says so when it is called.
@@ -62,6 +63,8 @@ def with_observers(value: Any, reduced: Reduced) -> Reduced:
     state, attributes = reduced[2], instance_dict(value)
     if type(state) is not dict or not attributes:
         return reduced
+    if type(formula := attributes.get("formula")) is str:
+        note_formula(encoder, formula)
     left = {
         name: held
         for name, held in attributes.items()
@@ -72,6 +75,16 @@ def with_observers(value: Any, reduced: Reduced) -> Reduced:
     return (*reduced[:2], (RECEIVER, state, left), *(*reduced[3:], None, None)[:2], fill_observed)
 
 
+def note_formula(encoder: Encoding, formula: str) -> None:
+    """Note the functions of the notebook that a text calls, which is evaluated where the value loads (statsmodels)."""
+    for name in _WORD.findall(formula):
+        if isinstance(encoder.namespace.get(name), FunctionType):
+            encoder.names[name] = None
+
+
+_WORD = re.compile(r"\b[^\W\d]\w*\b")
+
+
 def says_state(kind: type) -> bool:
     """Tell whether a class has a `__getstate__` in Python, and its instances hold nothing else but attributes."""
     return _how(kind)[0]
@@ -79,7 +92,7 @@ def says_state(kind: type) -> bool:
 
 def reduce_bare(encoder: Encoding, value: Any) -> Reduced:
     """Reduce an instance that is made without its class being asked, with the functions that its state leaves out."""
-    return with_observers(value, containers.reduce_bare(encoder, value))
+    return with_observers(encoder, value, containers.reduce_bare(encoder, value))
 
 
 def _are_called(value: Any, depth: int = 0) -> bool:
