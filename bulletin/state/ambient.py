@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from bulletin.cpython.import_system import read_environ
 
 from . import settings
-from .reducers.figures import close_figures_but, open_figures
+from .open_figures import close_figures_but, open_figures
 from .setting_kind import shell_of_cells
 
 #: What was found, by kind: "random", "numpy", "torch", "folder", "argv", "environ", "settings"; and on its way out
