@@ -236,12 +236,16 @@ class VictimSelection:
         """Whether it comes before those whose cells it takes for its share, once these have left.
 
         A guarantee that is large enough for one of them then must be large enough for the request: who is covered
-        comes first, and would take the place that was made. It may have cells of lower classes of its project go, too.
+        comes first, and would take the place that was made. It may have cells of lower classes of its project go, too,
+        as the request may where it is of the same project.
         """
         shared = [one for one in victims if one.right is Right.SHARE]
         theirs = [self._accounts.of(one.lease.project) for one in shared]
         inside = [{at.project.id for at in account.path} for account in theirs]
-        below = [account.used_below(self._state.qos, one.priority) for account, one in zip(theirs, shared, strict=True)]
+        below = [
+            0 if account is self._account else account.used_below(self._state.qos, one.priority)
+            for account, one in zip(theirs, shared, strict=True)
+        ]
         for at in self._account.path if shared else ():
             chosen = [one.lease.cost for one, names in zip(shared, inside, strict=True) if at.project.id in names]
             left = at.guaranteed - at.used + sum(chosen)
