@@ -29,8 +29,10 @@ def find_problem(python: str, python_path: str) -> str:
     steps: set[Path] = set()
     interpreter = Path(python).absolute()
     problem = _describe_path(interpreter, steps)
-    for folder in _find_import_folders(interpreter, python_path):
-        problem = problem or _describe_folder(folder, steps)
+    folders = _find_import_folders(interpreter, python_path)
+    # Nothing is read there that may be somebody else's: it could be a pipe without an end, or memory without one.
+    while not problem and (folder := next(folders, None)) is not None:
+        problem = _describe_folder(folder, steps)
     if not problem:
         return ""
     return (

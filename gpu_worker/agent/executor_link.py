@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Callable, Sequence
 
 from bulletin.wire import blobs as bulk, frames, messages as wire, pipe
@@ -10,6 +9,7 @@ from bulletin.wire.frames import Blob
 from gpu_worker.agent.cgroups import LeaseCgroup
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_process import ExecutorProcess
+from gpu_worker.agent.fileless_sockets import make_pair
 
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
@@ -46,7 +46,7 @@ class ExecutorLink:
         self.gone = asyncio.Event()
         #: From kernel to executor, and from executor to kernel.
         self.rings: tuple[int, ...] = (bulk.make_ring(), bulk.make_ring())
-        self._socket, self.child_socket = socket.socketpair()
+        self._socket, self.child_socket = make_pair()
         self._socket.setblocking(False)
         self._unpacker: frames.Unpacker[wire.FromExecutor] = frames.Unpacker(wire.FromExecutor)
         self._reader: asyncio.StreamReader | None = None
@@ -56,7 +56,7 @@ class ExecutorLink:
 
     async def open(self) -> None:
         """Open our end of the pipe."""
-        self._reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
+        self._reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
 
     async def read(self) -> tuple[wire.FromExecutor, list[Blob]]:
         """Wait for the executor's next message, and let others have their turn after some: it may say more without end.

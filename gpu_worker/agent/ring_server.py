@@ -10,10 +10,14 @@ import os
 import socket
 import struct
 import tempfile
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+from gpu_worker.agent.fileless_sockets import refuse_files
 from gpu_worker.faults import Faults
 
 _TICKET_BYTES = 256
@@ -32,6 +36,7 @@ _PATH_BYTES = 100
 
 #: The two rings of the session that a ticket belongs to; None for a ticket that no session has.
 FindRings = Callable[[str], tuple[int, ...] | None]
+Result = TypeVar("Result")
 
 
 class RingServer:
@@ -51,6 +56,7 @@ class RingServer:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._socket.bind(str(path))
         path.chmod(0o666)
+        refuse_files(self._socket)
         self._socket.listen(64)
 
     async def run(self) -> None:
@@ -69,37 +75,71 @@ class RingServer:
 
     async def _let_in(self, visitor: socket.socket) -> None:
         """Serve a visitor, unless their Unix user has as many visits as one may have: nobody keeps others out."""
-        with self._faults.contain(visitor.close, during="a visit at the door"):
+        with self._faults.contain(lambda: None, during="a visit at the door"):
             uid = _uid_of(visitor)
-            if self._visits[uid] >= VISITS_EACH:
-                visitor.close()
-                return
-            self._visits[uid] += 1
+            is_one_too_many = self._visits[uid] >= VISITS_EACH
+            if not is_one_too_many:
+                self._visits[uid] += 1
             try:
-                await self._serve(visitor)
+                try:
+                    if not is_one_too_many:
+                        await self._serve(visitor)
+                finally:
+                    closed = _start_aside(visitor.close)
+                await closed
             finally:
-                self._visits[uid] -= 1
-                if not self._visits[uid]:
-                    del self._visits[uid]
+                if not is_one_too_many:
+                    self._visits[uid] -= 1
+                    if not self._visits[uid]:
+                        del self._visits[uid]
 
     async def _serve(self, visitor: socket.socket) -> None:
-        with visitor, contextlib.suppress(OSError, TimeoutError):  # a visitor who leaves, or says nothing
-            async with asyncio.timeout(self._visit_s):
-                line = b""
-                while not line.endswith(b"\n") and len(line) < _TICKET_BYTES:
-                    more = await asyncio.get_running_loop().sock_recv(visitor, _TICKET_BYTES)
-                    if not more:
-                        return
-                    line += more
-            rings = self._find_rings(line.decode("ascii", "replace").strip())
-            if rings is not None:
+        line = await _start_aside(_read_line, visitor, self._visit_s)
+        rings = self._find_rings(line.decode("ascii", "replace").strip())
+        if rings is not None:
+            with contextlib.suppress(OSError):  # they have left
                 socket.send_fds(visitor, [b"R"], list(rings))
 
     def close(self) -> None:
         """Stop listening and take the socket away."""
-        self._socket.close()
+        threading.Thread(target=self._socket.close, daemon=True).start()  # with what those have sent who wait
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path)  # noqa: PTH108  one call, no question before it
+
+
+def _read_line(visitor: socket.socket, patience_s: float) -> bytes:
+    """Wait for a visitor's line, for so long; empty where none comes."""
+    until_s, line = time.monotonic() + patience_s, b""
+    with contextlib.suppress(OSError, ValueError):  # a visitor who leaves, or says nothing
+        while not line.endswith(b"\n") and len(line) < _TICKET_BYTES:
+            visitor.settimeout(max(0.001, until_s - time.monotonic()))
+            more = visitor.recv(_TICKET_BYTES)
+            if not more or time.monotonic() > until_s:
+                return b""
+            line += more
+        return line
+    return b""
+
+
+def _start_aside(work: Callable[..., Result], *words: object) -> asyncio.Future[Result]:
+    """Begin what may take hours, in a thread of its own, for which nobody waits when the process ends.
+
+    Reading from a visitor, and hanging up, closes the open files that they have sent along.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Result] = loop.create_future()
+
+    def finish(result: Result) -> None:
+        if not done.done():
+            done.set_result(result)
+
+    def run() -> None:
+        result = work(*words)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(finish, result)
+
+    threading.Thread(target=run, name="door", daemon=True).start()
+    return done
 
 
 def _uid_of(visitor: socket.socket) -> int:

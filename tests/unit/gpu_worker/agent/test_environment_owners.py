@@ -99,3 +99,15 @@ def test_in_a_folder_like_tmp_what_is_ours_stays_ours_but_nothing_is_imported_fr
     tmp_path.chmod(0o1777)
     assert find_problem(str(python), "") == ""
     assert f"everybody can change {tmp_path}" in find_problem(str(python), str(tmp_path))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("file", ["pyvenv.cfg", "lib/python3*/site-packages/_virtualenv.pth"])
+def test_nothing_is_read_of_what_is_anothers(python: Path, file: str) -> None:
+    """It could be a pipe that nobody writes to, and the agent would wait for that without end."""
+    folder, _, name = f"{python.parent.parent}/{file}".rpartition("/")
+    (changed,) = map(Path, glob.glob(folder))  # noqa: PTH207  as above
+    (changed / name).unlink(missing_ok=True)
+    os.mkfifo(changed / name)
+    os.chown(changed, OTHER, OTHER)
+    assert f"{changed} belongs to" in find_problem(str(python), "")

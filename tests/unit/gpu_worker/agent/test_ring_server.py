@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import os
 import socket
+import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from gpu_worker.faults import Faults
 from tests.other_users import free_uid
 
 CROWD = 400
+SO_PASSRIGHTS = 83
 
 
 @pytest.fixture
@@ -100,3 +102,54 @@ def test_a_crowd_of_one_user_keeps_no_other_out(server: RingServer) -> None:
     os.waitpid(crowd, 0)
     for end in (hears, ready):
         os.close(end)
+
+
+def make_lingering() -> tuple[socket.socket, socket.socket]:
+    """A connection whose last close takes an hour, and its peer, who does not read: with that closed, it ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        made = socket.create_connection(listener.getsockname())
+        peer, _ = listener.accept()
+    made.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            made.send(bytes(65_536))
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3_600))
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    return made, peer
+
+
+def visit_or_give_up(path: Path, release: Callable[[], None]) -> bytes:
+    """What somebody hears who shows the ticket, by a thread; in the end whoever is held up is let go."""
+    try:
+        with socket.socket(socket.AF_UNIX) as visitor:
+            visitor.settimeout(20)
+            visitor.connect(str(path))
+            visitor.sendall(b"t\n")
+            return visitor.recv(1)
+    except TimeoutError:
+        return b"nothing"
+    finally:
+        release()
+
+
+@pytest.mark.parametrize("files_may_come", [False, True])
+def test_open_files_that_a_visitor_sends_along_hold_nobody_up(server: RingServer, *, files_may_come: bool) -> None:
+    """Whoever reads what they come with closes them, and that takes as long as their maker wants."""
+    if files_may_come:
+        with contextlib.suppress(OSError):  # Linux before 6.16 lets them come in any case
+            server._socket.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 1)
+
+    async def main() -> bytes:
+        lingers, peer = make_lingering()
+        with connect(server.path) as attacker:
+            with contextlib.suppress(PermissionError):  # they may not come
+                socket.send_fds(attacker, [b"x\n"], [lingers.fileno()])
+                lingers.close()
+            serving = asyncio.create_task(server.run())
+            heard = await asyncio.to_thread(visit_or_give_up, server.path, peer.close)
+        lingers.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        return heard
+
+    assert asyncio.run(main()) == b"R"
