@@ -107,7 +107,67 @@ def _read_decimal(_: Any) -> Any:
     return found.__reduce__()[1]
 
 
+def _read_locale(module: Any) -> list[str]:
+    """Read how numbers, times and money are written, and texts ordered. Which bytes texts are is each side's own."""
+    return [module.setlocale(getattr(module, name)) for name in _OF_LOCALE]
+
+
+def _write_locale(module: Any, value: list[str]) -> None:
+    for name, wanted in zip(_OF_LOCALE, value, strict=True):
+        module.setlocale(getattr(module, name), wanted)
+
+
+_OF_LOCALE = ("LC_NUMERIC", "LC_TIME", "LC_MONETARY", "LC_COLLATE")
+
+
+def _read_dialects(csv: Any) -> dict[str, dict[str, Any]]:
+    found = {name: csv.get_dialect(name) for name in csv.list_dialects() if name not in _OF_CSV}
+    return {name: {part: getattr(dialect, part) for part in _PARTS} for name, dialect in found.items()}
+
+
+def _write_dialects(csv: Any, value: dict[str, dict[str, Any]]) -> None:
+    for name in _read_dialects(csv).keys() - value.keys():
+        csv.unregister_dialect(name)
+    for name, parts in value.items():
+        csv.register_dialect(name, **parts)
+
+
+_OF_CSV = frozenset({"excel", "excel-tab", "unix"})
+_PARTS = (
+    "delimiter", "doublequote", "escapechar", "lineterminator", "quotechar", "quoting", "skipinitialspace", "strict",
+)  # fmt: skip
+
+
+def _read_level_names(_: Any) -> dict[str, int]:
+    return {name: level for name, level in logging.getLevelNamesMapping().items() if name not in _LEVELS}
+
+
+def _write_level_names(_: Any, value: dict[str, int]) -> None:
+    for name, level in value.items():
+        logging.addLevelName(level, name)
+
+
+_LEVELS = frozenset({"CRITICAL", "FATAL", "ERROR", "WARN", "WARNING", "INFO", "DEBUG", "NOTSET"})
+
+
+def _read_timeout(socket: Any) -> float:
+    found = socket.getdefaulttimeout()
+    return -1.0 if found is None else found
+
+
 PYTHON_KINDS = {
+    "level names": SettingKind("logging", _read_level_names, _write_level_names, default={}),
+    "locale": SettingKind("locale", _read_locale, _write_locale, default=["C"] * len(_OF_LOCALE)),
+    "week": SettingKind(
+        "calendar", lambda week: int(week.firstweekday()), lambda week, day: week.setfirstweekday(day), 0
+    ),
+    "dialects": SettingKind("csv", _read_dialects, _write_dialects, default={}),
+    "timeout": SettingKind(
+        "socket", _read_timeout, lambda socket, time: socket.setdefaulttimeout(None if time < 0 else time), default=-1.0
+    ),
+    "digits": SettingKind(
+        "sys", lambda _: sys.get_int_max_str_digits(), lambda _, digits: sys.set_int_max_str_digits(digits)
+    ),
     "warnings": SettingKind("warnings", read_filters, _write_filters),
     "logging": SettingKind("logging", _read_logging, _write_logging),
     "path": SettingKind("sys", _read_path, _write_path),

@@ -35,6 +35,20 @@ ROWS: dict[str, tuple[str, str]] = {
         "import os, time\nos.environ['TZ'] = 'Asia/Tokyo'\ntime.tzset()",
         "import time\ntime.localtime(0).tm_hour",
     ),
+    "first day of the week": (
+        "import calendar\ncalendar.setfirstweekday(6)",
+        "import calendar\ncalendar.firstweekday()",
+    ),
+    "dialect of csv": (
+        "import csv\ncsv.register_dialect('semi', delimiter=';')",
+        "import csv\n'semi' in csv.list_dialects() and csv.get_dialect('semi').delimiter",
+    ),
+    "timeout of sockets": ("import socket\nsocket.setdefaulttimeout(9)", "import socket\nsocket.getdefaulttimeout()"),
+    "digits": ("import sys\nsys.set_int_max_str_digits(5000)", "import sys\nsys.get_int_max_str_digits()"),
+    "locale": (
+        "import locale\nlocale.setlocale(locale.LC_NUMERIC, 'C.UTF-8')",
+        "import locale\nlocale.setlocale(locale.LC_NUMERIC)",
+    ),
     "decimal": ("import decimal\ndecimal.getcontext().prec = 5", "import decimal\ndecimal.Decimal(1) / 3"),
 }
 LIBRARY_ROWS: dict[str, tuple[str, str]] = {
@@ -86,6 +100,12 @@ def test_what_a_cell_has_set_up_holds_in_the_notebook(row: str, notebook: Notebo
     before = notebook.local(question)
     there = notebook.gpu(f"{setup}\n{question}").extra["result"]
     assert notebook.local(question) == there != before
+
+
+def test_names_of_levels_are_known_on_both_sides(notebook: Notebook) -> None:
+    notebook.local("import logging; logging.addLevelName(7, 'SEVEN')")
+    assert notebook.gpu("logging.addLevelName(8, 'EIGHT'); logging.getLevelName('SEVEN')").extra["result"] == 7
+    assert notebook.local("logging.getLevelName('EIGHT')") == 8
 
 
 def test_what_the_notebook_sets_back_is_set_back_in_the_cell(notebook: Notebook) -> None:
