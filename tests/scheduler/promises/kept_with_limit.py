@@ -15,7 +15,7 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
     Each of these cells is for one request, or for several that cost no more, and it is not known for which: so for
     those that need most of the node.
     """
-    leaving = [lease for lease in view.books.leases.values() if lease.is_asked]
+    leaving = [lease for lease in view.books.leases.values() if lease.is_asked or _goes_soon(view, lease)]
     if not leaving:
         return False
     others = [
@@ -31,6 +31,15 @@ def is_kept_with_limit(view: View, request: Waiting, machine: Machine) -> bool:
     kept = sorted(map(view.books.number, others), reverse=True)[: max(together, len(leaving))]
     slots, _ = view.slots_for(request, machine, ("hot",), None)
     return len(slots) - sum(kept) < view.books.number(request.event)
+
+
+def _goes_soon(view: View, lease: Tenancy) -> bool:
+    """Whether a young cell is one for which somebody may wait who is covered, so that none goes that is covered (2)."""
+    qos = view.tree.qos.get(lease.qos)
+    if lease.cell is None or qos is None or view.covers.get(lease.lease) is not None:
+        return False
+    longest_ms = max(one.grace_ms for one in view.tree.qos.values())
+    return 0 < lease.began_ms + qos.min_runtime_ms - view.now_ms <= longest_ms
 
 
 def _is_limited(view: View, leaving: Sequence[Tenancy], request: Waiting) -> bool:

@@ -20,7 +20,8 @@ def is_wanted_by_larger(view: View, request: Waiting, machine: Machine, leaving:
     It begins when those who leave for it have had their grace.
     """
     others = view.books.waiting.values()
-    return any(other is not request and _keeps(view, other, request, machine, leaving) for other in others)
+    larger = [other for other in others if other.event.gpus > 1 or other.event.cpus or other.event.memory_bytes]
+    return any(other is not request and _keeps(view, other, request, machine, leaving) for other in larger)
 
 
 def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
@@ -31,8 +32,7 @@ def is_wanted_by_late(view: View, request: Waiting, machine: Machine) -> bool:
 
 
 def _keeps(view: View, other: Waiting, request: Waiting, machine: Machine, leaving: Iterable[Tenancy] = ()) -> bool:
-    at = other.event
-    if not (at.gpus > 1 or at.cpus or at.memory_bytes) or not _could_ever_hold(view, other, machine):
+    if not _could_ever_hold(view, other, machine):
         return False
     if view.what_holds(other, surely=True) is not None:
         return False
