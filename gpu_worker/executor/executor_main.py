@@ -107,7 +107,7 @@ class Executor:
         self._interrupts.become_child()
         self._relay.become_child()
         self._descriptors.become_child()
-        os.close(self._link.detach())
+        self._link.close()  # also where a child has a child: it is closed there
 
     def _notice(self) -> None:
         self._relay.send(Noticed(cell=self._owners.cell))

@@ -141,6 +141,17 @@ def test_a_fork_that_runs_to_the_end_of_the_cell_ends_there(session: Session) ->
     assert session.run("print(1)").stdout == "1\n"
 
 
+def test_the_child_of_a_child_prints_what_it_says_and_no_more(session: Session) -> None:
+    result = session.run(
+        "import os\npid = os.fork()\n"
+        "if pid == 0:\n    inner = os.fork()\n"
+        "    if inner == 0:\n        print('inner', flush=True)\n        os._exit(0)\n"
+        "    os.waitpid(inner, 0)\n    os._exit(0)\n"
+        "os.waitpid(pid, 0)"
+    )
+    assert (result.stdout, result.stderr) == ("inner\n", "")
+
+
 def test_a_fork_while_another_thread_prints_does_not_hang(session: Session) -> None:
     source = (
         "import os, threading\nstop = threading.Event()\n"
