@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from . import names
+from . import names, registrations
 from .handles import Handle, parts
 from .plan import word_for
 from .table import ABSENT, Table
@@ -68,7 +68,7 @@ def holdings(namespace: Mapping[str, object], table: Table) -> Holdings:
         if id(handle) not in told:
             told.add(id(handle))
             values.append(Holding(parts(handle)[1], word_for(handle), _home(handle, table)))
-    held = {id(value) for value in namespace.values()}
+    held = {id(value) for value in namespace.values()} | registrations.roots()
     return Holdings(
         tuple(values),
         sum(region.size for region in table.regions.values()),
