@@ -252,7 +252,10 @@ class Pool(Configurable):
         "of everybody else's, and of the pool. On a hub, and as root, there is no default.",
     ).tag(config=True)
     keep = Float(
-        3600.0, min=0, help="Seconds that a session outlives its kernel, in case the kernel comes back. Example: 600"
+        3600.0,
+        min=0,
+        help="Seconds that a session outlives its kernel, in case the kernel comes back; and a node of another host "
+        "its link to the broker, where nothing says that its agent is gone. Example: 600",
     ).tag(config=True)
     keep_results = Float(
         3600.0,

@@ -45,6 +45,22 @@ def own_host_towards(address: str) -> str:
         return str(plug.getsockname()[0])
 
 
+async def is_refused(address: str) -> bool:
+    """Tell whether the host at an address is there, and nothing listens at that port of it."""
+    found = parse(address)
+    if found is None:
+        return False
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            _, writer = await asyncio.open_connection(*found)
+    except ConnectionRefusedError:
+        return True
+    except (TimeoutError, OSError):
+        return False
+    writer.close()
+    return False
+
+
 async def find_obstacle(address: str) -> str:
     """Say why nothing answers at an address, with what to look at; empty if something does."""
     found = parse(address)

@@ -17,11 +17,11 @@ OF_AGENT = frozenset(
     (
         *("advertise", "node_port", "slots", "device", "preload", "environments", "environment", "devices"),
         *("isolation", "agent_user", "min_uid", "unix_groups", "memory_per_slot", "processes", "require"),
-        *("freeze_hot", "keep", "keep_results", "away", "output_limit", "user_disk", "parcel_limit"),
+        *("freeze_hot", "keep_results", "away", "output_limit", "user_disk", "parcel_limit"),
         *("interrupt_grace", "walltime_grace", "user_namespaces"),
     )
 )
-OF_BOTH = frozenset(("folder", "host"))
+OF_BOTH = frozenset(("folder", "host", "keep"))
 _OWNERS: dict[Process, frozenset[str]] = {"broker": OF_BROKER, "agent": OF_AGENT}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from bulletin.codes import CellOutcome
 from bulletin.errors import IllegalMove
 from bulletin.ids import RequestId
 from bulletin.wire import messages as say
@@ -68,8 +69,9 @@ class CellRun:
         self._ended: say.Ended | None = None
         self._receiver: Receiver | None = None
         self._stop = StopSchedule(submitted.stop_after_ms)
-        #: Why the lease is over, if the broker said so while results were coming in.
+        #: Why the lease is over, and how the cell ends then, if the broker said so while the agent could be heard.
         self.revoked = ""
+        self.revoked_outcome: CellOutcome | None = None
         self._said: set[str] = set()
 
     @property

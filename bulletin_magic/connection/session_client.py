@@ -173,9 +173,12 @@ class SessionClient:
             case say.Revoked(lease=lease, sentence=sentence):
                 if run is not None and run.phase is CellPhase.QUEUED and news.code is LeaseEnd.CANNOT_START:
                     self._requeue(run, sentence)  # its lease ended before it was granted
-                elif run is not None and run.phase is CellPhase.RETURNING and self._agent.holds(lease):
-                    run.revoked = sentence  # the agent may still be sending; _tick gives up when it falls silent
+                elif run is not None and self._agent.holds(lease) and self._may_go_on(run, news):
+                    # The agent may still be heard; _tick gives up when it falls silent.
+                    run.revoked, run.revoked_outcome = sentence, news.code.outcome
                 elif self._agent.holds(lease):
+                    if run is not None and run.phase is CellPhase.ATTACHING and news.code is LeaseEnd.EVICTED:
+                        run.note(f"{sentence} Another place is asked for.")
                     self._lease_over(sentence, news.code.outcome)
             case say.Refusal(request=request, sentence=sentence):
                 if run is not None and run.is_own_request(request):
@@ -191,6 +194,11 @@ class SessionClient:
             case _:
                 assert_never(news)
 
+    def _may_go_on(self, run: CellRun, news: say.Revoked) -> bool:
+        """Tell whether a cell may still end well whose lease is over: the pool does not hear its node; this may."""
+        is_unheard = news.code in (LeaseEnd.NODE_LOST, LeaseEnd.NOT_HELD)
+        return run.phase is CellPhase.RETURNING or (is_unheard and run.is_under_way and run.is_taken)
+
     # --- the agent
 
     def _from_agent(self, message: say.AgentToKernel, blobs: tuple[Blob, ...]) -> None:
@@ -202,7 +210,10 @@ class SessionClient:
             case say.Unknown():
                 self._agent.on_forgotten(run, self._now_ms)
             case say.Gone(sentence=sentence):
-                self._lease_over(sentence)
+                if run is not None and run.revoked:
+                    self._lease_over(run.revoked, run.revoked_outcome)
+                else:
+                    self._lease_over(sentence)
             case say.Lost(cell=cell, sentence=sentence):
                 if run is None or not run.is_under_way or run.cell != cell:
                     self._lease_over(sentence)
@@ -361,9 +372,10 @@ class SessionClient:
             self._broker.ping(self._now_ms)
             self._agent.ping(run, self._now_ms)
             if self._agent.is_silent(self._now_ms) and run.revoked:
-                self._lease_over(run.revoked)
+                self._lease_over(run.revoked, run.revoked_outcome)
             elif self._agent.is_silent(self._now_ms):
-                run.note("The node of your cell does not answer; waiting for it. Press stop to leave it.")
+                node = "" if self.lease is None else f" ({self.lease.node})"
+                run.note(f"The node of your cell{node} does not answer; waiting for it. Press stop to leave it.")
 
     # --- small words
 

@@ -1,5 +1,6 @@
 """The agents that talk to the broker: who they are, what they report, where they are reached."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import assert_never
@@ -18,6 +19,7 @@ from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
+from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 
@@ -25,6 +27,13 @@ from gpu_worker.scheduler import events
 _SILENCE_MS = 10_000
 #: One that was heard within this time is there; agents speak each second.
 _ANSWERS_MS = 3_000
+#: So often the door of a node is tried that a notebook did not reach.
+_DOOR_S = 5.0
+_AWAY = (
+    "The broker does not hear it. Cells that run there go on if only the network is cut: it gets no others until it is "
+    "heard again."
+)
+_REVOKED = "The node that ran your cell was taken out of the pool."
 _FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
 
 Send = Callable[[bytes, wire.Message], Awaitable[None]]
@@ -44,6 +53,8 @@ class ConnectedAgent(msgspec.Struct):
     message: wire.Register
     heard_ms: int
     counters: dict[str, int] = {}
+    #: It is not heard, and may come back with what it holds.
+    is_away: bool = False
     clock: AgentClock = msgspec.field(default_factory=AgentClock)
 
 
@@ -59,11 +70,16 @@ class Agents:
         registered: Callable[[], None],
         slot_word: str,
         find_obstacle: Callable[[str], Awaitable[str]],
+        is_refused: Callable[[str], Awaitable[bool]],
+        keep_ms: int,
     ) -> None:
         """Take what a slot of this pool was called last, for as long as no agent is there.
 
         `find_obstacle` says why nothing answers at the address that a node tells notebooks; empty if something does.
+        `is_refused` tells whether its host says that nothing listens there. A node that is not heard may come back for
+        `keep_ms`.
         """
+        self._is_refused, self._keep_ms = is_refused, keep_ms
         self._send, self._admission, self._kernels, self._now_ms = send, admission, kernels, now_ms
         self._registered, self._slot_word = registered, slot_word
         self._pauses = BrokerPauses(now_ms())
@@ -75,6 +91,7 @@ class Agents:
         self.refused = 0
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
+        self.left_out: LeftOut
         self._log = structlog.get_logger("broker")
 
     @property
@@ -98,6 +115,9 @@ class Agents:
             self._log.warning("an agent spoke of another's lease", agent=agent_id, said=type(message).__name__)
             return
         agent.heard_ms = self._now_ms()
+        if agent.is_away:
+            agent.is_away = False
+            await self.left_out.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
                 agent.counters = message.counters
@@ -115,7 +135,10 @@ class Agents:
             case wire.PauseDeclined():
                 await self.shell.step(events.PauseDeclined(message.lease))
             case wire.LeaseOver():
-                await self.shell.end_lease(message)
+                if self._admission.name_of(agent.key) and self.shell.is_unused(message):
+                    self._kernels.aside.start_last(route, self._end_unused(agent_id, agent, message))
+                else:
+                    await self.shell.end_lease(message, agent.message.node)
             case wire.Listed():
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
@@ -158,19 +181,65 @@ class Agents:
         for agent_id, agent in list(self.known.items()):
             if self._admission.name_of(agent.key) is None:
                 self._log.warning("agent revoked", agent=agent_id, node=agent.message.node)
+                for lease, active in list(self.shell.active_leases.items()):
+                    if active.agent == agent_id:  # nobody is to speak with it any more
+                        await self.shell.give_up_lease(lease, _REVOKED)
                 self._admission.end(agent.route)
                 self._forget(agent_id)
+                self.left_out.forget(agent_id)
                 self._absent.forget(agent.message.node)
                 await self.shell.drop_node(agent_id, agent.heard_ms)
                 continue
             agent.heard_ms = min(agent.heard_ms + unheard_ms, now_ms)
-            if now_ms - agent.heard_ms > _SILENCE_MS:
-                self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
-                self._forget(agent_id)
-                self._absent.note_lost(
-                    agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
-                )
-                await self.shell.drop_node(agent_id, agent.heard_ms)
+            silent_ms = now_ms - agent.heard_ms
+            if silent_ms <= _SILENCE_MS:
+                continue
+            if not self._admission.name_of(agent.key) or silent_ms > self._keep_ms:
+                await self._lose(agent_id, agent)
+            elif not agent.is_away and agent_id not in self._trying:
+                self._trying.add(agent_id)
+                self._kernels.aside.start_last(agent.route, self._look_after(agent_id, agent))
+
+    async def _look_after(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
+        """Find out whether a silent node has lost its agent, which is lost then, or only the link to it is cut."""
+        try:
+            is_gone = await self._is_refused(agent.message.address.address)
+        finally:
+            self._trying.discard(agent_id)
+        if self.known.get(agent_id) is not agent or self._now_ms() - agent.heard_ms <= _SILENCE_MS:
+            return
+        if is_gone:
+            await self._lose(agent_id, agent)
+        else:
+            agent.is_away = True
+            await self.left_out.add(agent_id, agent.message.node, _AWAY)
+
+    async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
+        self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
+        self._forget(agent_id)
+        self.left_out.forget(agent_id)
+        self._absent.note_lost(
+            agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
+        )
+        await self.shell.drop_node(agent_id, agent.heard_ms)
+
+    async def _end_unused(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.LeaseOver) -> None:
+        """End a lease whose notebook did not come; first see whether others would, so that it is not sent here again.
+
+        A node whose door answers is not left out for it: notebooks end before they come, too.
+        """
+        obstacle = await self._find_obstacle(agent.message.address.address)
+        if obstacle and self.known.get(agent_id) is agent:
+            await self.left_out.add(agent_id, agent.message.node, obstacle)
+            self._kernels.aside.start_last(agent.route, self._try_until_reached(agent_id, agent))
+        await self.shell.end_lease(message, agent.message.node)
+
+    async def _try_until_reached(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
+        """Take a node in again as soon as its door answers."""
+        while self.known.get(agent_id) is agent and agent_id in self.left_out.reasons:
+            await asyncio.sleep(_DOOR_S)
+            if not await self._find_obstacle(agent.message.address.address):
+                await self.left_out.remove(agent_id, agent.message.node)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         code, problem = self._find_problem(route, message)
@@ -215,7 +284,16 @@ class Agents:
     def absent_nodes(self) -> tuple[wire.AbsentNode, ...]:
         """The nodes that should be there and are not."""
         present = {agent.message.node for agent in self.known.values()}
-        return tuple(self._absent.listed(self._admission.node_names, present))
+        left_out = (
+            wire.AbsentNode(
+                node=agent.message.node,
+                absent_ms=self._now_ms() - agent.heard_ms,
+                problem=self.left_out.reasons[agent_id],
+            )
+            for agent_id, agent in self.known.items()
+            if agent_id in self.left_out.reasons
+        )
+        return (*left_out, *self._absent.listed(self._admission.node_names, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
         earlier = self.known.get(message.agent)
@@ -232,6 +310,7 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
+        await self.left_out.remove(message.agent, message.node)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

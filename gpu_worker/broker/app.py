@@ -31,6 +31,7 @@ from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
@@ -40,7 +41,7 @@ from gpu_worker.broker.writer import Writer
 from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.faults import Faults
 from gpu_worker.node_registry import NodeRegistry
-from gpu_worker.reachability import find_obstacle, is_loopback, parse
+from gpu_worker.reachability import find_obstacle, is_loopback, is_refused, parse
 from gpu_worker.scheduler import events
 from gpu_worker.scheduler.machine import Scheduler
 
@@ -126,6 +127,8 @@ class Broker:
             self._announce,
             slot_word,
             self._find_obstacle,
+            is_refused,
+            settings.keep_ms,
         )
         before, self._policy_number = in_force(ledger)
         self._policy = Policy(settings, before)
@@ -153,6 +156,7 @@ class Broker:
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
+        self.agents.left_out = LeftOut(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._to_kernels.send, self.agents.tell, self.shell, self.now_ms
         )

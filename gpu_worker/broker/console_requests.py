@@ -198,6 +198,10 @@ class ConsoleRequests:
             lease=found.id, user=found.user, what=await self._shell.cancel_cell(found.id, sentence)
         )
 
+    def is_drained(self, agent: AgentId) -> bool:
+        """Tell whether an admin wants a node empty."""
+        return agent in self._drained
+
     async def _drain(self, person: Person, asked: console.Drain) -> console.Drained:
         known_ids.check_admin(person, "drain nodes")
         names = self._drained | {agent: known.message.node for agent, known in self._agents.known.items()}

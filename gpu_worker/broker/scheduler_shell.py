@@ -23,6 +23,7 @@ from gpu_worker.faults import FatalError, Faults
 from gpu_worker.scheduler import actions, events
 from gpu_worker.scheduler.estimates import explain
 from gpu_worker.scheduler.leases.leases import USING, Lease
+from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.machine import Scheduler
 from gpu_worker.scheduler.nodes.capacity import capacity
 
@@ -264,9 +265,18 @@ class SchedulerShell:
             await self._tell(active.session, wire.Revoked(lease=lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
         await self._tell_holder(lease, wire.Evict(lease=lease, force=True))
 
-    async def end_lease(self, message: wire.LeaseOver) -> None:
+    def is_unused(self, message: wire.LeaseOver) -> bool:
+        """Tell whether a node has waited for a kernel in vain, and nobody else needed the slots."""
+        lease = self.scheduler.state.leases.get(message.lease)
+        return message.code is LeaseEnd.EVICTED and lease is not None and lease.phase is Phase.GRANTED
+
+    async def end_lease(self, message: wire.LeaseOver, node: str) -> None:
         """Take in that a lease is over and its slots are free; tell the kernel what it waits to hear."""
+        is_unused = self.is_unused(message)
         active = self.active_leases.pop(message.lease, None)
+        if active is not None and is_unused:
+            sentence = f"The node {node} was given to your cell, and this notebook did not reach it."
+            await self._tell(active.session, wire.Revoked(lease=message.lease, code=message.code, sentence=sentence))
         if active is not None and message.code is LeaseEnd.CANNOT_START:
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
             await self._tell(active.session, revoked)

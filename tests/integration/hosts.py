@@ -68,12 +68,12 @@ class Host:
             _do("ip", "-n", self._network, "link", "set", "eth0", "up")
 
     @contextlib.contextmanager
-    def firewall(self, port: int) -> Iterator[None]:
-        """Drop what this port of it answers, without a word, until the end of the block: nobody gets through to it.
+    def firewall(self, port: int, side: str = "sport") -> Iterator[None]:
+        """Drop without a word what this port of it answers, or what it says to this port of others ("dport").
 
-        By a route to nowhere: there are kernels without a firewall.
+        Until the end of the block. By a route to nowhere: there are kernels without a firewall.
         """
-        rule = ("ipproto", "tcp", "sport", str(port), "table", "99")
+        rule = ("ipproto", "tcp", side, str(port), "table", "99")
         _do("ip", "-n", self._network, "route", "replace", "blackhole", "default", "table", "99")
         _do("ip", "-n", self._network, "rule", "add", *rule)
         try:

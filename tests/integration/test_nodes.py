@@ -308,8 +308,8 @@ def test_a_setting_that_another_process_obeys_is_refused_with_where_it_belongs(b
     for words in (["--Pool.kernel_port=9100"], ["--config", str(file)]):
         said = run("agent", "--folder", str(folder), *AGENT, *words, status=78)
         assert "Pool.kernel_port is a setting that the broker obeys, and this is the agent" in said
-    said = run("broker", "--folder", str(tmp_path / "new"), "--keep", "60", "--slots", "2", status=78)
-    assert "Pool.keep, Pool.slots are settings that the agent obeys" in said
+    said = run("broker", "--folder", str(tmp_path / "new"), "--isolation", "shared", "--slots", "2", status=78)
+    assert "Pool.isolation, Pool.slots are settings that the agent obeys" in said
     assert not (tmp_path / "new").exists()
 
 

@@ -100,8 +100,30 @@ def test_a_revoked_lease_is_a_lost_cell_once_the_cell_runs() -> None:
     stage.agent(say.Pong())
     stage.broker(say.Revoked(lease=LeaseId("another"), code=LeaseEnd.NODE_LOST, sentence="Not ours."))
     assert stage.seen() == []
-    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.SUPERSEDED, sentence="It went on elsewhere."))
     assert isinstance(failure(stage), CellLost)
+
+
+def test_a_cell_whose_node_the_pool_no_longer_hears_goes_on_while_its_notebook_does() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Pong())
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
+    stage.wait(5_000)
+    stage.agent(ended(sizes=(2000,)))
+    stage.agent(say.Chunk(cell=CELL, size=2000), bytes(2000))
+    assert isinstance(stage.delivered()[-1], CellFinished)
+
+
+def test_a_cell_whose_node_nobody_hears_any_more_is_lost_with_the_pools_words() -> None:
+    stage = Stage()
+    stage.start()
+    stage.agent(say.Pong())
+    stage.broker(say.Revoked(lease=LEASE, code=LeaseEnd.NODE_LOST, sentence="The node was lost."))
+    stage.wait(9_000)
+    error = failure(stage)
+    assert isinstance(error, CellLost)
+    assert str(error).startswith("The node was lost.")
 
 
 def test_a_lease_revoked_before_the_cell_started_is_asked_for_again() -> None:

@@ -114,7 +114,7 @@ def test_a_silent_node_is_mentioned_once() -> None:
     for _ in range(10):
         stage.wait(1_000)
         stage.broker(say.Pong())
-    assert stage.notes() == ["The node of your cell does not answer; waiting for it. Press stop to leave it."]
+    assert stage.notes() == ["The node of your cell (node1) does not answer; waiting for it. Press stop to leave it."]
 
 
 def test_after_a_broken_link_the_outputs_go_on_where_they_were() -> None:

@@ -12,6 +12,7 @@ from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.ledger import Ledger
+from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.writer import Writer
@@ -41,6 +42,10 @@ async def _is_reached(_: str) -> str:
     return ""
 
 
+async def _is_refused(_: str) -> bool:
+    return True
+
+
 class BrokerParts:
     """The broker's parts without its sockets: what would be sent is kept."""
 
@@ -55,7 +60,9 @@ class BrokerParts:
         self.kernels = Kernels(self.send, identity, self.clock_ms, _nobody_looks, self._answer, "GPU", self.faults)
         own_key, nowhere = keys.agent_keys("secret").public, NodeRegistry(Path("/nonexistent"))
         admission = AgentAdmission("secret", nowhere, lambda _: own_key, lambda _: None)
-        self.agents = Agents(self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached)
+        self.agents = Agents(
+            self.send, admission, self.kernels, self.clock_ms, lambda: None, "GPU", _is_reached, _is_refused, 0
+        )
         scheduler = Scheduler(SchedulerSettings(projects=projects))
         metering, writer = Metering(scheduler.state, [], [], 0), Writer(ledger, self.clock_ms)
         self.shell = SchedulerShell(
@@ -71,6 +78,7 @@ class BrokerParts:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
+        self.agents.left_out = LeftOut(self.shell, self.console.is_drained)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)
