@@ -48,18 +48,15 @@ CLOSED_LINK = (
     "The process that ran your cell closed its link to the node and could not be heard any more, so it was ended: code "
     "that closes all open files does that, or a thread that Bulletin needs was ended."
 )
+#: Whose executor wrote there what is no message of Bulletin's.
+SPOILED_LINK = (
+    "The process that ran your cell wrote on its link to the node what is no message of Bulletin's, so it was ended: "
+    "code that writes to open files which are not its own does that."
+)
 #: And whose zygote has ended.
 ZYGOTE_GONE = (
     "The process of the node from which yours was started has ended, and yours with it; nothing of yours did that."
 )
-
-
-def spoiled_link(problem: str) -> str:
-    """Tell the user of a session whose executor wrote what is no message of Bulletin's."""
-    return (
-        f"The process that ran your cell wrote on its link to the node what is no message of Bulletin's ({problem}), "
-        "so it was ended: code that writes to open files which are not its own does that."
-    )
 
 
 def over_memory(use_bytes: int, limit_bytes: int) -> str:

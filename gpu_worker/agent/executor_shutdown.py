@@ -3,7 +3,7 @@
 import asyncio
 
 from bulletin.codes import LeaseEnd
-from gpu_worker.agent.end_reasons import CLOSED_LINK, EndReason, describe_exit, over_memory, spoiled_link
+from gpu_worker.agent.end_reasons import CLOSED_LINK, SPOILED_LINK, EndReason, describe_exit, over_memory
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_outputs import SessionOutputs
@@ -34,9 +34,9 @@ class ExecutorShutdown:
         if self.reason is None and not self._sentence:
             self._sentence = sentence
 
-    def end_spoiled(self, problem: str) -> None:
+    def end_spoiled(self) -> None:
         """Kill the executor, which has said what is no message, and will not be understood any more."""
-        self.blame(spoiled_link(problem))
+        self.blame(SPOILED_LINK)
         self._executor.kill()
 
     async def reap(self) -> None:

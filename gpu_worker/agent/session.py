@@ -111,7 +111,7 @@ class Session:
             pass  # the executor has ended; why comes below
         except MalformedMessage as error:
             self.log.warning("the executor sent junk and is ended", problem=error.problem)
-            self.shutdown.end_spoiled(error.problem)
+            self.shutdown.end_spoiled()
         return await self._reap()
 
     async def _from_executor(self, message: wire.FromExecutor, blobs: Sequence[Blob]) -> None:
