@@ -138,7 +138,7 @@ class Agents:
                 if self._admission.name_of(agent.key) and self.shell.is_unused(message):
                     self._kernels.aside.start_last(route, self._end_unused(agent_id, agent, message))
                 else:
-                    await self.shell.end_lease(message, agent.message.node)
+                    await self.shell.end_lease(message)
             case wire.Listed():
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
@@ -232,7 +232,7 @@ class Agents:
         if obstacle and self.known.get(agent_id) is agent:
             await self.left_out.add(agent_id, agent.message.node, obstacle)
             self._kernels.aside.start_last(agent.route, self._try_until_reached(agent_id, agent))
-        await self.shell.end_lease(message, agent.message.node)
+        await self.shell.end_lease(message)
 
     async def _try_until_reached(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         """Take a node in again as soon as its door answers."""

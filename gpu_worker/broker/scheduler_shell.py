@@ -270,12 +270,14 @@ class SchedulerShell:
         lease = self.scheduler.state.leases.get(message.lease)
         return message.code is LeaseEnd.EVICTED and lease is not None and lease.phase is Phase.GRANTED
 
-    async def end_lease(self, message: wire.LeaseOver, node: str) -> None:
+    async def end_lease(self, message: wire.LeaseOver) -> None:
         """Take in that a lease is over and its slots are free; tell the kernel what it waits to hear."""
         is_unused = self.is_unused(message)
         active = self.active_leases.pop(message.lease, None)
         if active is not None and is_unused:
-            sentence = f"The node {node} was given to your cell, and this notebook did not reach it."
+            node = self.nodes.get(active.agent)
+            name = "" if node is None else f" {node.node}"
+            sentence = f"The node{name} was given to your cell, and this notebook did not reach it."
             await self._tell(active.session, wire.Revoked(lease=message.lease, code=message.code, sentence=sentence))
         if active is not None and message.code is LeaseEnd.CANNOT_START:
             revoked = wire.Revoked(lease=message.lease, code=message.code, sentence=message.sentence)
