@@ -18,7 +18,7 @@ RUNS = "%%gpu\nx.append(2)\nnew = 1\nprint('started')\nimport time\nwhile True: 
     [
         ("executor", "killed (SIGKILL)", "its process died"),
         ("agent", "restarted", "its node was (lost|restarted)"),
-        ("zygote", "killed (SIGKILL)", "its process died"),
+        ("zygote", "has ended, and yours with it", "its process died"),
     ],
 )
 def test_the_notebook_is_as_before_when_a_part_is_killed(

@@ -95,3 +95,19 @@ def test_what_cannot_take_its_new_state_is_replaced_by_one_object_for_all_who_ho
         notebook.gpu(cell)
         assert notebook.local("holder.numbered is numbered")
     assert notebook.local("next(numbered)") == (3, "d")
+
+
+def test_a_class_holds_who_calls_its_own_method_though_a_base_has_another(notebook: Notebook) -> None:
+    """Such a method is not asked for by its name: while the class is made, that is the base's."""
+    notebook.local(
+        "class Base:\n    check = None\n"
+        "class Caller:\n    def __init__(self, function): self.function = function\n"
+        "    def __reduce__(self): return Caller, (self.function,)\n"
+    )
+    notebook.gpu(
+        "class Own(Base):\n    @classmethod\n    def check(cls): return cls.__name__\n"
+        "Own.caller = Caller(Own.check)\nown = Own()"
+    )
+    assert notebook.local("own.caller.function()") == "Own"
+    notebook.gpu("class Deep(Own): pass\ndeep = Deep(); own.seen = deep.caller.function()")
+    assert notebook.local("own.seen, own.caller.function(), deep.caller.function()") == ("Own", "Own", "Own")

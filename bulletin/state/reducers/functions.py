@@ -266,17 +266,21 @@ def fill_cached(cached: Any, state: tuple[LoadTransaction, Any, dict[str, Any]])
 
 
 def reduce_method(_: Encoding, method: Any) -> Reduced:
-    """Reduce a method to its object and its name, and what no object has to its name, as pickle does.
+    """Reduce a method in Python to its function and its object, and one of C code to its object and its name.
 
-    One that its object does not have under its name is made of its function again.
+    The object is not asked for the former: it may be a class that is not filled yet.
     """
-    if type(method) is MethodType and not isinstance(method.__self__, type):
-        name = getattr(method, "__name__", "")
-        bases: tuple[type, ...] = type(method.__self__).__mro__
-        if next((vars(base)[name] for base in bases if name in vars(base)), None) is not method.__func__:
-            return MethodType, (method.__func__, method.__self__)
+    if type(method) is MethodType:
+        return make_method, (method.__func__, method.__self__)
     reduced = method.__reduce_ex__(5)
     return (find_method, reduced[1]) if isinstance(reduced, tuple) and reduced[0] is getattr else NotImplemented
+
+
+def make_method(function: Any, owner: Any) -> Any:
+    """Return the method of an object; of one that could not come, a handle."""
+    if type(owner) is Handle:
+        return find_method(owner, getattr(function, "__name__", "?"))
+    return MethodType(function, owner)
 
 
 def find_method(owner: Any, name: str) -> Any:
