@@ -19,8 +19,8 @@ from gpu_worker.broker.agent_clock import AgentClock
 from gpu_worker.broker.broker_pauses import BrokerPauses
 from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.kernels import Kernels
-from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.scheduler import events
 
 #: An agent that was not heard of for so long is lost; its cells are too, as far as their users are concerned.
@@ -91,7 +91,7 @@ class Agents:
         self.refused = 0
         self.shell: SchedulerShell  #: set by the broker: agents and leases know each other
         self.joins: Joins
-        self.left_out: LeftOut
+        self.unreachable: UnreachableNodes
         self._log = structlog.get_logger("broker")
 
     @property
@@ -117,7 +117,7 @@ class Agents:
         agent.heard_ms = self._now_ms()
         if agent.is_away:
             agent.is_away = False
-            await self.left_out.remove(agent_id, agent.message.node)
+            await self.unreachable.remove(agent_id, agent.message.node)
         match message:
             case wire.Ping():
                 agent.counters = message.counters
@@ -186,7 +186,7 @@ class Agents:
                         await self.shell.give_up_lease(lease, _REVOKED)
                 self._admission.end(agent.route)
                 self._forget(agent_id)
-                self.left_out.forget(agent_id)
+                self.unreachable.forget(agent_id)
                 self._absent.forget(agent.message.node)
                 await self.shell.drop_node(agent_id, agent.heard_ms)
                 continue
@@ -212,12 +212,12 @@ class Agents:
             await self._lose(agent_id, agent)
         else:
             agent.is_away = True
-            await self.left_out.add(agent_id, agent.message.node, _AWAY)
+            await self.unreachable.add(agent_id, agent.message.node, _AWAY)
 
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
         self._forget(agent_id)
-        self.left_out.forget(agent_id)
+        self.unreachable.forget(agent_id)
         self._absent.note_lost(
             agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
         )
@@ -230,16 +230,16 @@ class Agents:
         """
         obstacle = await self._find_obstacle(agent.message.address.address)
         if obstacle and self.known.get(agent_id) is agent:
-            await self.left_out.add(agent_id, agent.message.node, obstacle)
+            await self.unreachable.add(agent_id, agent.message.node, obstacle)
             self._kernels.aside.start_last(agent.route, self._try_until_reached(agent_id, agent))
         await self.shell.end_lease(message)
 
     async def _try_until_reached(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         """Take a node in again as soon as its door answers."""
-        while self.known.get(agent_id) is agent and agent_id in self.left_out.reasons:
+        while self.known.get(agent_id) is agent and agent_id in self.unreachable.reasons:
             await asyncio.sleep(_DOOR_S)
             if not await self._find_obstacle(agent.message.address.address):
-                await self.left_out.remove(agent_id, agent.message.node)
+                await self.unreachable.remove(agent_id, agent.message.node)
 
     async def _register(self, route: bytes, message: wire.Register) -> None:
         code, problem = self._find_problem(route, message)
@@ -284,16 +284,16 @@ class Agents:
     def absent_nodes(self) -> tuple[wire.AbsentNode, ...]:
         """The nodes that should be there and are not."""
         present = {agent.message.node for agent in self.known.values()}
-        left_out = (
+        unreachable = (
             wire.AbsentNode(
                 node=agent.message.node,
                 absent_ms=self._now_ms() - agent.heard_ms,
-                problem=self.left_out.reasons[agent_id],
+                problem=self.unreachable.reasons[agent_id],
             )
             for agent_id, agent in self.known.items()
-            if agent_id in self.left_out.reasons
+            if agent_id in self.unreachable.reasons
         )
-        return (*left_out, *self._absent.listed(self._admission.node_names, present))
+        return (*unreachable, *self._absent.listed(self._admission.node_names, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
         earlier = self.known.get(message.agent)
@@ -310,7 +310,7 @@ class Agents:
         await self._kernels.name_slots(self.slot_word)
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
-        await self.left_out.remove(message.agent, message.node)
+        await self.unreachable.remove(message.agent, message.node)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

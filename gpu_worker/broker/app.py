@@ -31,12 +31,12 @@ from gpu_worker.broker.joins import Joins
 from gpu_worker.broker.journal_file import JournalFile
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.config import LOCALHOST, PoolSettings
 from gpu_worker.faults import Faults
@@ -156,7 +156,7 @@ class Broker:
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
         self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
-        self.agents.left_out = LeftOut(self.shell, self._console.is_drained)
+        self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
             self._to_kernels.send, self.agents.tell, self.shell, self.now_ms
         )

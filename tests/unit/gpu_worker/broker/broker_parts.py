@@ -12,9 +12,9 @@ from gpu_worker.broker.console_requests import ConsoleRequests
 from gpu_worker.broker.identity import Identity, Person
 from gpu_worker.broker.kernels import Kernels
 from gpu_worker.broker.ledger import Ledger
-from gpu_worker.broker.left_out import LeftOut
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.scheduler_shell import SchedulerShell
+from gpu_worker.broker.unreachable_nodes import UnreachableNodes
 from gpu_worker.broker.writer import Writer
 from gpu_worker.faults import Faults
 from gpu_worker.node_registry import NodeRegistry
@@ -78,7 +78,7 @@ class BrokerParts:
         )
         self.kernels.shell = self.agents.shell = self.shell
         self.console = ConsoleRequests(self.shell, self.agents, ledger, self.clock_ms)
-        self.agents.left_out = LeftOut(self.shell, self.console.is_drained)
+        self.agents.unreachable = UnreachableNodes(self.shell, self.console.is_drained)
 
     async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
         return await self.console.answer(person, question)

@@ -9,7 +9,7 @@ from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.scheduler import events
 
 
-class LeftOut:
+class UnreachableNodes:
     """Leaves nodes out of what is granted, as if they were drained, and takes them in again."""
 
     def __init__(self, shell: SchedulerShell, is_drained: Callable[[AgentId], bool]) -> None:
