@@ -70,6 +70,7 @@ class Agent:
         self._broker = BrokerLink(self._context, settings, membership, self._introduce)
         self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
         limits = self._find_limits(serves_hub=membership.serves_hub)
+        has_strangers = membership.serves_hub or settings.isolation == "unix-user"
         self._launcher = ExecutorLauncher(
             self._mark,
             self.node,
@@ -78,7 +79,7 @@ class Agent:
             self.sessions,
             limits,
             protections,
-            starter or OwnZygotes(settings, self._mark),
+            starter or OwnZygotes(settings, self._mark, has_strangers=has_strangers),
             self._faults,
         )
         self._limit_watch = LimitWatch(

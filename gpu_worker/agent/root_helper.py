@@ -46,7 +46,7 @@ class RootHelper:
         """
         self._settings, self._arguments = settings, arguments
         guard = write_guard(settings.min_uid, settings.unix_groups, has_user_namespaces=settings.user_namespaces)
-        self._starter = OwnZygotes(settings, agent, guard)
+        self._starter = OwnZygotes(settings, agent, guard, has_strangers=True)
         self._zygotes: dict[str, subprocess.Popen[bytes]] = {}
         self._log = structlog.get_logger("agent").bind(part="root")
         if settings.isolation != "unix-user":

@@ -14,6 +14,7 @@ from bulletin.wire import frames, messages as wire, pipe
 from gpu_worker.agent import environment_owners
 from gpu_worker.agent.executor_process import MARK
 from gpu_worker.config import PoolSettings
+from gpu_worker.harmless_environment import select_harmless
 
 #: The environment of cells that name none: the pool's own interpreter, unless the admin says otherwise.
 DEFAULT_ENVIRONMENT = "default"
@@ -35,9 +36,12 @@ class ZygoteStarter(Protocol):
 class OwnZygotes:
     """Starts zygotes as children of this process, as whom it is itself."""
 
-    def __init__(self, settings: PoolSettings, agent: AgentId, guard: str = "") -> None:
-        """Take what the admin has set, the agent's id, and what zygotes are to check, if they are (`write_guard`)."""
-        self._settings, self._agent, self._guard = settings, agent, guard
+    def __init__(self, settings: PoolSettings, agent: AgentId, guard: str = "", *, has_strangers: bool) -> None:
+        """Take what the admin has set, the agent's id, and what zygotes are to check, if they are (`write_guard`).
+
+        Users who are strangers to each other see of this process's environment what is known to be harmless.
+        """
+        self._settings, self._agent, self._guard, self._has_strangers = settings, agent, guard, has_strangers
 
     async def start(self, environment: str, control: int, *, is_to_preload: bool) -> "subprocess.Popen[bytes]":
         """Check the environment, then start its zygote."""
@@ -54,7 +58,8 @@ class OwnZygotes:
 
     def spawn(self, environment: str, control: int, *, is_to_preload: bool) -> "subprocess.Popen[bytes]":
         """Start a zygote. It ends with the thread that does this, which is to be one that stays."""
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(_SECRETS)}
+        own = select_harmless(os.environ) if self._has_strangers else os.environ
+        environ = {name: value for name, value in own.items() if not name.startswith(_SECRETS)}
         # Forks keep the environment that their ancestor was started with: the mark stands there too.
         environ |= {
             MARK: f"{self._agent}/zygote",

@@ -13,22 +13,12 @@ import structlog
 from bulletin.restarts import RestartDelays
 from gpu_worker.config import PoolSettings, serves_hub
 from gpu_worker.engines.engine import BAD_CONFIG, IDLE
+from gpu_worker.harmless_environment import select_harmless
 
 _FIRST_DELAY_S = 0.1
 _HEALTHY_AFTER_S = 10.0
 #: From SIGTERM to SIGKILL.
 _TERM_GRACE_S = 5.0
-#: What of a hub's own environment its users' cells may see: where programs and libraries are, how to compute, the way
-#: to the network. The rest is its operator's; `Pool.environment` is for what cells need besides.
-_KEPT = frozenset(
-    (
-        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
-        *("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH"),
-        *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
-        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    )
-)
-_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "OMP_", "MKL_", "OPENBLAS_", "BULLETIN_")
 _HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
 
 
@@ -78,9 +68,7 @@ def _environ(part: str) -> dict[str, str]:
         return dict(os.environ)
     if not serves_hub(os.environ):
         return {name: value for name, value in os.environ.items() if not name.startswith(_HUB)}
-    return {
-        name: value for name, value in os.environ.items() if name.upper() in _KEPT or name.startswith(_KEPT_PREFIXES)
-    }
+    return select_harmless(os.environ)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
