@@ -87,7 +87,7 @@ def _look_at(name: str, module: ModuleType, top: str, places: dict[type, dict[in
     for attribute, value in list(vars(module).items()):
         kind = type(value)
         home = kind.__module__
-        if isinstance(value, type) or not isinstance(home, str) or home.partition(".")[0] != top:
+        if issubclass(kind, type) or not isinstance(home, str) or home.partition(".")[0] != top:
             continue
         found = places.setdefault(kind, {})
         if id(value) not in found or (_is_private(found[id(value)]) and not _is_private((name, attribute))):

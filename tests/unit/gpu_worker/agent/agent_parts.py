@@ -59,7 +59,7 @@ class AgentParts:
         self.context = zmq.asyncio.Context()
         self.registry, self.faults = SessionRegistry(), Faults("agent")
         self.server = KernelServer(self.context, self.settings, self.registry, self.faults)
-        self.address = self.server.bind()
+        self.address = self.server.bind("127.0.0.1")
 
     def session(self, name: str, user: str = "ada") -> Session:
         """A session of this name, ready for its kernel; the ticket is the name."""
