@@ -35,6 +35,11 @@ def holds_slots_only(kind: type, slot_count: int) -> bool:
     return kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * references
 
 
+def holds_more_than(kind: type, base: type) -> bool:
+    """Tell whether an instance of a class has room for more than one of its base has."""
+    return kind.__basicsize__ > base.__basicsize__
+
+
 def count_slots(kind: type) -> int:
     """Count the slots of an instance that pickle knows of; an object of C code may hold more than these."""
     names = [

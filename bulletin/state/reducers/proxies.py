@@ -3,6 +3,7 @@
 import contextlib
 from typing import Any
 
+from bulletin.cpython.class_layout import holds_more_than
 from bulletin.cpython.referrers import only_part_of
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
@@ -50,7 +51,7 @@ def reduce_proxy(_: Encoding, proxy: Any) -> Reduced:
     Raises what it refuses with where it holds more, which cannot be seen.
     """
     maker = _maker(proxy)
-    if type(proxy).__basicsize__ > maker.__basicsize__:
+    if holds_more_than(type(proxy), maker):
         return proxy.__reduce_ex__(5)
     state = (RECEIVER, _parts(proxy), dict(_own(proxy)))
     return make_proxy, (RECEIVER, type(proxy)), state, None, None, fill_proxy

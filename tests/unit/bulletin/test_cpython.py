@@ -222,6 +222,7 @@ def test_an_instance_of_python_is_as_large_as_its_slots() -> None:
         assert class_layout.holds_slots_only(kind, slots), f"{kind.__name__} {THIS}: see class_layout"
     assert not class_layout.holds_slots_only(Slotted, 1), f"{THIS}: see class_layout"
     assert not class_layout.holds_slots_only(More, 0), f"{THIS}: see class_layout"
+    assert class_layout.holds_more_than(More, object) is not class_layout.holds_more_than(object, object)
 
 
 def test_the_registry_of_an_abstract_class_can_be_read_and_set() -> None:
