@@ -37,16 +37,6 @@ def tenants(agent: Agent) -> Iterator[tuple[Session, Session]]:
         second.close()
 
 
-@pytest.fixture(scope="module")
-def agent_of_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """An agent's side of a zygote whose Python all users may read, also where that lies in root's own folder."""
-    agent = Agent(under=in_mount_namespace(with_readable_python(tmp_path_factory.mktemp("python"))))
-    try:
-        yield agent
-    finally:
-        agent.close()
-
-
 def said(session: Session, source: str) -> str:
     """What a cell prints; it must come to its end."""
     result = session.run(source)

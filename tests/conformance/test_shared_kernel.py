@@ -1,6 +1,5 @@
 """What a tenant takes of the kernel that all tenants of a node share: no more than the limits of its session let it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from bulletin.wire.messages import Namespaces
 from gpu_worker.agent.node_protections import find_namespace_problem
 from tests.conformance.agent_side import Agent, Session
-from tests.other_users import in_mount_namespace, with_readable_python
 
 if problem := find_namespace_problem():
     pytest.skip(f"no namespaces here: {problem}", allow_module_level=True)
@@ -30,16 +28,6 @@ if made == 0:
     os._exit(0)
 print(made, os.strerror(ctypes.get_errno()))
 """
-
-
-@pytest.fixture(scope="module")
-def agent_of_users(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """An agent's side of a zygote whose Python all users may read, also where that lies in root's own folder."""
-    agent = Agent(under=in_mount_namespace(with_readable_python(tmp_path_factory.mktemp("python"))))
-    try:
-        yield agent
-    finally:
-        agent.close()
 
 
 def fork(agent: Agent, uid: int, namespaces: Namespaces) -> Session:

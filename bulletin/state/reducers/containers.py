@@ -140,6 +140,17 @@ def make_instance(transaction: LoadTransaction, kind: Any, shares_dict: bool) ->
     return made
 
 
+def make_unfilled(transaction: LoadTransaction, kind: Any) -> Any:
+    """Return the existing object as it is, or make one that nothing is in yet; no `__init__` of the user's runs."""
+    old = transaction.take_existing()
+    if type(old) is kind:
+        return old
+    made = kind.__new__(kind)
+    if old is not None:
+        transaction.replaced.append((old, made))
+    return made
+
+
 def fill_user_container(value: Any, state: tuple[LoadTransaction, Any, Any, bool, Any, Any]) -> None:
     """Give an instance its items, attributes and slots, and a `defaultdict` its factory."""
     transaction, items, attributes, shares_dict, slots, factory = state

@@ -7,7 +7,7 @@ from bulletin.state.encoding import Encoding
 from bulletin.state.inplace import fill_dict
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
-from .containers import instance_dict
+from .containers import instance_dict, make_unfilled
 
 
 def is_image(kind: type) -> bool:
@@ -54,21 +54,10 @@ def is_draw(kind: type) -> bool:
 def reduce_draw(_: Encoding, draw: Any) -> Reduced:
     """Reduce what draws on an image to the image and how it draws; the pixels, which it holds, are of C code."""
     how = {name: held for name, held in vars(draw).items() if name not in _OF_PIXELS}
-    return make_draw, (RECEIVER, type(draw)), (RECEIVER, draw._image, how), None, None, fill_draw
+    return make_unfilled, (RECEIVER, type(draw)), (RECEIVER, draw._image, how), None, None, fill_draw
 
 
 _OF_PIXELS = frozenset({"_image", "im", "draw"})
-
-
-def make_draw(transaction: LoadTransaction, kind: Any) -> Any:
-    """Return what draws already, or a new one, which draws on nothing yet."""
-    old = transaction.take_existing()
-    if type(old) is kind:
-        return old
-    made = kind.__new__(kind)
-    if old is not None:
-        transaction.replaced.append((old, made))
-    return made
 
 
 def fill_draw(draw: Any, state: tuple[LoadTransaction, Any, dict[str, Any]]) -> None:

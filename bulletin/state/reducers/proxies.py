@@ -8,6 +8,8 @@ from bulletin.cpython.referrers import only_part_of
 from bulletin.state.encoding import Encoding
 from bulletin.state.load_transaction import RECEIVER, LoadTransaction, Reduced
 
+from .containers import make_unfilled
+
 #: What a function wrapper of wrapt is made of, behind what it wraps.
 _OF_WRAPPER = ("_self_instance", "_self_wrapper", "_self_enabled", "_self_binding", "_self_parent", "_self_owner")
 
@@ -54,7 +56,7 @@ def reduce_proxy(_: Encoding, proxy: Any) -> Reduced:
     if holds_more_than(type(proxy), maker):
         return proxy.__reduce_ex__(5)
     state = (RECEIVER, _parts(proxy), dict(_own(proxy)))
-    return make_proxy, (RECEIVER, type(proxy)), state, None, None, fill_proxy
+    return make_unfilled, (RECEIVER, type(proxy)), state, None, None, fill_proxy
 
 
 def _maker(proxy: Any) -> Any:
@@ -77,17 +79,6 @@ def _own(proxy: Any) -> dict[str, Any]:
     found = next(vars(base)["__self_dict__"] for base in type(proxy).__mro__ if "__self_dict__" in vars(base))
     own: dict[str, Any] = found.__get__(proxy)
     return own
-
-
-def make_proxy(transaction: LoadTransaction, kind: Any) -> Any:
-    """Return the existing proxy, or make one that wraps nothing yet; no `__init__` of the user's runs."""
-    old = transaction.take_existing()
-    if type(old) is kind:
-        return old
-    made = kind.__new__(kind)
-    if old is not None:
-        transaction.replaced.append((old, made))
-    return made
 
 
 def fill_proxy(proxy: Any, state: tuple[LoadTransaction, tuple[Any, ...], dict[str, Any]]) -> None:
