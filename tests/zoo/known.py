@@ -22,26 +22,9 @@ class Known:
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        "loguru_logs",
-        "sinks and levels are in the library's core, which stays on its side",
-        turns=(1, 3, 4),
-    ),
-    Known(
-        "lxml_trees",
-        "trees of lxml are in C and do not pickle",
-        turns=(1, 2, 3, 4),
-    ),
-    Known(
         "msgpack_codecs",
         "packers and unpackers are in C and do not pickle",
         turns=(1, 3),
-    ),
-    Known(
-        "msgspec_structs",
-        "a class of the notebook that derives from Struct is made by C code that refuses `__slots__`; coders "
-        "do not pickle",
-        pool=(0, 1, 2, 3, 4, 5),
-        turns=(1, 2, 3, 4, 5),
     ),
     Known(
         "numba_jitclass",

@@ -27,15 +27,18 @@ from . import (
     jitted,
     left_out,
     locks,
+    loggers,
     named,
     pandas_frames,
     proxies,
     soups,
     standard,
+    structs,
     tensors,
     views,
     weakrefs,
     widgets,
+    xml_trees,
 )
 
 __all__ = [
@@ -89,6 +92,8 @@ EXACT: dict[type, Reducer] = {
 
 def of_family(kind: type) -> Reducer | None:
     """Choose the reducer for a type that `EXACT` does not list; None leaves its values to pickle's own way."""
+    if structs.is_metaclass(kind):
+        return structs.reduce_struct_class
     if issubclass(kind, type):
         return classes.reduce_class
     if issubclass(kind, BaseException):
@@ -135,6 +140,20 @@ def of_family(kind: type) -> Reducer | None:
         return proxies.reduce_proxy
     if soups.is_node(kind):
         return soups.reduce_node
+    if structs.is_struct(kind):
+        return structs.reduce_struct
+    if structs.is_coder(kind):
+        return structs.reduce_coder
+    if xml_trees.is_node(kind):
+        return xml_trees.reduce_node
+    if xml_trees.is_tree(kind):
+        return xml_trees.reduce_tree
+    if loggers.is_logger(kind):
+        return loggers.reduce_logger
+    if loggers.is_core(kind):
+        return loggers.reduce_core
+    if loggers.is_file_sink(kind):
+        return loggers.reduce_file_sink
     if jitted.is_dispatcher(kind):
         return jitted.reduce_dispatcher
     if figures.is_figure(kind):

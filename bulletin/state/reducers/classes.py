@@ -121,10 +121,8 @@ def make_class(
 
     Nothing of the user's runs: no metaclass's `__new__`, no `__init_subclass__`. What they did is in the attributes.
     """
-    found = definition_ids.find(uid)
-    if isinstance(found, type):
-        if id(found) not in transaction.fresh:
-            transaction.old.add(id(found))
+    found = find_class(transaction, uid)
+    if found is not None:
         return found
     insists = foreign.insists(metaclass)
     body: dict[str, Any] = {} if insists else _body(order)
@@ -132,20 +130,35 @@ def make_class(
         body["__module__"] = module
     if slots is not None:
         body["__slots__"] = tuple(slots)
-    with _quiet(bases):
+    with quiet(bases):
         try:
             cls: type = metaclass(name, bases, body) if insists else type.__new__(metaclass, name, bases, body)
         except TypeError:  # another metaclass of C code that insists on its own way
             cls = metaclass(name, bases, body)
-    if cls.__qualname__ != qualname:
-        type.__setattr__(cls, "__qualname__", qualname)
     if isinstance(cls, abc.ABCMeta):
         make_abstract(cls)
-    definition_ids.track(uid, cls)
-    transaction.made(cls)
+    note_class(transaction, uid, cls, qualname)
     if members:
         _make_members(cls, members)
     return cls
+
+
+def find_class(transaction: LoadTransaction, uid: str) -> type | None:
+    """Return the receiving side's class of that id, and note that it was there; None where there is none."""
+    found = definition_ids.find(uid)
+    if not isinstance(found, type):
+        return None
+    if id(found) not in transaction.fresh:
+        transaction.old.add(id(found))
+    return found
+
+
+def note_class(transaction: LoadTransaction, uid: str, cls: type, qualname: str) -> None:
+    """Note the id of a class that was made, and give it its full name."""
+    if cls.__qualname__ != qualname:
+        type.__setattr__(cls, "__qualname__", qualname)
+    definition_ids.track(uid, cls)
+    transaction.made(cls)
 
 
 def _body(order: list[str]) -> dict[str, Any]:
@@ -183,7 +196,7 @@ _ASKED = frozenset(
 
 
 @contextmanager
-def _quiet(bases: tuple[type, ...]) -> Iterator[None]:
+def quiet(bases: tuple[type, ...]) -> Iterator[None]:
     """Keep the nearest `__init_subclass__` from running a second time for a class that has been made before."""
     owner = next((cls for base in bases for cls in base.__mro__ if "__init_subclass__" in vars(cls)), object)
     if owner is object or not is_python_class(owner):
