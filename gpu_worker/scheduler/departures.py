@@ -39,8 +39,7 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
         state.set_alarm(lease, now_ms + settings.ask_again_ms)  # its grace is over
         return Reclaim(lease.id, 0, lease.reclaimed_by)
     state.move(lease, Phase.RECLAIMING, lease.since_ms, lease.cell, alarm_ms)
-    wants = Wants(lease.kind, lease.cpus, lease.memory_bytes)
-    wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), wants)
+    wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), _wants(lease))
     age = lease.age
     if age is not None and lease.reclaimed_by is Right.SHARE:
         age = msgspec.structs.replace(age, shared=age.shared + 1)
@@ -50,6 +49,10 @@ def reclaim(state: State, lease: Lease) -> Reclaim | Pause:
         state.accounts.of(lease.project).back_off(now_ms, grace_ms, first_ms, longest_ms)
     lease.is_pausing = state.qos[lease.qos].preemption is Preemption.PAUSE
     return Pause(lease.id, grace_ms) if lease.is_pausing else Reclaim(lease.id, grace_ms, lease.reclaimed_by)
+
+
+def _wants(lease: Lease) -> Wants:
+    return Wants(lease.kind, lease.cpus, lease.memory_bytes)
 
 
 def _is_lost_inside(state: State, lease: Lease) -> bool:
@@ -80,6 +83,9 @@ def overdue(state: State) -> list[Action]:
         elif lease.phase is Phase.RECLAIMING:
             actions.append(reclaim(state, lease))
         else:
+            if lease.phase is Phase.GRANTED and lease.age is not None and lease.age.shared:
+                wanted = as_asked_again(lease.user, lease.home, lease.qos, len(lease.slots), _wants(lease))
+                state.reclaimed_ages.keep_shares(lease.session, wanted, lease.age.shared, now_ms)
             actions.append(evict(state, lease))
     return actions
 

@@ -252,7 +252,8 @@ class Scheduler:
         if age is None:
             aside = sum(1 for one in state.on_hold if state.pending[one].is_of(event.project, event.user))
             due_ms = state.queue.due_ms(event.project, event.user, self.settings.apart_ms, aside)
-            age = Age(due_ms // _DUE_TO_MS, state.next_seq())
+            shared = state.reclaimed_ages.take_shares(event.session, wanted, self._now_ms)
+            age = Age(due_ms // _DUE_TO_MS, state.next_seq(), shared)
         key = QueueKey(0, True, 0, -qos.priority, age.due, walltime_ms, age.seq)
         request = Request(
             id=event.request,

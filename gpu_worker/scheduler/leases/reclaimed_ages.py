@@ -33,6 +33,7 @@ class ReclaimedAges:
 
     def __init__(self) -> None:
         self._kept: dict[SessionId, tuple[Wanted, Age | None, int]] = {}  # the oldest first
+        self._unused: dict[SessionId, tuple[Wanted, int, int]] = {}  # likewise: how often a cell went for shares
 
     def keep(self, session: SessionId, wanted: Wanted, age: Age | None, now_ms: int) -> None:
         """Its cell is reclaimed now; without an age where it began before this scheduler."""
@@ -40,6 +41,18 @@ class ReclaimedAges:
         for old in [old for old, (_, _, since_ms) in self._kept.items() if since_ms + _KEPT_MS <= now_ms]:
             del self._kept[old]
         self._kept[session] = wanted, age, now_ms
+
+    def keep_shares(self, session: SessionId, wanted: Wanted, shared: int, now_ms: int) -> None:
+        """Note how often a cell has gone for shares whose grant was not used: it asks anew, and stands behind."""
+        self._unused.pop(session, None)
+        for old in [old for old, (_, _, since_ms) in self._unused.items() if since_ms + _KEPT_MS <= now_ms]:
+            del self._unused[old]
+        self._unused[session] = wanted, shared, now_ms
+
+    def take_shares(self, session: SessionId, wanted: Wanted, now_ms: int) -> int:
+        """Take out how often the cell that the session asks for once more has gone for shares."""
+        before, shared, since_ms = self._unused.pop(session, (None, 0, 0))
+        return shared if before == wanted and now_ms < since_ms + _KEPT_MS else 0
 
     def is_expected(self, session: SessionId, now_ms: int) -> bool:
         """Whether the session has a cell that was reclaimed, and is to run again."""

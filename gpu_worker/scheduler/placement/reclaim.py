@@ -214,15 +214,19 @@ class VictimSelection:
             self._spared_cache = {}
             for one in spared(self._state):
                 self._spared_cache.setdefault((one.project, one.user), []).append(one)
-        shape, nodes = self._request.entry.shape, self._state.nodes
-        for one in self._spared_cache.get((lease.project, lease.user), ()):
-            if one is lease:
-                return True
-            serving = nodes[one.agent].serving(shape.lane, shape.wants.kind)
-            does = sum(slot in serving for slot in one.slots) >= shape.need and not shape.wants.is_more
-            if does and one.since_ms > lease.since_ms:
-                return True
-        return False
+        spares = self._spared_cache.get((lease.project, lease.user), ())
+        return any(one is lease or (one.since_ms > lease.since_ms and self._would_do(one)) for one in spares)
+
+    def _would_do(self, lease: Lease) -> bool:
+        """Whether a cell leaves enough for the request where it runs, beside those that go on there."""
+        shape, node = self._request.entry.shape, self._state.nodes[lease.agent]
+        serving = node.serving(shape.lane, shape.wants.kind)
+        if sum(slot in serving for slot in lease.slots) < shape.need:
+            return False
+        others = (self._state.leases[name] for name in node.leases if name != lease.id)
+        staying = [one for one in others if one.phase in (Phase.GRANTED, Phase.BUSY)]
+        has_cpus = shape.wants.cpus <= node.cpus - sum(one.cpus for one in staying)
+        return has_cpus and shape.wants.memory_bytes <= node.memory_bytes - sum(one.memory_bytes for one in staying)
 
     def take(self, lease: Lease) -> None:
         """Count a cell as chosen."""

@@ -4,6 +4,7 @@ from bulletin.ids import SlotId
 from gpu_worker.scheduler import actions as act
 from tests.scheduler.promises.books import Machine, Waiting
 from tests.scheduler.promises.lending import is_lent
+from tests.scheduler.promises.tree import Side
 from tests.scheduler.promises.view import View
 from tests.scheduler.promises.violations import Rule
 
@@ -23,7 +24,8 @@ class TypeRule(Rule):
             if other is request or not slots < _serving(view, request, machine) or not _is_owed(view, other, request):
                 continue
             rest = _spare(view, request, machine)
-            if slots.intersection(action.slots) and len(rest) >= len(action.slots):
+            has_another = _has_what_leaves(view, other, request, machine, slots.difference(action.slots))
+            if slots.intersection(action.slots) and len(rest) >= len(action.slots) and not has_another:
                 place = view.place(other, machine, ("leaves",), view.covered(other))
                 number = view.books.number(other.event)
                 if place is not None and len(set(place.slots).difference(action.slots)) < number:
@@ -43,6 +45,30 @@ def _spare(view: View, request: Waiting, machine: Machine) -> frozenset[SlotId]:
     others = (_serving(view, other, machine) for other in view.books.waiting.values() if other is not request)
     asked = {slot for slots in others if slots < mine for slot in slots}
     return mine - taken - asked
+
+
+def _has_what_leaves(
+    view: View, other: Waiting, request: Waiting, machine: Machine, serving: frozenset[SlotId]
+) -> bool:
+    """Whether another request waits for a session to leave its limit, and what leaves until then is as good for it."""
+    leaving = {
+        slot
+        for lease in view.books.on_node(machine.agent)
+        if lease.is_hot and lease.is_asked
+        for slot in serving.intersection(lease.slots)
+    }
+    cost = view.books.most_cost(other.event) + view.books.most_cost(request.event)
+    return len(leaving) >= view.books.number(other.event) and any(
+        (limit := view.tree.limit(side, view.guaranteed)) is not None and _held(view, side) + cost > limit
+        for side in view.tree.chain(other.event.project)
+        if side in view.tree.chain(request.event.project)
+    )
+
+
+def _held(view: View, side: Side) -> int:
+    """Count what those of a project hold, with the sessions that are kept without a cell."""
+    leases = view.books.leases.values()
+    return sum(lease.cost for lease in leases if not lease.is_over and side in view.tree.chain(lease.project))
 
 
 def _is_owed(view: View, other: Waiting, request: Waiting) -> bool:
