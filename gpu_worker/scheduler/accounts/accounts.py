@@ -32,6 +32,9 @@ class Homes(Protocol):
     def cover_at(self, at: Account, account: Account, shape: Shape) -> bool:
         """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
 
+    def cover(self, account: Account, shape: Shape) -> bool:
+        """Whether such a request of a project is within what it, or one that it is in, is guaranteed in some pool."""
+
     def keep_quota(self, accounts: "Accounts", account: Account, shape: Shape) -> bool:
         """Whether such a request of a class that never borrows may start in some pool, whatever is used elsewhere."""
 
@@ -371,4 +374,13 @@ class Accounts:
         if lacks and (self.homes is None or not self.homes.keep_quota(self, account, shape)):
             return False
         gives_way += parts.beside(account, None)
-        return not (self.has_lenders and kept_from(self, account, shape.cost, gives_way))
+        return not self.kept_by_lenders(account, shape, gives_way)
+
+    def kept_by_lenders(self, account: Account, shape: Shape, below: int = 0) -> int:
+        """Compute what lenders keep from a request: nothing where it is at home, which is where it starts then.
+
+        Cells that use `below` give way to it.
+        """
+        kept = kept_from(self, account, shape.cost, below) if self.has_lenders and shape.cost else 0
+        is_home = kept and self.homes is not None and self.homes.cover(account, shape)
+        return 0 if is_home else kept

@@ -10,7 +10,6 @@ from bulletin.ids import RequestId
 from bulletin.units import HOUR_MS, MINUTE_MS, show_duration
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, is_covered, parting
-from gpu_worker.scheduler.accounts.lending import kept_from
 from gpu_worker.scheduler.actions import show_price
 from gpu_worker.scheduler.estimate_cache import Start
 from gpu_worker.scheduler.estimates.room_words import name_slots, say_room
@@ -170,7 +169,7 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
     if qos.running_per_user is not None and runs is not None and runs.used >= qos.running_per_user:
         cells = "a cell of yours runs" if runs.used == 1 else f"{runs.used} cells of yours run"
         return f"{cells} in QoS {qos.name!r}, which is all that it allows"
-    kept = kept_from(accounts, account, cost) if cost else 0
+    kept = accounts.kept_by_lenders(account, request.entry.shape)
     if kept:
         is_one = kept == GPU_MILLI
         amount = f"{show_gpus(kept, on_cpu=on_cpu)} {'is' if is_one else 'are'}"

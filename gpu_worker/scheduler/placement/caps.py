@@ -63,7 +63,7 @@ def make_room_in_limits(state: State, request: Request, ahead: Ahead, claims: Cl
         if quota is not None:
             is_capped, is_going = True, is_going or quota.lacks <= 0
             full += [quota] if quota.lacks > 0 else []
-    unlent = lacks_of_lent(state, account, shape.cost)
+    unlent = lacks_of_lent(state, account, shape)
     if unlent is not None:
         is_capped = True
         full += [Full(None, unlent, kept_by_lenders(state, account))] if unlent > 0 else []

@@ -6,14 +6,15 @@ from bulletin.ids import LeaseId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.lending import lent_to
 from gpu_worker.scheduler.leases.leases import Lease, Request
+from gpu_worker.scheduler.leases.shapes import Shape
 from gpu_worker.scheduler.state import State
 
 
-def lacks_of_lent(state: State, account: Account, cost: int) -> int | None:
+def lacks_of_lent(state: State, account: Account, shape: Shape) -> int | None:
     """Compute how much must be given back before what lenders keep is free beside a request; None where it is."""
-    if not cost or not state.accounts.has_lenders:
+    if not shape.cost or not state.accounts.has_lenders or state.pools.cover(account, shape):
         return None
-    lent = lent_to(state.accounts, account, cost)
+    lent = lent_to(state.accounts, account, shape.cost)
     lacks = max(lent.lacks, lent.lacks_in_pool)
     if lent.kept <= 0 or lacks <= 0:
         return None
@@ -36,14 +37,18 @@ def kept_by_lenders(state: State, account: Account) -> frozenset[LeaseId]:
 def would_be_lent(state: State, request: Request, gone: Iterable[Lease]) -> bool:
     """Whether lenders keep nothing from a request once these cells have been given back.
 
-    A lender that uses less keeps more: what it gave back would be free, and its own again at once.
+    A lender that uses less keeps more: what it gave back would be free, and its own again at once. But where the
+    request is at home they keep nothing from it.
     """
-    if not state.accounts.has_lenders:
+    account, shape, gone = state.accounts.of(request.project), request.entry.shape, list(gone)
+    if not state.accounts.has_lenders or (
+        gone and all(state.pools.covers(one.pool, account, shape.cost) for one in gone)
+    ):
         return True
     uses = [(lease.project, lease.user, lease.qos, lease.cost) for lease in gone]
     for use in uses:
         state.accounts.use(*use, -1)
-    lacks = lacks_of_lent(state, state.accounts.of(request.project), request.entry.shape.cost)
+    lacks = lacks_of_lent(state, account, shape)
     for use in uses:
         state.accounts.use(*use, +1)
     return lacks is None or lacks <= 0

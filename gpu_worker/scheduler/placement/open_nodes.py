@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from bulletin.ids import AgentId, ProjectId
 from gpu_worker.scheduler.accounts.account import Account
 from gpu_worker.scheduler.accounts.branches import Branch, all_inside, lacks_of_quota
-from gpu_worker.scheduler.accounts.lending import keeps_of_pool
+from gpu_worker.scheduler.accounts.lending import keeps_of_pool, kept_from
 from gpu_worker.scheduler.leases.leases import USING, Lease, Request
 from gpu_worker.scheduler.leases.life import Phase
 from gpu_worker.scheduler.leases.shapes import Shape
@@ -24,9 +24,22 @@ def open_nodes(state: State, request: Request) -> frozenset[AgentId] | None:
     closed, shape = closed_pools(state, request), request.entry.shape
     if state.pools and shape.cost and not _is_in_quota(state, request, ""):
         closed.append("")
+    home = _only_at_home(state, request)
+    if home:
+        closed += [name for name in ("", *state.pools.serving(shape)) if name not in home]
     if not closed:
         return None
     return frozenset(agent for agent in state.nodes if state.pools.of(agent, shape) not in closed)
+
+
+def _only_at_home(state: State, request: Request) -> tuple[str, ...]:
+    """List the pools that are its project's home where lenders keep from it what is elsewhere; none where it may go."""
+    accounts, shape = state.accounts, request.entry.shape
+    if not accounts.has_lenders or not state.pools or not shape.cost:
+        return ()
+    account = accounts.of(request.project)
+    home = state.pools.covering(account, shape)
+    return home if home and kept_from(accounts, account, shape.cost) else ()
 
 
 def closed_pools(state: State, request: Request) -> list[str]:

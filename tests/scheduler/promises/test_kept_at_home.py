@@ -141,3 +141,23 @@ def test_who_is_in_quota_anywhere_is_not_held_back_by_a_lending_limit() -> None:
         last=HOUR_S,
     )  # fmt: skip
     assert waits(seen, "course")[-1] <= 1
+
+
+@pytest.mark.parametrize(("has", "limit"), [(2, 0), (3, 0), (3, 1), (3, 2), (2, None)])
+@pytest.mark.parametrize("typed", ["", "H100"])
+def test_a_lender_gives_back_what_is_another_ones_at_home(has: int, limit: int | None, typed: str) -> None:
+    """The owner has as much elsewhere as it is guaranteed; somebody who borrows is there for the lender."""
+    lends = "" if limit is None else f"lending_limit = {limit}"
+    text = (
+        POOL
+        + f"[projects.lender]\nguaranteed = {has}\n{lends}\n[projects.owner]\nguaranteed = 1\nnode_pools = {{ h100 = 1 }}\n"
+    )
+    seen = look(
+        quotas(text), join(2, 2),
+        ask(1, 1, "guests", BATCH_S, gpu_type="L4", **LONG),
+        ask(2, 1, "owner", BATCH_S, gpu_type="L4", name="away", **LONG),
+        ask(3, 2, "lender", BATCH_S, gpu_type="H100", **LONG),
+        ask(500, 1, "owner", 1700, gpu_type=typed, name="home"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert waits(seen, "home")[-1] <= SOON_S
