@@ -94,6 +94,8 @@ def check_unread(setup: PoolSetup, usual: Path = USUAL_FILE) -> Iterator[Diagnos
 def check_isolation(setup: PoolSetup) -> Iterator[Diagnosis]:
     """Look whether somebody has chosen whose Unix user cells run as, and whether that can be."""
     settings = setup.settings
+    if setup.hub is not None and not setup.hub.starts_pool and not settings.isolation:
+        return  # a broker alone needs none, and whether this host has an agent, too, its own files say
     try:
         # A broker alone needs none; an agent does, and is root for it.
         settings.require_isolation(serves_hub=setup.serves_hub, has_root_helper=os.getuid() == 0)
