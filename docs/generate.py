@@ -87,6 +87,16 @@ def commands() -> str:
         if isinstance(alias, str) and len(alias) > 1 and not trait.startswith("Command.") and "Application" not in trait
     ]
     parts.append("| `--config FILE` | a configuration file |\n| `--exit-with-stdin` | end when standard input ends |\n")
+    for command, flag in (
+        (cli.InitCommand, "`--defaults` asks nothing."),
+        (cli.DoctorCommand, "`--json` prints JSON."),
+    ):
+        word = command.name.partition("-")[2]
+        parts.append(f"\n## Options of {word}\n\n{flag}\n\n| option | |\n| --- | --- |\n")
+        traits = command.class_traits(config=True)
+        for alias, name in command.aliases.items():
+            if name.startswith(command.__name__):
+                parts.append(f"| `--{alias}` | {_cell(traits[name.partition('.')[2]].help)} |\n")
     parts.append(
         "\n## Options of simulate\n\n`bulletin simulate TRACE` plays a file; `--json` prints JSON. "
         "With `--journal`, `--check` judges each step.\n\n"

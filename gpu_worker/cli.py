@@ -30,8 +30,10 @@ from gpu_worker.console.query_commands import (
     StatusCommand,
 )
 from gpu_worker.console.usage_command import UsageCommand
+from gpu_worker.doctor.doctor_command import DoctorCommand
 from gpu_worker.engines import BAD_CONFIG, PoolRunner, make_engine
 from gpu_worker.simulator.simulate_command import SimulateCommand
+from gpu_worker.starter_files.init_command import InitCommand
 
 
 class PoolCommand(Command):
@@ -136,6 +138,8 @@ class AgentCommand(Command):
 _HELP_WIDTH = 100
 
 COMMANDS: dict[str, type[Command | SimulateCommand]] = {
+    "init": InitCommand,
+    "doctor": DoctorCommand,
     "pool": PoolCommand,
     "broker": BrokerCommand,
     "agent": AgentCommand,

@@ -1,0 +1,108 @@
+"""The configuration file and what it sets: whether it is read at all, known words only, and one isolation chosen."""
+
+import os
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from bulletin.errors import BadConfig
+from gpu_worker.config import Pool
+from gpu_worker.doctor.diagnosis import Diagnosis
+from gpu_worker.doctor.file_owners import describe_changers
+from gpu_worker.doctor.pool_setup import PoolSetup
+
+#: Sections of a configuration file of the pool.
+_SECTIONS = frozenset({"Pool", "Command", "Application"})
+#: Where the pages and units have it.
+USUAL_FILE = Path("/etc/bulletin/bulletin_config.py")
+
+
+def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
+    """Run a configuration file of the pool; return what it sets, and what is wrong with it as a file."""
+    if not path.is_file():
+        return Config(), [
+            Diagnosis(
+                check="config-missing",
+                what=f"There is no configuration file {path}.",
+                why="The pool is told to read it, and does not start without.",
+                remedy="Write it (`bulletin init` does), or correct the name.",
+            )
+        ]
+    if who := describe_changers(path):
+        return Config(), [
+            Diagnosis(
+                check="config-foreign",
+                what=f"{path} is not looked into: {who}.",
+                why="It is a program, which the pool runs at its start with all that it may do.",
+                remedy=f"Give it to root or to the pool's user, and run: chmod go-w {path}",
+            )
+        ]
+    try:
+        return PyFileConfigLoader(path.name, path=str(path.parent)).load_config(), []
+    except Exception as error:  # noqa: BLE001  whatever somebody's file raises
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        return Config(), [
+            Diagnosis(
+                check="config-broken",
+                what=f"{path}{line} cannot be read: {type(error).__name__}: {error}.",
+                why="The pool would run with none of what it sets.",
+                remedy="Correct the file.",
+            )
+        ]
+
+
+def check_words(config: Config, path: Path) -> Iterator[Diagnosis]:
+    """Look for settings that nothing obeys: a word that is none, or of a section that is none."""
+    for section in sorted(set(config) - _SECTIONS):
+        near = get_close_matches(section, _SECTIONS, n=1)
+        yield Diagnosis(
+            check="config-section",
+            what=f"{path} sets c.{section}, which no program of the pool reads.",
+            why="What stands there has no effect.",
+            remedy=f"Write c.{near[0]} for it." if near else "Write c.Pool, or take it out.",
+        )
+    known = Pool.class_trait_names(config=True)
+    for name in sorted(set(config.Pool) - set(known)):
+        near = get_close_matches(name, known, n=1)
+        yield Diagnosis(
+            check="config-word",
+            what=f"{path} sets c.Pool.{name}, which is no setting.",
+            why="It has no effect, and nothing else says so than a line of the log.",
+            remedy=f"Write c.Pool.{near[0]}." if near else "The settings stand in docs/reference/settings.md.",
+        )
+
+
+def check_unread(setup: PoolSetup, usual: Path = USUAL_FILE) -> Iterator[Diagnosis]:
+    """Look for a configuration file that lies where one is expected, and that nobody was told to read."""
+    beside = [usual]
+    if setup.hub_file is not None:
+        beside.append(setup.hub_file.with_name("bulletin_config.py"))
+    if setup.hub is None or not setup.hub.starts_pool or setup.config_file is not None:
+        return
+    for path in dict.fromkeys(one for one in beside if one.is_file()):
+        yield Diagnosis(
+            check="config-unread",
+            what=f"{path} is there, and the pool that {setup.hub_file} starts does not read it.",
+            why="What it sets has no effect.",
+            remedy=f'Say so to configure: pool_args=["--config", "{path}"]; or remove the file.',
+        )
+
+
+def check_isolation(setup: PoolSetup) -> Iterator[Diagnosis]:
+    """Look whether somebody has chosen whose Unix user cells run as, and whether that can be."""
+    settings = setup.settings
+    if setup.hub is not None and not setup.hub.starts_pool and not settings.isolation:
+        return  # a broker alone needs none, and whether this host has an agent, too, its own files say
+    try:
+        # A broker alone needs none; an agent does, and is root for it.
+        settings.require_isolation(serves_hub=setup.serves_hub, has_root_helper=os.getuid() == 0)
+    except BadConfig as error:
+        yield Diagnosis(
+            check="isolation",
+            what=str(error),
+            why="The pool does not start until it is chosen.",
+            remedy='Set c.Pool.isolation, or isolation= of configure(): "unix-user" where users are Unix users.',
+        )
