@@ -63,6 +63,11 @@ class PoolClient:
         return self._link is not None and self._link.is_usable
 
     @property
+    def folder_limits(self) -> FolderLimits:
+        """How much of the working folder follows a cell."""
+        return self._folder_limits()
+
+    @property
     def folders(self) -> dict[str, bool | None]:
         """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
         return self._link.folders if self._link is not None else {}

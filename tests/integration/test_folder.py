@@ -206,6 +206,24 @@ def test_what_a_cell_writes_and_removes_is_so_in_the_notebooks_folder(notebook: 
     assert (folder / "kept.txt").read_text() == "kept"
 
 
+def test_a_plan_says_which_files_would_travel(notebook: Notebook, folder: Path) -> None:
+    (folder / "data.csv").write_text("x" * 5000)
+    (folder / "second.csv").write_text("x" * 7000)
+    notebook.run("%gpu stop\nname = 'second.csv'")
+    cell = "%%gpu --plan\nprint(open('data.csv').read(), open(name).read(), '/etc/passwd')"
+    plan = notebook.run(cell).shown
+    assert "Whether the node shares the notebook's folder is found when the cell runs." in plan
+    assert "data.csv (5 KB), second.csv (7 KB)" in plan
+    gpu(notebook, "print(name)")
+    plan = notebook.run(cell).shown
+    assert "The node does not share the notebook's folder" in plan
+    assert "These would come, unless they are there already: data.csv (5 KB), second.csv (7 KB)." in plan
+    notebook.run("%config BulletinMagics.folder_file_mb = 0")
+    plan = notebook.run(cell).shown
+    notebook.run("%config BulletinMagics.folder_file_mb = 4000")
+    assert "data.csv would not come: it has 5 KB" in plan
+
+
 def test_files_come_back_from_a_cell_that_raises_and_from_one_that_is_stopped(notebook: Notebook, folder: Path) -> None:
     raised = notebook.run("%%gpu\nopen('a.txt', 'w').write('a')\nraise KeyError('as meant')")
     assert raised.error is not None
@@ -257,6 +275,8 @@ def test_a_file_of_another_folder_is_found_too(
             gpu(notebook, "import os\nprint(open('other.txt').read(), os.getcwd())").stream() == f"shared {tmp_path}\n"
         )
         assert [path.name for path in tmp_path.iterdir()] == ["other.txt"]
+        plan = notebook.run("%%gpu --plan\nopen('other.txt')").shown
+        assert "The node shares the notebook's folder: the cell works in it." in plan
     finally:
         notebook.run(f"os.chdir({str(folder)!r})")
 
