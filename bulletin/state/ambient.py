@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from bulletin.cpython.import_system import read_environ
 
-from . import settings
+from . import settings, working_folder
 from .open_figures import close_figures_but, open_figures
 from .setting_kind import shell_of_cells
 
@@ -108,9 +108,10 @@ def prepare(found: Ambient, *, is_overlay: bool) -> None:
 
 def surround(found: Ambient, *, is_overlay: bool) -> None:
     """Set the folder, the arguments and the environment."""
-    if "folder" in found and found["folder"] != _folder():
+    folder = found.get("folder")
+    if folder is not None and folder != working_folder.find():
         with contextlib.suppress(OSError):  # a folder that is not on this machine
-            os.chdir(found["folder"])
+            working_folder.enter(folder)
     if "argv" in found and found["argv"] != sys.argv:
         sys.argv[:] = found["argv"]
     changes: Mapping[str, str | None] = found.get("environ", {})
@@ -126,7 +127,7 @@ def surround(found: Ambient, *, is_overlay: bool) -> None:
 
 def reverse_of(found: Ambient) -> Ambient:
     """Read what `prepare` is about to change, as what changes it back."""
-    now: Ambient = {"folder": _folder(), "argv": list(sys.argv)}
+    now: Ambient = {"folder": working_folder.find(), "argv": list(sys.argv)}
     changes = {name: os.environ.get(name) for name in found.get("environ", ())}
     before = settings.now_of(found.get("settings", ()))
     return {**{kind: now[kind] for kind in now if kind in found}, "environ": changes, "settings": before}
@@ -167,7 +168,7 @@ def _common(arrived: Ambient) -> Ambient:
     """Read the folder and the random states; a random state that has arrived is taken from there, and not read."""
     found: Ambient = {
         "random": arrived.get("random") or random.getstate(),
-        "folder": _folder(),
+        "folder": working_folder.find(),
         "argv": [argument for argument in sys.argv if isinstance(argument, str)],
     }
     numpy: Any = sys.modules.get("numpy.random")
@@ -182,13 +183,6 @@ def _common(arrived: Ambient) -> Ambient:
 def _cell_numbers() -> dict[str, int]:
     """Return IPython's own register of cells, their numbers by file. Without IPython it is empty."""
     return getattr(getattr(shell_of_cells(), "compile", None), "_filename_map", {})
-
-
-def _folder() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109  a text, since it travels
-    except FileNotFoundError:
-        return None
 
 
 def _set(name: str, value: str | None) -> None:

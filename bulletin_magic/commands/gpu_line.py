@@ -14,6 +14,7 @@ from bulletin_magic.commands.attach import choose, describe_found
 from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.options import parse
 from bulletin_magic.commands.panel import describe_panel
+from bulletin_magic.commands.plan_files import describe_files
 from bulletin_magic.commands.plan_report import describe_plan, describe_quota, describe_wait
 from bulletin_magic.commands.push_and_reset import (
     check_none_stays,
@@ -112,7 +113,10 @@ class GpuLine:
         else:
             about.append(status or "The cell would start a pool of your own first.")
         namespace = self._shell.user_ns
-        plan = shared_state.plan(namespace, state.needs(cell, namespace), is_executor_alive=is_alive)
+        needs = state.needs(cell, namespace)
+        folders = self._pool.folders if is_alive else {}
+        about += describe_files(cell, needs.reads, namespace, folders, self._pool.folder_limits)
+        plan = shared_state.plan(namespace, needs, is_executor_alive=is_alive)
         self._shell.display_pub.publish(describe_plan(plan, about))
 
     def _status(self) -> None:

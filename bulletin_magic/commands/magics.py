@@ -22,6 +22,7 @@ from bulletin_magic.commands.every_cell import EveryCellMode
 from bulletin_magic.commands.gpu_cell import GpuCell
 from bulletin_magic.commands.gpu_line import GpuLine
 from bulletin_magic.commands.off_mode import OFF, LocalBackgroundCell
+from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.resource_spec import ResourceSpec
 from bulletin_magic.output.late_output import LateOutput
 from bulletin_magic.output.missed_output import MissedOutputNotifier
@@ -82,6 +83,24 @@ class BulletinMagics(Magics):
         help="How much is kept of what cells on the pool showed, in MB, the newest cells first: `%gpu attach 3` shows "
         "it anew, on a page that was closed meanwhile. One cell may have a quarter of it.",
     ).tag(config=True)
+    folder_files = Int(
+        10_000,
+        min=1,
+        help="How many files and folders of the notebook's working folder follow a cell to a node that does not share "
+        "it, what is nearest first.",
+    ).tag(config=True)
+    folder_file_mb = Int(
+        4_000,
+        min=0,
+        help="How large a file of the working folder may be to follow a cell to a node that does not share it, or to "
+        "come back from there, in MB.",
+    ).tag(config=True)
+    folder_total_mb = Int(
+        20_000,
+        min=0,
+        help="How much cells of one session may write into the notebook's working folder from a node that does not "
+        "share it, in MB.",
+    ).tag(config=True)
     stop_after_s = Float(
         0.2,
         min=0.0,
@@ -98,7 +117,9 @@ class BulletinMagics(Magics):
         self._missed_output = MissedOutputNotifier(shell, self._history)
         late_output = LateOutput(shell, self._comms, self._history.add_late)
         self._shutdown = KernelShutdown(shell, self)
-        self._pool = PoolClient(shell, self._comms, late_output, self._shutdown, self._make_activity)
+        self._pool = PoolClient(
+            shell, self._comms, late_output, self._shutdown, self._make_activity, self._folder_limits
+        )
         self._foreground = ForegroundRunner(
             shell,
             self._pool,
@@ -291,6 +312,9 @@ class BulletinMagics(Magics):
 
     def _make_activity(self) -> KernelActivity:
         return KernelActivity(self._shell, self.activity_every_s)
+
+    def _folder_limits(self) -> FolderLimits:
+        return FolderLimits(self.folder_files, self.folder_file_mb * 1_000_000, self.folder_total_mb * 1_000_000)
 
     def _deliver_view_message(self, message: Mapping[str, Any]) -> bool:
         return self._foreground.deliver_view_message(message)

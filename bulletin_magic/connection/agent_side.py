@@ -11,6 +11,7 @@ from bulletin_magic.connection.cell_run import CellRun, to_output_message
 from bulletin_magic.connection.resource_spec import LeaseInfo, ResourceSpec
 from bulletin_magic.connection.session_events import (
     AgentConnected,
+    AnswerFolder,
     ConnectAgent,
     DropAgent,
     SendToAgent,
@@ -46,6 +47,8 @@ class AgentSide:
         self._idle_ping_ms: int | None = None
         #: The last output that arrived of those of cells that have ended.
         self._last_late_seq = 0
+        #: The folders of the notebook of which the executor has said whether it shares them.
+        self._folders: set[str] = set()
 
     @property
     def has_lease(self) -> bool:
@@ -93,6 +96,7 @@ class AgentSide:
         """Hold this lease from now on, and connect to its agent."""
         self._lease, self._resources = lease, resources
         self._last_late_seq = 0
+        self._folders.clear()
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))
@@ -134,6 +138,19 @@ class AgentSide:
             self._last_late_seq = output.seq
             self._act(ShowLateOutput(output.cell, to_output_message(output, blobs)))
         self.send(say.Seen(cell=output.cell, seq=self._last_late_seq, late=True))
+
+    def probe_folder(self, run: CellRun) -> say.FolderProbe | None:
+        """Return what the executor is to find in the cell's folder; None where it has said of it, or one around it."""
+        folder = run.submitted.folder
+        if folder is None or any(f"{folder}/".startswith(f"{known}/") for known in self._folders):
+            return None
+        return say.FolderProbe(path=folder, token=f".bulletin-{run.cell[:16]}")
+
+    def on_folder_message(self, message: say.FromFolder, blobs: tuple[Blob, ...]) -> None:
+        """Answer what is asked of a folder of the notebook; remember those of which there is nothing to find."""
+        if isinstance(message, say.FolderFound):
+            self._folders.add(message.root)
+        self._act(AnswerFolder(message, blobs))
 
     def on_forgotten(self, run: CellRun | None, now_ms: int) -> None:
         """Show the ticket again: the connection broke and came back, and the agent does not know it."""

@@ -169,7 +169,7 @@ class CellRun:
         if self._lease is not None and lease is not None:
             self._lease = lease
 
-    def send(self, lease: LeaseInfo, rings: AgentConnected, now_ms: int) -> None:
+    def send(self, lease: LeaseInfo, rings: AgentConnected, now_ms: int, folder: say.FolderProbe | None = None) -> None:
         """Send the cell, and as much of its state as may go at once. Also when the agent never got it."""
         if self.phase is not CellPhase.ATTACHING:
             self.move(CellPhase.ATTACHING)
@@ -188,6 +188,7 @@ class CellRun:
             is_whole=self.submitted.is_whole,
             outlives_kernel=self.submitted.outlives_kernel,
             label=self.submitted.resources.label,
+            folder=folder,
         )
         self._send_to_agent(message, parts if parcel.inline else ())
         self._deliver(CellSent(lease))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 import zmq
+from msgspec import structs
 from zmq.utils.monitor import parse_monitor_message
 
 from bulletin import __version__
@@ -17,12 +18,15 @@ from bulletin.ids import KernelId, LeaseId
 from bulletin.wire import channel
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection
-from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, ToKernel
+from bulletin.wire.messages import PROTOCOL, AgentToKernel, Hello, Run, ToKernel
 from bulletin_magic.connection import shared_memory
 from bulletin_magic.connection.delivery_queue import DeliveryQueue
+from bulletin_magic.connection.folder_listing import FolderLimits
+from bulletin_magic.connection.folder_server import FolderServer
 from bulletin_magic.connection.session_client import SessionClient
 from bulletin_magic.connection.session_events import (
     AgentSaid,
+    AnswerFolder,
     BrokerSaid,
     CellListAsked,
     CellSubmitted,
@@ -66,8 +70,10 @@ class Link:
         kernel: KernelId,
         pool_description: str,
         show_late_output: Callable[[ShowLateOutput], None],
+        folder_limits: Callable[[], FolderLimits] = FolderLimits,
     ) -> None:
         """Connect. `show_late_output` shows what cells print that have ended; it is called in the link's thread."""
+        self._folders = FolderServer(folder_limits)
         self._show_late_output = show_late_output
         self._connection = connection
         hello = Hello(protocol=PROTOCOL, version=__version__, token=connection.token, kernel=kernel)
@@ -113,6 +119,11 @@ class Link:
         lease = self._session.lease
         return lease.lease_id if lease is not None else None
 
+    @property
+    def folders(self) -> dict[str, bool | None]:
+        """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
+        return dict(self._folders.folders)
+
     def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.
 
@@ -154,6 +165,7 @@ class Link:
         except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, or would wait for ever
             self._outbox.put(error)
         finally:
+            self._folders.forget()
             self._context.destroy(linger=_LINGER_MS)
             self._wake_receiver.close()
             self._wake_sender.close()
@@ -230,8 +242,15 @@ class Link:
             case SendToBroker(message=message):
                 self._broker.send_multipart(pack(message))
             case SendToAgent(message=to_agent, blobs=blobs):
+                if isinstance(to_agent, Run) and to_agent.folder is not None:
+                    probe = self._folders.announce(to_agent.folder, to_agent.cell)
+                    to_agent = structs.replace(to_agent, folder=probe)
                 if self._agent is not None:
                     self._agent.send_multipart(pack(to_agent, blobs), copy=not blobs)
+            case AnswerFolder(message=asked, blobs=blobs):
+                answer = self._folders.answer(asked, blobs)
+                if answer is not None and self._agent is not None:
+                    self._agent.send_multipart(pack(*answer))
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
                 self._agent = channel.connect(
@@ -249,6 +268,7 @@ class Link:
         return None
 
     def _drop_agent(self) -> None:
+        self._folders.forget()
         if self._agent is not None:
             if not self._is_agent_muted:
                 self._poller.unregister(self._agent)

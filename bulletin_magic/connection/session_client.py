@@ -232,6 +232,8 @@ class SessionClient:
             case say.Pong():
                 if run is not None and run.is_under_way and self._agent.is_attached:
                     run.is_taken = True
+            case say.FolderFound() | say.ListFolder() | say.FetchFile() | say.StoreFile() | say.ChangeFolder():
+                self._agent.on_folder_message(message, blobs)
             case say.Output(late=True):
                 self._agent.on_late_output(message, blobs)
             case say.Chunk() | say.Took() | say.Output() | say.Asked() | say.Ended():
@@ -248,7 +250,7 @@ class SessionClient:
             self._agent.schedule_idle_ping(self._now_ms)
             self._end_run()
             return
-        run.send(lease, self._agent.rings, self._now_ms)
+        run.send(lease, self._agent.rings, self._now_ms, self._agent.probe_folder(run))
 
     def _send_or_resume(self, run: CellRun, attached: say.Attached) -> None:
         """Send the cell, or go on with it: the agent accepted the ticket, and has a cell, or none."""

@@ -7,7 +7,7 @@ import msgspec
 
 from bulletin.ids import AgentId, CellId, LeaseId, RequestId
 from bulletin.wire.frames import Blob
-from bulletin.wire.messages import AgentAddress, AgentToKernel, FromKernel, KernelToAgent, ToKernel
+from bulletin.wire.messages import AgentAddress, AgentToKernel, FromFolder, FromKernel, KernelToAgent, ToKernel
 from bulletin_magic.connection.deliveries import Delivery, OutputMessage
 from bulletin_magic.connection.resource_spec import ResourceSpec
 
@@ -37,6 +37,8 @@ class CellSubmitted(msgspec.Struct, frozen=True, kw_only=True):
     stop_after_ms: int = 0
     #: The node that has the cell already: it is joined, not sent.
     joins: AgentId | None = None
+    #: The notebook's working folder, which is to follow the cell where its node does not share it.
+    folder: str | None = None
 
 
 class PoolStatusAsked(msgspec.Struct, frozen=True):
@@ -136,6 +138,13 @@ class SendToAgent(msgspec.Struct, frozen=True):
     blobs: tuple[Blob, ...] = ()
 
 
+class AnswerFolder(msgspec.Struct, frozen=True):
+    """Do what the session's node asks of the notebook's working folder, and send it the answer."""
+
+    message: FromFolder
+    blobs: tuple[Blob, ...] = ()
+
+
 class DropAgent(msgspec.Struct, frozen=True):
     """Close the socket to the agent once it has sent what it has."""
 
@@ -153,4 +162,4 @@ class Deliver(msgspec.Struct, frozen=True):
     delivery: Delivery
 
 
-SessionAction = SendToBroker | ConnectAgent | SendToAgent | DropAgent | ShowLateOutput | Deliver
+SessionAction = SendToBroker | ConnectAgent | SendToAgent | AnswerFolder | DropAgent | ShowLateOutput | Deliver

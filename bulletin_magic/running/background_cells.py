@@ -18,6 +18,7 @@ from bulletin_magic.output.output_writer import cell_number
 from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.output.widget_comms import WidgetComms
 from bulletin_magic.running.background import BackgroundCell
+from bulletin_magic.running.submission_folder import submission_folder
 
 
 class BackgroundCells:
@@ -66,6 +67,7 @@ class BackgroundCells:
             resources=resources,
             message=message_id(self._shell),
             max_wait_ms=max_wait_ms,
+            folder=submission_folder(),
         )
         cell.start(submitted, captured, meanwhile)
         self._cells.append(cell)

@@ -32,6 +32,7 @@ from bulletin_magic.running.outcome import apply_finished
 from bulletin_magic.running.pool_client import UNDER_WAY, PoolClient
 from bulletin_magic.running.remote_call import source_of_call
 from bulletin_magic.running.shared_state import SharedState
+from bulletin_magic.running.submission_folder import submission_folder
 
 _DELIVER_VIEW_MESSAGE = source_of_call(deliver_view_message, [HEARD])
 
@@ -276,5 +277,6 @@ class ForegroundRunner:
             outlives_kernel=self._shutdown.outlives_kernel,
             stop_after_ms=self._shutdown.stop_after_ms,
             is_whole=self._is_whole_cell(cell),
+            folder=submission_folder(),
         )
         return submitted, sent

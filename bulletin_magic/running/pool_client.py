@@ -10,6 +10,7 @@ from bulletin.errors import BulletinError, CellLost, NoPool
 from bulletin.ids import KernelId, LeaseId
 from bulletin_magic.connection import availability, discovery
 from bulletin_magic.connection.deliveries import PoolStatus
+from bulletin_magic.connection.folder_listing import FolderLimits
 from bulletin_magic.connection.link import ClientRequest, Link
 from bulletin_magic.connection.session_events import CellSubmitted, PoolStatusAsked, ReleaseAsked
 from bulletin_magic.output.late_output import LateOutput
@@ -35,9 +36,10 @@ class PoolClient:
         late_output: LateOutput,
         shutdown: KernelShutdown,
         make_activity: Callable[[], KernelActivity],
+        folder_limits: Callable[[], FolderLimits],
     ) -> None:
         self._shell, self._comms, self._late_output, self._shutdown = shell, comms, late_output, shutdown
-        self._make_activity = make_activity
+        self._make_activity, self._folder_limits = make_activity, folder_limits
         self._address: discovery.PoolAddress | None = None
         self._link: Link | None = None
         self._is_busy = False
@@ -59,6 +61,16 @@ class PoolClient:
     def is_connected(self) -> bool:
         """Whether there is a link that can be used."""
         return self._link is not None and self._link.is_usable
+
+    @property
+    def folder_limits(self) -> FolderLimits:
+        """How much of the working folder follows a cell."""
+        return self._folder_limits()
+
+    @property
+    def folders(self) -> dict[str, bool | None]:
+        """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
+        return self._link.folders if self._link is not None else {}
 
     def holds_lease(self, lease_id: LeaseId | None) -> bool:
         """Tell whether the link holds this lease."""
@@ -141,6 +153,7 @@ class PoolClient:
             KernelId(f"{self._kernel}-{name}"),
             self._address.description,
             self._late_output.show,
+            self._folder_limits,
         )
 
     def _connect(self, line: StatusLine) -> Link:
@@ -160,5 +173,7 @@ class PoolClient:
             return link
         self.disconnect()
         self._address = address
-        self._link = Link(address.connection, self._kernel, address.description, self._late_output.show)
+        self._link = Link(
+            address.connection, self._kernel, address.description, self._late_output.show, self._folder_limits
+        )
         return self._link

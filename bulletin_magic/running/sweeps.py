@@ -23,6 +23,7 @@ from bulletin_magic.output.receipts import ReceiptList, receipt_of
 from bulletin_magic.running.background_runner import BackgroundRunner, LiveLine, RunAnswer
 from bulletin_magic.running.kernel_activity import KernelActivity
 from bulletin_magic.running.outcome import error_to_raise, show_stayed
+from bulletin_magic.running.submission_folder import submission_folder
 
 #: An element that has lost so many workers is to blame for it.
 _TRIES = 2
@@ -184,6 +185,7 @@ class Sweep:
                 resources=self._resources,
                 max_wait_ms=self._max_wait_ms,
                 is_call=task.result is not None,
+                folder=submission_folder(),
             )
         )
         return SentTask(number, captured, meanwhile)

@@ -8,6 +8,7 @@ import structlog
 
 from bulletin.ids import AgentId
 from bulletin.wire import messages as wire
+from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.end_reasons import ZYGOTE_GONE
 from gpu_worker.agent.executor_process import MARK, ExecutorProcess
 from gpu_worker.agent.inventory import Inventory
@@ -78,7 +79,7 @@ class ExecutorLauncher:
             weight = _CPU_WEIGHT * len(prepare.slots)
             executor.is_frozen_when_hot = self._protections.freezes_hot
             executor.cgroup.limit(memory_bytes=limits.memory_bytes, processes=limits.processes, weight=weight)
-        with executor.child_socket as child_socket:
+        with executor.child_socket as child_socket, executor.folder.child_socket as folder_socket:
             request = wire.Fork(
                 lease=prepare.lease,
                 environ=environ,
@@ -86,12 +87,13 @@ class ExecutorLauncher:
                 gid=user.gid,
                 groups=user.groups,
                 folder=user.folder,
+                scratch=str(folder_scratch.place(self._agent, prepare.lease)),
                 namespaces=self._namespaces(prepare),
                 processes=limits.processes,
                 # A user may have a session on each slot.
                 user_processes=limits.processes * len(self._inventory.offers),
             )
-            await zygote.fork(request, [child_socket.fileno(), *executor.rings])
+            await zygote.fork(request, [child_socket.fileno(), *executor.rings, folder_socket.fileno()])
 
     def _namespaces(self, prepare: wire.Prepare) -> wire.Namespaces | None:
         if not self._protections.has_namespaces:

@@ -10,6 +10,7 @@ from gpu_worker.agent.cgroups import LeaseCgroup
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_process import ExecutorProcess
 from gpu_worker.agent.fileless_sockets import make_pair
+from gpu_worker.agent.folder_link import FolderLink, TellKernel
 
 _PIPE_BUFFER_BYTES = 4 * 2**20
 #: What may wait to be read by the executor. A kernel that keeps to its window never has so much on its way.
@@ -29,9 +30,13 @@ _JOIN_S = 10.0
 class ExecutorLink:
     """There from the start of the session; its `process` is not there before the zygote has forked it."""
 
-    def __init__(self, on_flood: Callable[[], None]) -> None:
-        """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once."""
+    def __init__(self, on_flood: Callable[[], None], tell_kernel: TellKernel) -> None:
+        """Take `on_flood`, called when more waits to be read by the executor than a kernel may send at once.
+
+        `tell_kernel` is for what it asks of the notebook's folder.
+        """
         self._on_flood = on_flood
+        self.folder = FolderLink(tell_kernel)
         self.process: ExecutorProcess | None = None
         #: Why it was not forked, once the zygote has said so.
         self.problem: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -57,6 +62,7 @@ class ExecutorLink:
     async def open(self) -> None:
         """Open our end of the pipe."""
         self._reader, self._writer = await asyncio.open_connection(sock=self._socket, limit=_PIPE_BUFFER_BYTES)
+        await self.folder.open()
 
     async def read(self) -> tuple[wire.FromExecutor, list[Blob]]:
         """Wait for the executor's next message, and let others have their turn after some: it may say more without end.
@@ -166,6 +172,7 @@ class ExecutorLink:
     def close(self) -> None:
         """Give pipe and rings back; whoever has mapped a ring keeps it mapped."""
         self.child_socket.close()
+        self.folder.close()
         if self._writer is not None:
             self._writer.close()
         else:

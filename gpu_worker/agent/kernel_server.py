@@ -144,7 +144,9 @@ class KernelServer:
             await self._attach(route, message)
             return
         session = self._sessions.by_route(route)
-        if session is not None:
+        if session is not None and isinstance(message, wire.FolderReply):
+            session.executor.folder.answer(message, blobs)
+        elif session is not None:
             await session.from_kernel(message, blobs)
         elif isinstance(message, wire.Run | wire.Ping):  # a connection that broke and came back: it must attach again
             await self.send(route, wire.Unknown())

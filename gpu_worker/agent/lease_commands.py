@@ -8,6 +8,7 @@ from msgspec import structs
 from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
+from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.end_reasons import describe_exit
 from gpu_worker.agent.inventory import Inventory
@@ -130,6 +131,7 @@ class LeaseCommands:
             over = await self._run_to_end(session)
         with self._faults.contain(lambda: self._sessions.running.pop(lease, None), **session.about):
             session.executor.close()
+            await asyncio.to_thread(folder_scratch.remove, self._agent, lease)
             has_left = session.shutdown.reason is LeaseEnd.LEFT
             self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
         session.log.info("lease over", code=over.code)

@@ -14,7 +14,7 @@ from bulletin.codes import LeaseEnd
 from bulletin.errors import BulletinError
 from bulletin.ids import AgentId
 from bulletin.wire import keys, messages as wire
-from gpu_worker.agent import host
+from gpu_worker.agent import folder_scratch, host
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.clock import now_ms
 from gpu_worker.agent.executor_launcher import ExecutorLauncher
@@ -109,6 +109,7 @@ class Agent:
         """Serve until cancelled."""
         self._faults.watch(asyncio.get_running_loop())
         left_behind = kill_marked(self._mark)
+        await asyncio.to_thread(folder_scratch.remove_all, self._mark)
         if left_behind:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
@@ -122,6 +123,8 @@ class Agent:
                 failure = failure.exceptions[0]
         else:
             return
+        finally:
+            folder_scratch.remove_all(self._mark)
         raise failure from None
 
     async def _serve(self) -> None:

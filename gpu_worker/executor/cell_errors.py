@@ -26,6 +26,12 @@ def cannot_take_in(error: BaseException) -> ErrorText:
     return ErrorText(name="CannotSend", value=why, traceback=(f"CannotSend: {why}",))
 
 
+def cannot_bring_files(why: str) -> ErrorText:
+    """Say why the files of the notebook's folder are not here."""
+    text = f"{why} {_UNCHANGED} You can run the cell again."
+    return ErrorText(name="CannotSend", value=text, traceback=(f"CannotSend: {text}",))
+
+
 def never_began() -> ErrorText:
     """Say that the cell was stopped before it began."""
     return ErrorText(name="KeyboardInterrupt", value="", traceback=("KeyboardInterrupt: the cell had not begun",))

@@ -34,9 +34,16 @@ from bulletin.wire.messages import (
     Took,
 )
 from gpu_worker.executor.captured_descriptors import CapturedDescriptors
-from gpu_worker.executor.cell_errors import cannot_hand_back, cannot_take_in, never_began, results_are_gone
+from gpu_worker.executor.cell_errors import (
+    cannot_bring_files,
+    cannot_hand_back,
+    cannot_take_in,
+    never_began,
+    results_are_gone,
+)
 from gpu_worker.executor.cell_owners import CellOwners
 from gpu_worker.executor.interrupts import Interrupts
+from gpu_worker.executor.notebook_folders import NotebookFolders
 from gpu_worker.executor.output_stream import OutputStream
 from gpu_worker.executor.postmortem import Postmortem
 from gpu_worker.executor.relay import Relay
@@ -59,7 +66,7 @@ class _Job(NamedTuple):
 class Executor:
     """Owns the pipe to the agent, the loop, and the shell. `serve` is called once, in the main thread."""
 
-    def __init__(self, pipe_fd: int, ring_in: int, ring_out: int) -> None:
+    def __init__(self, pipe_fd: int, ring_in: int, ring_out: int, folder_fd: int, scratch: str) -> None:
         self._link = socket.socket(fileno=pipe_fd)
         self._rings = blobs.map_ring(ring_in), blobs.map_ring(ring_out)
         for ring in (ring_in, ring_out):
@@ -69,6 +76,7 @@ class Executor:
         self._is_waiting = False
         self._interrupts = Interrupts(self._loop, self._notice)
         self._owners = CellOwners()
+        self._folders = NotebookFolders(folder_fd, scratch, lambda: self._interrupts.is_stop_wanted)
         self._relay = Relay(self._link, self._interrupts, self._owners)
         self._descriptors = CapturedDescriptors(self._relay)
         self._relay.drain_descriptors = self._descriptors.drain
@@ -107,6 +115,7 @@ class Executor:
         self._interrupts.become_child()
         self._relay.become_child()
         self._descriptors.become_child()
+        self._folders.become_child()
         self._link.close()  # also where a child has a child: it is closed there
 
     def _notice(self) -> None:
@@ -192,6 +201,8 @@ class Executor:
             self._end(run, "interrupted", never_began())
             return
         if problem is None:
+            problem = self._bring_files(run)
+        if problem is None:
             try:
                 background = self._find_background_names(run.source)
                 baseline = self._context.run(self._restore, parts, background)
@@ -212,6 +223,8 @@ class Executor:
         if error is not None:
             outcome = "interrupted" if isinstance(error, KeyboardInterrupt) else "raised"
             text = self._shell.error_text(error)
+        for sentence in self._folders.after_cell():
+            self._relay.note_to_user(sentence)
         self._exclude_background(background, baseline)
         try:
             extra = {name: value for name, value in (("result", result), ("error", error)) if value is not None}
@@ -220,6 +233,13 @@ class Executor:
             self._end(run, "raised", cannot_hand_back(failure), ran_ms=ran_ms)
             return
         self._end(run, outcome, text, changed.parts, ran_ms, changed.touched, extra)
+
+    def _bring_files(self, run: Run) -> ErrorText | None:
+        """Have the files of the notebook's folder here, if the node does not share it; return why that cannot be."""
+        why, notes = self._folders.before_cell(run.folder, run.cell)
+        for sentence in notes:
+            self._relay.note_to_user(sentence)
+        return cannot_bring_files(why) if why else None
 
     def _hand_over(self, wanted: Return) -> None:
         """Send the results to another notebook than the one that sent the cell: all that the cell touched, complete."""

@@ -46,6 +46,8 @@ _USED_SOON = (
     "stack_data",
     "tempfile",
 )
+#: What comes beside a fork: a pipe, a ring in, a ring out, and a pipe for folders.
+_DESCRIPTORS = 4
 #: So often it looks for strays by itself: one that traces an executor keeps the signal of that one's exit from here.
 _LOOK_MS = 1000
 
@@ -116,15 +118,15 @@ def _preload(names: str) -> Warm:
 def _obey(control: socket.socket, executors: ForkedExecutors, logs: LogCopier, guard: ForkGuard | None) -> None:
     """Do what the agent says next."""
     try:
-        mark, descriptors, _, _ = socket.recv_fds(control, 1, 3, socket.MSG_CMSG_CLOEXEC)
+        mark, descriptors, _, _ = socket.recv_fds(control, 1, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         mark = b""
     if not mark:
         sys.exit(0)  # the agent is gone; the executors follow by themselves
     try:
         message, _ = Unpacker[Fork | SignalGroup](ToZygote).unpack(pipe.receive(control))
-        if isinstance(message, Fork) and len(descriptors) != 3:
-            raise MalformedMessage(f"{len(descriptors)} descriptors beside a fork, 3 expected")
+        if isinstance(message, Fork) and len(descriptors) != _DESCRIPTORS:
+            raise MalformedMessage(f"{len(descriptors)} descriptors beside a fork, {_DESCRIPTORS} expected")
     except (EOFError, OSError):
         sys.exit(0)
     except MalformedMessage as error:
@@ -180,7 +182,8 @@ def _be_executor(fork: Fork, zygote: int, descriptors: list[int]) -> NoReturn:
     try:
         environment.keep_only(log, links)
         environment.become_executor(fork, zygote)
-        Executor(*links).serve()
+        pipe_fd, ring_in, ring_out, folder_fd = links
+        Executor(pipe_fd, ring_in, ring_out, folder_fd, fork.scratch).serve()
     except BaseException as error:  # noqa: BLE001  a fork must never return into the zygote's loop
         os.dup2(log, 2)  # away from the cell's output
         sys.stderr = sys.__stderr__

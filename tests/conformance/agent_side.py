@@ -129,9 +129,11 @@ class Agent:
     ) -> "Session":
         """An executor that is ready."""
         ours, theirs = socket.socketpair()
+        files, its_files = socket.socketpair()
         rings = blobs.make_ring(), blobs.make_ring()
-        socket.send_fds(self.control, [b"F"], [theirs.fileno(), *rings])
+        socket.send_fds(self.control, [b"F"], [theirs.fileno(), *rings, its_files.fileno()])
         theirs.close()
+        its_files.close()
         fork = Fork(
             lease=LeaseId("lease"),
             environ={"BULLETIN_EXECUTOR": "1", **environ},
@@ -146,12 +148,12 @@ class Agent:
         pipe.send(self.control, pack(fork))
         while not isinstance(answer := self.hear(), Forked):
             if isinstance(answer, ForkFailed):
-                for end in (ours, *rings):
+                for end in (ours, files, *rings):
                     os.close(end) if isinstance(end, int) else end.close()
                 raise PermissionError(answer.problem)
             self._note(answer)
         self.forked.append(answer.pid)
-        session = Session(ours, answer.pid, rings)
+        session = Session(ours, files, answer.pid, rings)
         joining = threading.Thread(target=cgroup.add, args=(answer.pid,)) if cgroup is not None else None
         if joining is not None:
             joining.start()
@@ -226,8 +228,8 @@ class Result:
 class Session:
     """One executor's pipe, from the agent's end."""
 
-    def __init__(self, link: socket.socket, pid: int, rings: tuple[int, int]) -> None:
-        self.link, self.pid = link, pid
+    def __init__(self, link: socket.socket, files: socket.socket, pid: int, rings: tuple[int, int]) -> None:
+        self.link, self.files, self.pid = link, files, pid
         self.link.settimeout(DEADLINE_S)
         self.pidfd = os.pidfd_open(pid)
         self._rings = blobs.map_ring(rings[0]), blobs.map_ring(rings[1])
@@ -331,6 +333,7 @@ class Session:
     def close(self) -> None:
         """Hang up: the executor ends by itself."""
         self.link.close()
+        self.files.close()
         gone = self.is_gone()
         if not gone:
             with contextlib.suppress(ProcessLookupError):

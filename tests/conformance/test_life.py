@@ -316,5 +316,5 @@ def test_executors_do_not_see_each_others_pipes(agent: Agent, session: Session) 
         "    try: found.append(os.readlink(f'/proc/self/fd/{fd}'))\n    except OSError: pass\n"
         "print(sum('socket' in name for name in found), sum('ring' in name for name in found))"
     )
-    assert other.run(source).stdout == session.run(source).stdout == "3 2\n"  # its pipe; two that wake its event loop
+    assert other.run(source).stdout == session.run(source).stdout == "4 2\n"  # its pipes; two that wake its loop
     other.close()

@@ -1,7 +1,9 @@
 """A pool of three hosts, set up by the commands of docs/howto/several-hosts.md and by nothing else."""
 
 import contextlib
+import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -164,6 +166,36 @@ def test_a_cut_link_costs_no_cell_and_no_line(site: Site, bob: tuple[Notebook, H
     assert [one["outcome"] for one in long] == ["returned"] * len(long)
     assert len({one["cell"] for one in long}) == len(long), "each once"
     assert long
+
+
+#: A cell that reads a file of the notebook's folder, and leaves another one there.
+COPIES = """%%gpu
+import hashlib, os
+from pathlib import Path
+print('begins in', os.getcwd(), flush=True)
+data = Path('data.bin').read_bytes()
+Path('copy.bin').write_bytes(data)
+print(hashlib.sha256(data).hexdigest(), Path('copy.bin').owner())
+"""
+
+
+def test_files_follow_a_cell_to_a_node_and_a_cut_link_damages_none(site: Site, bob: tuple[Notebook, Host]) -> None:
+    notebook, node = bob
+    folder = site.hosts["hub"].folder
+    content = os.urandom(2**20) * 40
+    (folder / "data.bin").write_bytes(content)
+
+    def cut() -> None:
+        with node.cut():
+            notebook.wait_until(f"The node of your cell ({node.name}) does not answer")
+
+    ran = notebook.run_until(COPIES, "begins in", cut)
+    assert ran.error is None, ran.shown
+    assert "/bulletin-files-" in ran.stream()
+    assert f"{hashlib.sha256(content).hexdigest()} bob" in ran.stream()
+    assert (folder / "copy.bin").read_bytes() == content
+    notebook.run("%gpu stop")
+    assert "bulletin-files" not in node.run("ls -a /tmp /var/tmp")
 
 
 def test_a_port_that_a_firewall_drops_is_told_and_the_cell_runs_on_another_node(

@@ -26,6 +26,8 @@ UNIONS = {
     "FromZygote": wire.FromZygote,
     "ToRoot": wire.ToRoot,
     "FromRoot": wire.FromRoot,
+    "ToFolder": wire.ToFolder,
+    "FromFolder": wire.FromFolder,
 }
 #: The encoding of each type that has one value in all frames.
 _PLAIN: dict[type[inspect.Type], object] = {

@@ -20,7 +20,7 @@ class Namespaces(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Fork(Message, frozen=True, kw_only=True, tag="fork"):
-    """Fork an executor. Its pipe, its ring in and its ring out come as descriptors beside this message."""
+    """Fork an executor. Its pipe, its rings in and out, and its pipe for folders come as descriptors beside this."""
 
     lease: LeaseId
     #: Set over the zygote's own environment before anything else runs.
@@ -30,6 +30,8 @@ class Fork(Message, frozen=True, kw_only=True, tag="fork"):
     gid: int | None = None
     groups: tuple[int, ...] = ()
     folder: str | None = None
+    #: Where files of the notebook's folder may be, if the node does not share that: a folder that is made then.
+    scratch: str = ""
     #: None where it shares those of its zygote.
     namespaces: Namespaces | None = None
     #: How many processes and threads it may have, and all of its user together; 0 is no limit.

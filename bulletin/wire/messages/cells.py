@@ -22,6 +22,7 @@ from bulletin.wire.messages.every_link import (
     Size,
     Unknown,
 )
+from bulletin.wire.messages.folder import FolderProbe, FolderReply, FromFolder
 from bulletin.wire.messages.kernel_broker import Refusal
 
 #: How a cell is called, by its kernel and, where user code forges its executor's words, by anybody.
@@ -80,6 +81,8 @@ class Run(Message, frozen=True, kw_only=True, tag="run"):
     outlives_kernel: bool = True
     #: What its user calls it; None: as the lease is called, in whose request an earlier version says it.
     label: Annotated[str, msgspec.Meta(max_length=TEXT_LIMIT)] | None = None
+    #: The notebook's working folder, where this session has not found yet whether its node shares it.
+    folder: FolderProbe | None = None
 
 
 class Chunk(Message, frozen=True, kw_only=True, tag="chunk"):
@@ -218,9 +221,22 @@ class Gone(Message, frozen=True, kw_only=True, tag="gone"):
     sentence: str
 
 
-KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Ping
+KernelToAgent = Attach | Run | Chunk | Took | Answer | Stop | Seen | Leave | Ping | FolderReply
 AgentToKernel = (
-    Attached | Chunk | Took | Output | Asked | Notice | Ended | Lost | Gone | Refusal | Pong | Unknown | Malformed
+    Attached
+    | Chunk
+    | Took
+    | Output
+    | Asked
+    | Notice
+    | Ended
+    | Lost
+    | Gone
+    | Refusal
+    | Pong
+    | Unknown
+    | Malformed
+    | FromFolder
 )
 ToExecutor = Run | Chunk | Took | Answer | Return | Seen
 FromExecutor = Ready | Chunk | Took | Output | Asked | Noticed | Ended

@@ -1,0 +1,129 @@
+"""What is in the notebook's working folder, as a node that does not share it is told."""
+
+import os
+import posixpath
+import stat
+from collections import deque
+
+import msgspec
+
+from bulletin.units import show_size
+from bulletin.wire.messages import EntryKind, FileVersion, FolderEntry
+from bulletin_magic.connection.contained_paths import OWN_PREFIX, PathEscapes, open_folder, split
+
+#: Folders of tools, which can be made anew, and what marks the environments of Python and conda.
+_OF_TOOLS = frozenset({"__pycache__", "node_modules"})
+_OF_ENVIRONMENTS = frozenset({"pyvenv.cfg", "conda-meta"})
+_LONGEST_PATH = 4096
+
+
+class FolderLimits(msgspec.Struct, frozen=True):
+    """How much of a folder follows a cell: files and folders, bytes of one file, bytes written for one session."""
+
+    entries: int = 10_000
+    file_bytes: int = 4_000_000_000
+    written_bytes: int = 20_000_000_000
+
+
+class FolderListing(msgspec.Struct, frozen=True):
+    """The entries, what is nearest first, and a sentence where the folder itself has too many."""
+
+    entries: list[FolderEntry]
+    problem: str = ""
+
+
+def list_folder(root: str, limits: FolderLimits) -> FolderListing:
+    """List what is in a folder. What does not follow the cell says why; what tools keep for themselves is left out.
+
+    Raises OSError if the folder itself cannot be read.
+    """
+    found: list[FolderEntry] = []
+    places: dict[str, int] = {}
+    waiting = deque([""])
+    while waiting:
+        path = waiting.popleft()
+        try:
+            inside = _list_one(root, path, limits)
+        except (OSError, PathEscapes) as error:
+            if not path:
+                raise
+            _add_problem(found, places[path], f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+            continue
+        if len(found) + len(inside) > limits.entries:
+            if not path:
+                kept = inside[: limits.entries]
+                return FolderListing(kept, _too_many("The notebook's folder", limits))
+            for late in (path, *waiting):
+                _add_problem(found, places[late], _too_many(f"The notebook's folder, with {late} in it,", limits))
+            break
+        for entry in inside:
+            if entry.kind == "folder":
+                places[entry.path] = len(found)
+                waiting.append(entry.path)
+            found.append(entry)
+    return FolderListing(found)
+
+
+def _too_many(what: str, limits: FolderLimits) -> str:
+    return (
+        f"{what} has more than {limits.entries} files, and no more of them follow a cell to a node that does not share "
+        "the folder (BulletinMagics.folder_files)"
+    )
+
+
+def _add_problem(found: list[FolderEntry], place: int, problem: str) -> None:
+    found[place] = msgspec.structs.replace(found[place], problem=problem)
+
+
+def _list_one(root: str, path: str, limits: FolderLimits) -> list[FolderEntry]:
+    """List one folder, by names. Raises OSError or PathEscapes."""
+    descriptor = open_folder(root, path)
+    try:
+        with os.scandir(descriptor) as listed:
+            names = sorted(entry.name for entry in listed)
+        if path and not _OF_ENVIRONMENTS.isdisjoint(names):
+            return []
+        entries = (_describe(root, posixpath.join(path, name), name, descriptor, limits) for name in names)
+        return [entry for entry in entries if entry is not None]
+    finally:
+        os.close(descriptor)
+
+
+def _describe(root: str, path: str, name: str, parent: int, limits: FolderLimits) -> FolderEntry | None:
+    """Describe an entry; None for a special file, our own, what tools keep to themselves, a name that is no text."""
+    if name.startswith(OWN_PREFIX) or len(path) > _LONGEST_PATH or not name.isprintable():
+        return None
+    try:
+        split(path)
+        facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(facts.st_mode) else ""
+    except (OSError, PathEscapes):  # it is gone by now, or too deep
+        return None
+    kind: EntryKind
+    if stat.S_ISREG(facts.st_mode):
+        kind = "file"
+    elif stat.S_ISDIR(facts.st_mode) and not name.startswith(".") and name not in _OF_TOOLS:
+        kind = "folder"
+    elif target and target.isprintable() and len(target) <= _LONGEST_PATH:
+        kind = "link"
+    else:
+        return None
+    version = FileVersion(facts.st_size if kind == "file" else 0, facts.st_mtime_ns if kind == "file" else 0)
+    problem = ""
+    if kind == "file" and facts.st_size > limits.file_bytes:
+        problem = (
+            f"{path} has {show_size(facts.st_size)}, and no file of more than {show_size(limits.file_bytes)} follows a "
+            "cell to a node that does not share the notebook's folder (BulletinMagics.folder_file_mb)"
+        )
+    if kind == "link":
+        target = _inner_target(root, path, target)
+    return FolderEntry(path, kind, version, facts.st_mode & 0o777, target, problem)
+
+
+def _inner_target(root: str, path: str, target: str) -> str:
+    """Return where a link leads, seen from the link if that is in the folder, else from the node's own root."""
+    folder = posixpath.join(root, posixpath.dirname(path))
+    here = posixpath.normpath(posixpath.join(folder, target))
+    if here == root or here.startswith(root.rstrip("/") + "/"):
+        return posixpath.relpath(here, folder)
+    return here

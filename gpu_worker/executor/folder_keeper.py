@@ -1,0 +1,139 @@
+"""The folder keeper: a process beside an executor, which has the notebook's folders on a node that does not share them.
+
+It is a process of its own because whoever opens a file may hold the executor's interpreter while it waits for it.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+
+from gpu_worker.executor.folder_mirror import FolderMirror
+from gpu_worker.executor.folder_orders import MOST_SENTENCES, PACKET_BYTES, Done, Order
+from gpu_worker.executor.folder_requests import FolderRequests, FolderUnreachable
+from gpu_worker.executor.folder_transfers import FolderTransfers
+from gpu_worker.executor.leased_files import LeasedFiles
+
+#: So long before the system lets an open go on, a file is given up whose content has not come.
+_EARLY_S = 3.0
+_GONE = "the notebook did not answer for a minute"
+
+
+class FolderKeeper:
+    """Does what its executor orders, and brings files that somebody waits for."""
+
+    def __init__(self, link: socket.socket, orders: socket.socket, scratch: Path) -> None:
+        self._orders, self._scratch = orders, scratch
+        self._leases = LeasedFiles()
+        self._transfers = FolderTransfers(FolderRequests(link))
+        self._mirrors: dict[str, FolderMirror] = {}
+        #: Folders that do not follow cells, of which their user has been told.
+        self._told: set[str] = set()
+
+    def serve(self) -> None:
+        """Serve until the executor is gone."""
+        while True:
+            ready, _, _ = select.select([self._orders, self._leases.descriptor], [], [])
+            if self._leases.descriptor in ready:
+                self._fill_broken()
+            if self._orders in ready:
+                packet = self._orders.recv(PACKET_BYTES)
+                if not packet:
+                    return
+                order = msgspec.msgpack.decode(packet, type=Order)
+                try:
+                    done = self._obey(order)
+                except FolderUnreachable:
+                    done = Done(order.number, _GONE)
+                except OSError as error:
+                    done = Done(order.number, f"{error.strerror or error}")
+                with contextlib.suppress(OSError):
+                    self._orders.send(msgspec.msgpack.encode(done))
+
+    def _obey(self, order: Order) -> Done:
+        match order.what:
+            case "mirror":
+                return Done(order.number, path=str(self._mirror(order.root).here))
+            case "bring":
+                return self._bring(order)
+            case "fill" | "empty":
+                self._open(order)
+                return Done(order.number)
+            case "hand back":
+                for mirror in self._mirrors.values():
+                    self._transfers.hand_back(mirror)
+                return Done(order.number, notes=self._take_notes())
+
+    def _mirror(self, root: str) -> FolderMirror:
+        """Return the mirror of a folder of the notebook, a new one if there is none. Raises OSError."""
+        if root not in self._mirrors:
+            place = self._scratch / str(len(self._mirrors))
+            here, store = place / (Path(root).name or "folder"), place / ".store"
+            for folder in (place, here, store):
+                folder.mkdir(mode=0o700)
+            self._mirrors[root] = FolderMirror(root, here, store, self._leases)
+        return self._mirrors[root]
+
+    def _bring(self, order: Order) -> Done:
+        refused: dict[str, str] = {}
+        for mirror in self._mirrors.values():
+            entries = self._transfers.list_folder(mirror)
+            if entries is not None:
+                self._transfers.fill_all(mirror, mirror.update(entries))
+            refused.update({str(mirror.path(path)): why for path, why in mirror.refused.items()})
+            for path, why in mirror.folders.items():
+                if why and path not in self._told:  # a program that lists it finds it empty
+                    self._told.add(path)
+                    self._transfers.note(f"{why}.")
+        some = dict(list(refused.items())[:MOST_SENTENCES])
+        return Done(order.number, notes=self._take_notes(), refused=some)
+
+    def _take_notes(self) -> tuple[str, ...]:
+        notes, self._transfers.notes = self._transfers.notes, []
+        if len(notes) > MOST_SENTENCES:
+            notes[MOST_SENTENCES:] = [f"So it is with {len(notes) - MOST_SENTENCES} more."]
+        return tuple(notes)
+
+    def _open(self, order: Order) -> None:
+        """Have the content of a file here, or none: in the executor somebody is about to open it, or to empty it."""
+        inode = Path(order.path).stat().st_ino
+        for mirror in self._mirrors.values():
+            found = mirror.is_to_come(inode)
+            if found is not None:
+                path, file = found
+                if order.what == "empty":
+                    mirror.empty(file)
+                else:
+                    self._transfers.fill(mirror, path)
+
+    def _fill_broken(self) -> None:
+        """Bring the files that somebody waits for, whoever that is."""
+        until_s = time.monotonic() + self._leases.break_time_s - _EARLY_S
+        for descriptor in self._leases.take_broken():
+            for mirror in self._mirrors.values():
+                found = mirror.find(descriptor)
+                if found is not None:
+                    self._transfers.fill(mirror, found[0], until_s)
+
+
+def main(link: int, orders: int, scratch: str) -> None:
+    """Serve in a folder that was made for it, and remove that at the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    os.umask(0o022)
+    lock = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):  # who tidies up folders for temporary files leaves it alone then
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    try:
+        FolderKeeper(socket.socket(fileno=link), socket.socket(fileno=orders), Path(scratch)).serve()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

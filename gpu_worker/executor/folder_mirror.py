@@ -1,0 +1,364 @@
+"""A folder of the notebook on a node that does not share it: its files as they are there, and what cells made of them.
+
+Every file is there, with its name, size and times; its content is brought when somebody opens it. It opens no socket.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import xxhash
+
+from bulletin.wire.messages import FileVersion, FolderEntry
+from gpu_worker.executor.leased_files import LeasedFiles
+
+_BLOCK = 2**20
+#: Made by Python beside what it imports; and ours.
+_LEFT_OUT = frozenset({"__pycache__"})
+_OWN_PREFIX = ".bulletin-"
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT})
+#: What stands for the version of what is no file, as the notebook has it.
+LINK = FileVersion(0, 0)
+
+
+class Signature(NamedTuple):
+    """What tells that a file here was not touched."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+class MirroredFile(msgspec.Struct):
+    """A file of the notebook here."""
+
+    there: FileVersion
+    mode: int
+    inode: int = 0
+    #: Open, with a lease, while its content has not come; -1 once it has.
+    descriptor: int = -1
+    #: As it was when it was the same as in the notebook; None where it may not be.
+    seen: Signature | None = None
+    digest: str = ""
+    #: Why its content does not come, in a sentence.
+    problem: str = ""
+
+
+class FolderChanges(NamedTuple):
+    """What cells have made, changed and removed, by paths."""
+
+    folders: list[str]
+    files: dict[str, Signature]
+    links: dict[str, str]
+    removed_files: dict[str, FileVersion]
+    removed_folders: list[str]
+
+
+class FolderMirror:
+    """One folder of the notebook (`root`, as it is called there), in a folder `here`."""
+
+    def __init__(self, root: str, here: Path, store: Path, leases: LeasedFiles) -> None:
+        """Begin empty. `store` is a folder beside `here`, for files that have no name."""
+        self.root, self.here = root, here
+        self._store, self._leases = store, leases
+        self._numbers = itertools.count()
+        self.files: dict[str, MirroredFile] = {}
+        #: With a sentence why not, where what is in one does not follow.
+        self.folders: dict[str, str] = {}
+        self._links: dict[str, str] = {}
+        #: Contents of before, by their digest.
+        self._contents: dict[str, Path] = {}
+        #: Of the listing that was taken in last.
+        self.listing_digest = ""
+        #: What cells left that could not be brought to the notebook, as it was then.
+        self.failed: dict[str, Signature] = {}
+        #: Files that could not be put here, each with a sentence why not.
+        self._unplaced: dict[str, str] = {}
+        #: Folders, with a slash, whose content is not known here.
+        self._unread: list[str] = []
+
+    def path(self, path: str) -> Path:
+        """Return where a path of the notebook's folder is here."""
+        return self.here / path
+
+    # --- as the notebook has it
+
+    def update(self, entries: list[FolderEntry]) -> list[MirroredFile]:
+        """Take in what is in the notebook's folder now; what cells have changed meanwhile stays.
+
+        Returns the files without content whose file system has no leases: they are to be filled at once.
+        """
+        by_path = {entry.path: entry for entry in entries}
+        for path in [path for path, file in self.files.items() if _kind(by_path, path) != "file"]:
+            self._drop(path, self.files.pop(path))
+        for path in [path for path in self._links if _kind(by_path, path) != "link"]:
+            del self._links[path]
+            with contextlib.suppress(OSError):
+                self.path(path).unlink()
+        gone = [path for path in self.folders if _kind(by_path, path) != "folder"]
+        for path in sorted(gone, reverse=True):
+            del self.folders[path]
+            with contextlib.suppress(OSError):  # something of the cell's is in it
+                self.path(path).rmdir()
+        eager = []
+        self._unplaced.clear()
+        for entry in entries:
+            try:
+                if entry.kind == "folder":
+                    self._make_folder(entry)
+                elif entry.kind == "link":
+                    self._make_link(entry)
+                elif (file := self._place(entry)) is not None:
+                    eager.append(file)
+            except OSError as error:
+                if error.errno in _NO_ROOM:  # else a cell has put something else there
+                    self._unplaced[entry.path] = f"{entry.path} is not on the node: {error.strerror}"
+        return eager
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """What does not follow the cell, by paths, each with a sentence why not."""
+        files = {path: file.problem for path, file in self.files.items() if file.problem}
+        return {**files, **{path: why for path, why in self.folders.items() if why}, **self._unplaced}
+
+    def _make_folder(self, entry: FolderEntry) -> None:
+        is_new = entry.path not in self.folders
+        self.folders[entry.path] = entry.problem
+        if is_new:
+            self.path(entry.path).mkdir(exist_ok=True)
+            self.path(entry.path).chmod(entry.mode | 0o700)
+
+    def _make_link(self, entry: FolderEntry) -> None:
+        if self._links.get(entry.path) == entry.target:
+            return
+        self.path(entry.path).unlink(missing_ok=True)
+        self.path(entry.path).symlink_to(entry.target)
+        self._links[entry.path] = entry.target
+
+    def _place(self, entry: FolderEntry) -> MirroredFile | None:
+        """Put a file without content in its place, unless it is there as it is in the notebook."""
+        known = self.files.get(entry.path)
+        if known is not None and known.there == entry.version and known.problem == entry.problem:
+            return None
+        target = self.path(entry.path)
+        if known is not None:
+            if known.descriptor < 0 and not known.problem and known.seen != _signature(target):
+                return None  # a cell has changed it
+            self._drop(entry.path, known)
+        elif target.exists():
+            return None
+        size, mtime_ns = entry.version.size, entry.version.mtime_ns
+        temporary = self._store / f"new-{next(self._numbers)}"
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file = MirroredFile(entry.version, entry.mode, os.fstat(descriptor).st_ino, descriptor, problem=entry.problem)
+        os.ftruncate(descriptor, size)
+        os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+        os.fchmod(descriptor, 0 if entry.problem else entry.mode)
+        is_leased = size > 0 and not entry.problem and self._leases.hold(descriptor)
+        temporary.rename(target)
+        self.files[entry.path] = file
+        if size == 0 or entry.problem:
+            os.close(descriptor)
+            file.descriptor, file.seen, file.digest = -1, _signature(target), xxhash.xxh3_128_hexdigest(b"")
+            return None
+        return None if is_leased else file
+
+    def _drop(self, path: str, file: MirroredFile) -> None:
+        """Take a file away that a cell has not changed; its content is kept, in case it comes again."""
+        target = self.path(path)
+        if file.descriptor >= 0:
+            self._leases.release(file.descriptor)
+            os.close(file.descriptor)
+            file.descriptor = -1
+            is_unchanged = (now := _signature(target)) is not None and now.inode == file.inode
+        else:
+            is_unchanged = file.seen is not None and file.seen == _signature(target)
+        if not is_unchanged:
+            return
+        with contextlib.suppress(OSError):
+            if file.seen is not None and file.digest and file.there.size and not file.problem:
+                kept = self._store / file.digest
+                target.rename(kept)
+                self._contents[file.digest] = kept
+            else:
+                target.unlink()
+
+    # --- content
+
+    def find(self, descriptor: int) -> tuple[str, MirroredFile] | None:
+        """Find the file whose content is to come through this descriptor."""
+        return next(((path, file) for path, file in self.files.items() if file.descriptor == descriptor), None)
+
+    def known_digests(self, size: int) -> tuple[str, ...]:
+        """List the contents of this size that were here."""
+        return tuple(digest for digest, path in self._contents.items() if _size(path) == size)
+
+    def copy_known(self, digest: str, file: MirroredFile) -> None:
+        """Fill a file with a content that was here. Raises OSError."""
+        with self._contents[digest].open("rb") as source:
+            size = os.fstat(source.fileno()).st_size
+            done = 0
+            while done < size and (count := os.sendfile(file.descriptor, source.fileno(), done, size - done)):
+                done += count
+
+    def finish(self, file: MirroredFile, version: FileVersion) -> None:
+        """Let a file be opened whose content has come."""
+        descriptor = file.descriptor
+        os.ftruncate(descriptor, version.size)
+        os.utime(descriptor, ns=(version.mtime_ns, version.mtime_ns))
+        file.there, file.digest = version, digest_of(descriptor)
+        file.seen = signature_of(os.fstat(descriptor))
+        self._let_go(file)
+
+    def give_up(self, file: MirroredFile, problem: str) -> None:
+        """Let a file be opened, empty, whose content does not come: nobody is to take zeros for it."""
+        file.problem = problem
+        os.ftruncate(file.descriptor, 0)
+        file.seen = signature_of(os.fstat(file.descriptor))
+        self._let_go(file)
+
+    def empty(self, file: MirroredFile) -> None:
+        """Let a file be opened by who is about to empty it: its content need not come."""
+        os.ftruncate(file.descriptor, 0)
+        self._let_go(file)
+        file.seen = None
+
+    def _let_go(self, file: MirroredFile) -> None:
+        descriptor, file.descriptor = file.descriptor, -1
+        self._leases.release(descriptor)
+        os.close(descriptor)
+
+    # --- as cells have made it
+
+    def changes(self) -> FolderChanges:
+        """Find what cells have changed since it was the same as in the notebook."""
+        found = FolderChanges([], {}, {}, {}, [])
+        here: set[str] = set()
+        self._unread = [f"{path}/" for path, problem in self.folders.items() if problem]
+        for path, entry, facts in self._scan("", self.here):
+            here.add(path)
+            if entry.is_symlink():
+                target = str(Path(entry.path).readlink())
+                if self._links.get(path) != target:
+                    found.links[path] = target
+            elif stat.S_ISDIR(facts.st_mode):
+                if path not in self.folders:
+                    found.folders.append(path)
+            elif self._is_changed(path, signature := signature_of(facts)):
+                found.files[path] = signature
+        unread = tuple(self._unread)  # nobody knows what is gone of it
+        gone = [path for path in (*self.files, *self._links, *self.folders) if path not in here]
+        gone = [path for path in gone if not path.startswith(unread)]
+        found.removed_files.update({path: self.files[path].there for path in gone if path in self.files})
+        found.removed_files.update({path: LINK for path in gone if path in self._links})
+        found.removed_folders.extend(sorted((path for path in gone if path in self.folders), reverse=True))
+        return found
+
+    def _scan(self, path: str, folder: Path) -> Iterator[tuple[str, os.DirEntry[str], os.stat_result]]:
+        """Walk through what is here, folders before what is in them. Folders that cannot be read are noted."""
+        try:
+            with os.scandir(folder) as listed:
+                entries = sorted(listed, key=lambda one: one.name)
+        except OSError:
+            self._unread.append(path)
+            return
+        for entry in entries:
+            name = f"{path}{entry.name}"
+            if entry.name in _LEFT_OUT or entry.name.startswith(_OWN_PREFIX) or not entry.name.isprintable():
+                continue
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            is_folder = stat.S_ISDIR(facts.st_mode)
+            if is_folder or stat.S_ISREG(facts.st_mode) or stat.S_ISLNK(facts.st_mode):
+                yield name, entry, facts
+            if is_folder and not self.folders.get(name):
+                yield from self._scan(f"{name}/", Path(entry.path))
+
+    def _is_changed(self, path: str, now: Signature) -> bool:
+        file = self.files.get(path)
+        if self.failed.get(path) == now:
+            return False
+        if file is None:
+            return True
+        if file.seen == now or (file.inode == now.inode and file.descriptor >= 0):
+            return False
+        if file.seen is not None and file.seen.size == now.size:
+            with contextlib.suppress(OSError), self.path(path).open("rb") as source:
+                if digest_of(source.fileno()) == file.digest:  # it was touched, and is as it was
+                    file.seen, file.inode = now, now.inode
+                    return False
+        return True
+
+    def is_to_come(self, inode: int) -> tuple[str, MirroredFile] | None:
+        """Find the file of the notebook, under whatever name it is here, that has this inode and no content yet."""
+        for path, file in self.files.items():
+            if file.inode == inode and file.descriptor >= 0:
+                return path, file
+        return None
+
+    # --- what the notebook has taken over
+
+    def note_stored(self, path: str, now: Signature, mode: int, digest: str, version: FileVersion) -> None:
+        """Take note that the notebook has a file as it was then."""
+        old = self.files.get(path)
+        if old is not None and old.descriptor >= 0:
+            self._let_go(old)
+        self.files[path] = MirroredFile(version, mode, now.inode, -1, now, digest)
+        self.failed.pop(path, None)
+
+    def note_removed(self, path: str) -> None:
+        """Take note that the notebook has a file, link or folder no more."""
+        file = self.files.pop(path, None)
+        if file is not None and file.descriptor >= 0:
+            self._let_go(file)
+        self._links.pop(path, None)
+        self.folders.pop(path, None)
+
+    def note_made(self, path: str, target: str | None) -> None:
+        """Take note that the notebook has a folder, or a link that leads to `target`."""
+        if target is None:
+            self.folders[path] = ""
+        else:
+            self._links[path] = target
+
+
+def digest_of(descriptor: int) -> str:
+    """Compute the digest of a file's content. Raises OSError."""
+    seen, offset = xxhash.xxh3_128(), 0
+    while data := os.pread(descriptor, _BLOCK, offset):
+        seen.update(data)
+        offset += len(data)
+    return seen.hexdigest()
+
+
+def signature_of(facts: os.stat_result) -> Signature:
+    """Take from what the system says of a file what tells whether it was touched."""
+    return Signature(facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        return signature_of(path.lstat())
+    except OSError:
+        return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def _kind(entries: dict[str, FolderEntry], path: str) -> str:
+    entry = entries.get(path)
+    return entry.kind if entry is not None else ""

@@ -1,0 +1,36 @@
+"""What an executor has its folder keeper do, over a pair of sockets that keep messages apart."""
+
+from typing import Literal
+
+import msgspec
+
+#: An answer is one packet of a socket.
+MOST_SENTENCES = 100
+PACKET_BYTES = 128 * 1024
+
+
+class Order(msgspec.Struct, frozen=True):
+    """`mirror`: have a folder of the notebook here. `bring`: have all of them as they are there, before a cell.
+
+    `fill`: bring the content of the file `path`, as it is called here. `empty`: somebody is about to empty it.
+    `hand back`: take to the notebook what cells have changed.
+    """
+
+    number: int
+    what: Literal["mirror", "bring", "fill", "empty", "hand back"]
+    #: The notebook's name for a folder.
+    root: str = ""
+    path: str = ""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The answer to an order; with a `problem` nothing came of it."""
+
+    number: int
+    problem: str = ""
+    #: Of `mirror`: where the folder is here.
+    path: str = ""
+    #: Sentences for the user.
+    notes: tuple[str, ...] = ()
+    #: Of `bring`: files and folders here that do not follow the cell, each with a sentence why not.
+    refused: dict[str, str] = {}

@@ -1,0 +1,212 @@
+"""The notebook's folder in an executor: found to be shared, or brought, and what cells change in it taken back."""
+
+import contextlib
+import errno
+import itertools
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+import bulletin
+from bulletin.state import working_folder
+from bulletin.wire import pipe
+from bulletin.wire.frames import pack
+from bulletin.wire.messages import FolderFound, FolderProbe
+from gpu_worker.executor.environment import MARK
+from gpu_worker.executor.folder_orders import PACKET_BYTES, Done, Order
+
+#: What a keeper runs: it finds modules where its executor found them when that started.
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[4:]; from gpu_worker.executor import folder_keeper; "
+    "folder_keeper.main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])"
+)
+_LOOK_S = 0.1
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir"})
+_STOPPED = "the cell was stopped"
+_KEEPER_GONE = "the process that brings the notebook's files has ended"
+_REMEDY = "It is tried again after the next cell of this session; after `%gpu reset`, it is gone."
+
+
+class NotebookFolders:
+    """The folders of the notebook that cells ran in. Nothing is started as long as the node shares them."""
+
+    def __init__(self, descriptor: int, scratch: str, is_stop_wanted: Callable[[], bool]) -> None:
+        """Take the pipe for folders, and where files may be that are not shared: a folder that is not there yet."""
+        self._link: socket.socket | None = socket.socket(fileno=descriptor)
+        self._scratch, self._is_stop_wanted = scratch, is_stop_wanted
+        self._import_paths = [path for path in sys.path if path]
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._orders: socket.socket | None = None
+        self._pid = os.getpid()
+        #: What does not follow the cell, by its path here, with a sentence why not.
+        self._refused: dict[str, str] = {}
+
+    @property
+    def is_mirroring(self) -> bool:
+        """Whether there is a folder that the node does not share."""
+        return self._orders is not None
+
+    def become_child(self) -> None:
+        """Leave the keeper to the executor: this is a fork of it."""
+        for end in (self._link, self._orders):
+            if end is not None:
+                end.close()
+        self._link = self._orders = None
+
+    # --- before and after a cell
+
+    def before_cell(self, probe: FolderProbe | None, content: str) -> tuple[str, tuple[str, ...]]:
+        """Find out about a new folder, and have all that are not shared as they are in the notebook.
+
+        Returns a sentence why the cell cannot be run, or an empty one; and sentences for its user.
+        """
+        if probe is not None:
+            is_shared = _is_shared(probe, content)
+            if not is_shared and (problem := self._mirror(probe.path)):
+                return f"The notebook's folder {probe.path} is not on this node, and {problem}.", ()
+            self._tell(FolderFound(root=probe.path, is_shared=is_shared))
+        if self._orders is None:
+            return "", ()
+        done = self._ask("bring", is_stoppable=True)
+        if done.problem:
+            return f"The files of the notebook's folder could not be brought to the node: {done.problem}.", ()
+        self._refused = done.refused
+        return "", done.notes
+
+    def after_cell(self) -> tuple[str, ...]:
+        """Take to the notebook what the cell has changed; return sentences for its user."""
+        if self._orders is None:
+            return ()
+        done = self._ask("hand back")
+        if done.problem:
+            return (f"What the cell wrote was not brought to the notebook's folder: {done.problem}. {_REMEDY}",)
+        return done.notes
+
+    def _mirror(self, root: str) -> str:
+        """Have a folder of the notebook here; return a problem, as the end of a sentence."""
+        try:
+            if self._orders is None:
+                self._start_keeper()
+        except OSError as error:
+            return f"its files cannot be brought: {error}"
+        # The keeper asks the notebook only after it has heard that the folder is not shared.
+        done = self._ask("mirror", root=root)
+        if done.problem:
+            return f"its files cannot be brought: {done.problem}"
+        working_folder.stand_in(root, done.path)
+        return ""
+
+    # --- the keeper
+
+    def _tell(self, found: FolderFound) -> None:
+        link = self._link
+        if link is not None:
+            with contextlib.suppress(OSError):
+                pipe.send(link, pack(found))
+
+    def _start_keeper(self) -> None:
+        """Start it. Raises OSError."""
+        assert self._link is not None
+        os.mkdir(self._scratch, 0o700)  # noqa: PTH102  raises where somebody else has made one
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours_path = str(Path(bulletin.__path__[0]).parent)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # the stop button is not for it
+        try:
+            descriptors = (self._link.fileno(), theirs.fileno())
+            arguments = [*map(str, descriptors), self._scratch, *self._import_paths, ours_path]
+            subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, *arguments],
+                pass_fds=descriptors,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env={
+                    name: os.environ[name] for name in (MARK, "PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ
+                },
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            theirs.close()
+        self._orders = ours
+        sys.addaudithook(self._before_open)
+
+    def _ask(
+        self,
+        what: Literal["mirror", "bring", "fill", "empty", "hand back"],
+        root: str = "",
+        path: str = "",
+        *,
+        is_stoppable: bool = False,
+    ) -> Done:
+        """Have the keeper do something, and wait for its answer."""
+        with self._lock:
+            orders = self._orders
+            if orders is None:
+                return Done(0, _KEEPER_GONE)
+            number = next(self._numbers)
+            try:
+                orders.send(msgspec.msgpack.encode(Order(number, what, root, path)))
+                while True:
+                    while not select.select([orders], [], [], _LOOK_S)[0]:
+                        if is_stoppable and self._is_stop_wanted():
+                            return Done(number, _STOPPED)
+                    packet = orders.recv(PACKET_BYTES)
+                    if not packet:
+                        return Done(number, _KEEPER_GONE)
+                    done = msgspec.msgpack.decode(packet, type=Done)
+                    if done.number == number:  # else of an order whose asker was interrupted
+                        return done
+            except OSError as error:
+                return Done(number, str(error))
+
+    def _before_open(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Have the content of a file before Python opens it: an open itself cannot wait for ever, and says less."""
+        if event not in _EVENTS or self._orders is None or os.getpid() != self._pid:
+            return
+        try:
+            full = os.path.abspath(os.fsdecode(arguments[0]))  # noqa: PTH100  no Path: it is asked with each open
+        except (TypeError, OSError, ValueError):
+            return
+        if not full.startswith(self._scratch):
+            return
+        if self._refused and (why := self._find_refusal(full)):
+            raise OSError(errno.EFBIG, why, full)
+        if event != "open":
+            return
+        with contextlib.suppress(OSError):
+            facts = os.stat(full)  # noqa: PTH116
+            if stat.S_ISREG(facts.st_mode) and facts.st_size and not facts.st_blocks:
+                flags = arguments[2] if isinstance(arguments[2], int) else 0
+                is_emptied = flags & os.O_TRUNC and os.access(full, os.W_OK)
+                self._ask("empty" if is_emptied else "fill", path=full)
+
+    def _find_refusal(self, path: str) -> str:
+        """Find why this path, or a folder that it is in, does not follow the cell."""
+        while len(path) > len(self._scratch):
+            if path in self._refused:
+                return self._refused[path]
+            path = os.path.dirname(path)  # noqa: PTH120
+        return ""
+
+
+def _is_shared(probe: FolderProbe, content: str) -> bool:
+    """Tell whether the folder here is the notebook's: the notebook has just put a file into it."""
+    folder = Path(probe.path)
+    try:
+        if probe.identity:
+            facts = folder.stat()
+            return probe.identity == f"{facts.st_ino}:{facts.st_ctime_ns}"
+        return (folder / probe.token).read_text() == content
+    except (OSError, ValueError):
+        return False
