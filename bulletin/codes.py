@@ -31,7 +31,7 @@ class LeaseEnd(_Code):
     """Why a lease ended: `leases.why` in the ledger, and `code` in LeaseOver and Revoked."""
 
     EVICTED = "evicted", "The session was idle, and its slots were needed by somebody who waited."
-    RECLAIMED = "reclaimed", "Somebody with more right to the slots needed them."
+    RECLAIMED = "reclaimed", "Somebody with more right to the slots needed them, or their node was taken away."
     LEFT = "left", "The notebook gave the session back."
     CANCELLED = "cancelled", "The cell was cancelled before it came."
     KERNEL_GONE = "kernel-gone", "The notebook was gone for longer than the pool keeps its session."
@@ -65,7 +65,7 @@ class CellOutcome(_Code):
     RAISED = "raised", "The code raised an exception."
     INTERRUPTED = "interrupted", "The code was interrupted by the stop button."
     WALLTIME = "walltime", "The cell reached its walltime: it was interrupted, or its process was ended."
-    RECLAIMED = "reclaimed", "Somebody with more right to the slots needed them: not charged."
+    RECLAIMED = "reclaimed", "Somebody with more right to the slots needed them, or their node left: not charged."
     CANCELLED = "cancelled", "The cell was cancelled before it came."
     STOPPED = "stopped", "The cell was stopped by ending its process."
     EXECUTOR_DIED = "executor-died", "The executor ended by itself: it crashed, was killed, or left by `os._exit`."

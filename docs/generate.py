@@ -17,6 +17,7 @@ from bulletin_spawner.spawner import BulletinMixin
 from gpu_worker import cli
 from gpu_worker.config import Pool
 from gpu_worker.console.query_commands import QueryCommand
+from gpu_worker.engine_settings import CommandAgents, EngineTraits, Scaling, SlurmAgents
 from gpu_worker.quotas import schema
 from gpu_worker.quotas.class_hours_settings import CLASS_HOURS_SETTINGS
 from gpu_worker.quotas.node_pool_settings import NODE_POOL_SETTINGS
@@ -41,6 +42,9 @@ def settings() -> str:
     )
     for where, section in (
         ("of the pool: `bulletin pool --config FILE`", Pool),
+        ("of the pool: how many agents an engine runs that starts and ends them", Scaling),
+        ("of the pool: the engine `slurm`", SlurmAgents),
+        ("of the pool: the engine `command`", CommandAgents),
         ("of the hub: `jupyterhub_config.py`, mostly set by `configure`", BulletinMixin),
         ("of the notebook: `ipython_kernel_config.py`", BulletinMagics),
     ):
@@ -55,7 +59,7 @@ def settings() -> str:
 
 
 def _own_traits(section: type) -> dict[str, object]:
-    own = set(vars(section))
+    own = set(vars(section)) | (set(vars(EngineTraits)) if issubclass(section, EngineTraits) else set())
     traits = (
         section.class_traits(config=True)
         if issubclass(section, Configurable)

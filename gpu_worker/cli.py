@@ -2,9 +2,13 @@
 
 import asyncio
 import os
+import shutil
+import signal
 import sys
 import textwrap
 from difflib import get_close_matches
+
+from traitlets import Bool
 
 from bulletin import __version__
 from bulletin.errors import BadConfig, BulletinError
@@ -40,7 +44,10 @@ class PoolCommand(Command):
     """`bulletin pool`: a broker and an agent on this host, each started again when it dies."""
 
     name = "bulletin-pool"
-    description = "Run a pool on this host: a broker and an agent, each started again when it dies."
+    description = (
+        "Run a pool on this host: a broker and an agent, each started again when it dies; or with --engine, agents "
+        "elsewhere, as jobs of Slurm say."
+    )
 
     def start(self) -> None:
         """Run the pool."""
@@ -54,7 +61,7 @@ class PoolCommand(Command):
         arguments = [word for word in self.given if word != "--exit-with-stdin"]
 
         async def run() -> int:
-            pool = PoolRunner(settings, arguments, make_engine(settings, arguments))
+            pool = PoolRunner(settings, arguments, make_engine(settings, arguments, self.agent_settings()))
             if self.exit_with_stdin:
                 when_stdin_ends(asyncio.get_running_loop(), pool.stop)
             return await pool.run()
@@ -93,6 +100,13 @@ class BrokerCommand(Command):
 class AgentCommand(Command):
     """`bulletin agent`: the agent of this node."""
 
+    remove_folder = Bool(
+        False, help="Remove the folder when the agent has ended: a job made it, for the agent alone."
+    ).tag(config=True)
+    flags = {
+        **Command.flags,
+        "remove-folder": ({"AgentCommand": {"remove_folder": True}}, "Remove the folder when the agent has ended."),
+    }
     name = "bulletin-agent"
     description = (
         "Run the agent of this node: it offers the node's GPUs (or CPU slots) to the broker of the same folder, or to "
@@ -128,10 +142,16 @@ class AgentCommand(Command):
         starter = RootLink(self.root_helper) if self.root_helper is not None else None
 
         async def run() -> int:
-            await Agent(settings, membership, protections, starter).run()
-            return 0
+            agent = Agent(settings, membership, protections, starter)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, agent.leave)
+            await agent.run()
+            return 128 + signal.SIGTERM  # it was told to end: what keeps it alive starts it again
 
-        self.status = self.serve(run)
+        try:
+            self.status = self.serve(run)
+        finally:
+            if self.remove_folder and membership.node:
+                shutil.rmtree(settings.folder, ignore_errors=True)
 
 
 #: In characters, of what `bulletin --help` prints.

@@ -9,11 +9,11 @@ from typing import Literal
 
 import msgspec
 from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, List, Unicode
-from traitlets.config import Configurable
 
 from bulletin.errors import BadConfig
 from bulletin.hub_scopes import ACCESS_SCOPE
 from bulletin.units import DAY_MS
+from gpu_worker.engine_settings import EngineSettings, EngineTraits
 
 #: Imported by a zygote before it forks, where the environment has them: a first cell must not pay for `import torch`.
 PRELOAD = ("numpy", "pandas", "matplotlib", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "torch")
@@ -56,6 +56,9 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     user_disk_bytes: int | None
     keep_cells_ms: int | None
     advertise: str
+    engine: EngineSettings
+    leave_grace_ms: int
+    ends_at_ms: int
     idle_exit_ms: int
     interrupt_grace_ms: int
     walltime_grace_ms: int
@@ -131,7 +134,7 @@ def serves_hub(environ: Mapping[str, str]) -> bool:
     return "JUPYTERHUB_API_TOKEN" in environ
 
 
-class Pool(Configurable):
+class Pool(EngineTraits):
     """The pool on this host: a broker and an agent."""
 
     folder = Unicode(
@@ -373,6 +376,9 @@ class Pool(Configurable):
             keep_cells_ms=None if self.keep_cells is None else round(self.keep_cells * DAY_MS),
             user_disk_bytes=None if self.user_disk is None else round(self.user_disk * 10**9),
             advertise=self.advertise,
+            engine=self.read_engine(),
+            leave_grace_ms=round(self.leave_grace * 1000),
+            ends_at_ms=round(self.ends_at * 1000),
             idle_exit_ms=round(self.idle_exit * 1000),
             interrupt_grace_ms=round(self.interrupt_grace * 1000),
             walltime_grace_ms=round(self.walltime_grace * 1000),

@@ -37,6 +37,7 @@ class NodeRegistry:
         self.path = folder / "nodes.json"
         self._facts: tuple[int, int, int] | None = None
         self._names: dict[str, str] = {}
+        self._expected: tuple[str, ...] = ()
         self._log = structlog.get_logger("broker")
 
     def read(self) -> tuple[RegisteredNode, ...]:
@@ -60,7 +61,13 @@ class NodeRegistry:
         self._follow()
         return tuple(self._names.values())
 
-    def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool) -> None:
+    @property
+    def expected(self) -> tuple[str, ...]:
+        """Those of them that an admin has registered, and that are to be there."""
+        self._follow()
+        return self._expected
+
+    def add(self, name: str, public_key: str, now_ms: int, *, replaces: bool, is_of_engine: bool = False) -> None:
         """Register a node; one of this name loses its key by it (`replaces`). Raises BadConfig if there is one."""
         check_name(name)
         with self._locked():
@@ -70,7 +77,9 @@ class NodeRegistry:
                     f"There is a node {name!r} already. Name this one otherwise; or give that one new keys, "
                     f"which revokes its old file: bulletin node add {name} --replace"
                 )
-            nodes[name] = RegisteredNode(node=name, public_key=public_key, added_at_ms=now_ms)
+            nodes[name] = RegisteredNode(
+                node=name, public_key=public_key, added_at_ms=now_ms, is_of_engine=is_of_engine
+            )
             self._write(nodes)
 
     def remove(self, name: str) -> None:
@@ -102,11 +111,13 @@ class NodeRegistry:
             facts = _facts_of(self.path)
             if facts == self._facts:
                 return
-            self._names = {one.public_key: one.node for one in self.read()}
+            nodes = self.read()
+            self._names = {one.public_key: one.node for one in nodes}
+            self._expected = tuple(one.node for one in nodes if not one.is_of_engine)
         except OSError:
             return  # the system has no descriptor left, say: it is as it was
         except BadConfig as error:
-            self._names = {}
+            self._names, self._expected = {}, ()
             self._log.error("no node of another host is let in: their file cannot be used", problem=str(error))
         self._facts = facts
 

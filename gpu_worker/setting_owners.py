@@ -10,7 +10,7 @@ Process = Literal["broker", "agent"]
 OF_BROKER = frozenset(
     (
         *("kernel_port", "agent_port", "database", "keep_cells", "quota_file", "journal_file"),
-        *("max_walltime", "hub_scope", "idle_exit"),
+        *("max_walltime", "hub_scope", "idle_exit", "engine"),
     )
 )
 OF_AGENT = frozenset(
@@ -18,7 +18,7 @@ OF_AGENT = frozenset(
         *("advertise", "node_port", "slots", "device", "preload", "environments", "environment", "devices"),
         *("isolation", "agent_user", "min_uid", "unix_groups", "memory_per_slot", "processes", "require"),
         *("freeze_hot", "keep_results", "away", "output_limit", "user_disk", "parcel_limit"),
-        *("interrupt_grace", "walltime_grace", "user_namespaces"),
+        *("interrupt_grace", "walltime_grace", "user_namespaces", "leave_grace", "ends_at"),
     )
 )
 OF_BOTH = frozenset(("folder", "host", "keep"))

@@ -25,6 +25,7 @@ from bulletin.wire.messages import (
     Unknown,
     Welcome,
 )
+from bulletin.wire.messages.engine_broker import Demand, EngineNews
 
 User = Annotated[UserName, msgspec.Meta(max_length=TEXT_LIMIT)]
 Project = Annotated[ProjectId, msgspec.Meta(max_length=TEXT_LIMIT)]
@@ -357,6 +358,7 @@ FromConsole = (
     | Extend
     | Boost
     | AskBoosts
+    | EngineNews
 )
 Report = (
     QueueReport
@@ -369,7 +371,7 @@ Report = (
     | ChangedByHand
     | BoostReport
 )
-ToConsole = Report | Welcome | Refusal | Unknown | Malformed
+ToConsole = Report | Demand | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
 FromClient = FromKernel | FromConsole
 ToClient = ToKernel | ToConsole

@@ -49,10 +49,15 @@ class NodeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     broker_public_key: str
     #: The node's own, by which the broker knows it.
     keys: Keys
+    #: Who uses the pool may be strangers to each other; False of the nodes of somebody's own pool.
+    serves_hub: bool = True
 
 
 class RegisteredNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A node of another host whose agent may come."""
+
+    #: An engine has registered it, and starts and ends its agent: it is not missed where it is not there.
+    is_of_engine: bool = False
 
     node: str
     public_key: str

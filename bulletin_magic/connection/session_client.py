@@ -217,8 +217,6 @@ class SessionClient:
             case say.Lost(cell=cell, sentence=sentence):
                 if run is None or not run.is_under_way or run.cell != cell:
                     self._lease_over(sentence)
-                elif message.code is CellOutcome.RECLAIMED and run.submitted.joins is None:
-                    self._restart(run, sentence)
                 else:
                     self._lease_over(sentence, message.code, is_cell_lost=True)
             case say.Notice(cell=cell, sentence=sentence):
@@ -315,6 +313,8 @@ class SessionClient:
             return
         if run.phase is CellPhase.ATTACHING or not (run.is_taken or is_cell_lost):
             self._requeue(run, sentence)
+        elif outcome is CellOutcome.RECLAIMED and run.submitted.joins is None:
+            self._restart(run, sentence)
         else:
             self._fail(CellLost(sentence, outcome))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
 from structlog.typing import FilteringBoundLogger
 
@@ -15,6 +16,12 @@ from gpu_worker.config import PoolSettings
 _FIRST_REPEAT_S, _LAST_REPEAT_S = 0.5, 2.0
 
 
+class EndExecutor(Protocol):
+    """Begins to end the executor for a reason, and returns at once; `sentence` says more than the reason does."""
+
+    def __call__(self, reason: EndReason, sentence: str = "") -> None: ...  # noqa: D102
+
+
 class CellStopper:
     """Interrupts cells, and ends their executor where that does not help in time."""
 
@@ -23,9 +30,8 @@ class CellStopper:
         executor: ExecutorLink,
         settings: PoolSettings,
         log: FilteringBoundLogger,
-        end_executor: Callable[[EndReason], None],
+        end_executor: EndExecutor,
     ) -> None:
-        """Take `end_executor`, which begins to end the executor for a reason, and returns at once."""
         self._executor, self._settings, self._log, self._end_executor = executor, settings, log, end_executor
 
     def stop(self, cell: AgentCell, *, hard: bool) -> None:
@@ -59,20 +65,23 @@ class CellStopper:
         self._log.info("more walltime", cell=cell.id, walltime_ms=whole_ms)
         return True
 
-    def start_reclaim(self, cell: AgentCell, grace_ms: int) -> None:
-        """End the executor after the grace; where the results are on their way by then, hurry them."""
-        asyncio.get_running_loop().call_later(grace_ms / 1000, self._reclaim, cell)
+    def start_reclaim(self, cell: AgentCell, grace_ms: int, sentence: str = "") -> None:
+        """End the executor after the grace; where the results are on their way by then, hurry them.
+
+        `sentence` tells its user then what became of it, if that is not what usually does.
+        """
+        asyncio.get_running_loop().call_later(grace_ms / 1000, self._reclaim, cell, sentence)
 
     def _end_walltime(self, cell: AgentCell, walltime_ms: int) -> None:
         cell.is_overdue = True
         self._log.info("walltime", cell=cell.id, walltime_ms=walltime_ms)
         self._interrupt(cell, LeaseEnd.WALLTIME, self._settings.walltime_grace_ms)
 
-    def _reclaim(self, cell: AgentCell) -> None:
+    def _reclaim(self, cell: AgentCell, sentence: str) -> None:
         if cell.ended is not None:
             cell.is_hurried = True
         elif not cell.is_closed:
-            self._end_executor(LeaseEnd.RECLAIMED)
+            self._end_executor(LeaseEnd.RECLAIMED, sentence)
 
     def _interrupt(self, cell: AgentCell, end: EndReason, grace_ms: int) -> None:
         """Interrupt; end the executor if no Python code has noticed within the grace."""

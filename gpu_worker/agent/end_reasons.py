@@ -5,6 +5,7 @@ from typing import Literal
 
 from bulletin.codes import LeaseEnd
 from bulletin.units import show_duration, show_size
+from bulletin.wire import messages as wire
 
 #: The ends of a lease that are the agent's own doing: it ended the executor, for this reason.
 EndReason = Literal[
@@ -57,6 +58,26 @@ SPOILED_LINK = (
 ZYGOTE_GONE = (
     "The process of the node from which yours was started has ended, and yours with it; nothing of yours did that."
 )
+#: And whose node leaves the pool before its cell could end.
+NODE_LEFT = "The node that ran your cell was shut down."
+
+
+def say_reclaim(message: wire.Reclaim) -> str:
+    """Tell the user of a running cell why it is to leave its place, and how long it has."""
+    if message.is_node_leaving:
+        why = "The node of your cell is being shut down."
+    elif message.is_by_admin:
+        why = "An admin wants your cell to leave its place."
+    elif message.is_for_class:
+        why = "A cell of your project in a class of service that comes first needs the place of your cell."
+    elif message.is_for_share:
+        why = "Somebody who has less than their share needs the place of your cell."
+    else:
+        why = "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back."
+    return (
+        f"{why} Your cell has {show_duration(message.grace_ms)} to end; if it has not by then, it is run again "
+        "from its beginning."
+    )
 
 
 def over_memory(use_bytes: int, limit_bytes: int) -> str:

@@ -1,12 +1,16 @@
 """How a session's executor is ended, and why."""
 
 import asyncio
+import contextlib
 
 from bulletin.codes import LeaseEnd
-from gpu_worker.agent.end_reasons import CLOSED_LINK, SPOILED_LINK, EndReason, describe_exit, over_memory
+from gpu_worker.agent.end_reasons import CLOSED_LINK, NODE_LEFT, SPOILED_LINK, EndReason, describe_exit, over_memory
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.session_cells import SessionCells
 from gpu_worker.agent.session_outputs import SessionOutputs
+
+#: Who ends a job, or a whole host, signals all of its processes at once: the agent hears of it within this time, too.
+_SAME_MOMENT_S = 0.3
 
 
 class ExecutorShutdown:
@@ -19,6 +23,11 @@ class ExecutorShutdown:
         #: What its user is told, where it takes more than the reason, or than the exit status.
         self._sentence = ""
         self._task: asyncio.Task[None] | None = None
+        self._node_leaves = asyncio.Event()
+
+    def note_node_leaves(self) -> None:
+        """Take note that the node is being shut down: an executor that a signal ends from now on ends for that."""
+        self._node_leaves.set()
 
     @property
     def lease_end(self) -> LeaseEnd:
@@ -43,6 +52,11 @@ class ExecutorShutdown:
         """Wait until the executor, which has closed its pipe or is as good as gone, is gone indeed."""
         if await self._executor.reap():
             self.blame(CLOSED_LINK)
+        elif self.reason is None and (self._executor.status or 0) < 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SAME_MOMENT_S):
+                    await self._node_leaves.wait()
+                self.reason, self._sentence = LeaseEnd.RECLAIMED, NODE_LEFT
 
     def begin(self, reason: EndReason, sentence: str = "") -> None:
         """Begin to end the executor, the whole of its process group; the session's `run` then comes to its end.

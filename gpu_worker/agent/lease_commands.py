@@ -10,6 +10,7 @@ from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
 from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.broker_link import BrokerLink
+from gpu_worker.agent.departure import Departure
 from gpu_worker.agent.end_reasons import describe_exit
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
@@ -33,12 +34,13 @@ class LeaseCommands:
         broker: BrokerLink,
         to_kernel: ToKernel,
         fork: Callable[[Session], Awaitable[None]],
+        departure: Departure,
         faults: Faults,
     ) -> None:
         """Take `fork`, which asks for a session's executor, and raises OSError or LookupError where it gets none."""
         self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
         self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
-        self._faults = faults
+        self._departure, self._faults = departure, faults
         self._shares = DiskShares(settings.folder, settings.user_disk_bytes)
         self._tasks: asyncio.TaskGroup | None = None
 
@@ -75,7 +77,8 @@ class LeaseCommands:
             case wire.Evict():
                 await self._evict(session, force=message.force)
             case wire.Reclaim():
-                await session.reclaim(message)
+                if not self._departure.is_begun:  # it has its grace, and no other
+                    await session.reclaim(message)
             case wire.Pause():
                 await self._pause(session)
             case wire.CancelCell():
@@ -111,6 +114,10 @@ class LeaseCommands:
         if session is not None:  # asked again: the answer was lost
             if session.ready_ms:
                 await self._broker.tell(wire.Prepared(lease=message.lease))
+            return
+        if self._departure.is_begun:
+            sentence = f"The node {self._node} is being shut down."
+            await self._broker.tell(wire.LeaseOver(lease=message.lease, code=LeaseEnd.CANNOT_START, sentence=sentence))
             return
         try:
             share = self._shares.find_or_add(message.user)

@@ -66,7 +66,7 @@ def _of_node(path: Path, file: keys.NodeFile) -> Membership:
         broker_public_key=file.broker_public_key,
         own=file.keys,
         node=file.node,
-        serves_hub=True,  # who uses a pool of several hosts is not for one of them to say
+        serves_hub=file.serves_hub,
     )
 
 

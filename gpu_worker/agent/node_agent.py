@@ -17,6 +17,7 @@ from bulletin.wire import keys, messages as wire
 from gpu_worker.agent import folder_scratch, host
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.departure import Departed, Departure
 from gpu_worker.agent.executor_launcher import ExecutorLauncher
 from gpu_worker.agent.executor_process import kill_marked
 from gpu_worker.agent.inventory import Inventory
@@ -68,6 +69,7 @@ class Agent:
         self._faults = Faults("agent")
         self._context = zmq.asyncio.Context()
         self._broker = BrokerLink(self._context, settings, membership, self._introduce)
+        self._departure = Departure(settings, self.sessions, self._broker, self._faults)
         self._kernels = KernelServer(self._context, settings, self.sessions, self._faults)
         limits = self._find_limits(serves_hub=membership.serves_hub)
         has_strangers = membership.serves_hub or settings.isolation == "unix-user"
@@ -98,6 +100,7 @@ class Agent:
             self._broker,
             self._kernels.send,
             self._launcher.fork,
+            self._departure,
             self._faults,
         )
         #: Cells of strangers run as one Unix user.
@@ -106,7 +109,7 @@ class Agent:
         self._process = keys.make_id()
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Serve until cancelled, or until it has left the pool."""
         self._faults.watch(asyncio.get_running_loop())
         left_behind = kill_marked(self._mark)
         await asyncio.to_thread(folder_scratch.remove_all, self._mark)
@@ -114,18 +117,24 @@ class Agent:
             self.log.warning("processes of an earlier life were ended", count=left_behind)
         if self._is_shared:
             self.log.warning("all cells run as one Unix user", user=account_name(), setting="Pool.isolation")
+        failure: BaseException | None = None
         try:
             await self._serve()
+        except* Departed:
+            self.log.info("left the pool")
         except* BulletinError as failed:
             # It is a sentence for who started this: not in a group of errors, and without where in the code.
             failure = failed.exceptions[0]
             while isinstance(failure, BaseExceptionGroup):
                 failure = failure.exceptions[0]
-        else:
-            return
         finally:
             folder_scratch.remove_all(self._mark)
-        raise failure from None
+        if failure is not None:
+            raise failure from None
+
+    def leave(self) -> None:
+        """Begin to leave the pool: cells have their grace, and `run` then comes to its end."""
+        self._departure.begin()
 
     async def _serve(self) -> None:
         listens_at, reached_at = await self._open()
@@ -145,6 +154,7 @@ class Agent:
                 tasks.create_task(self._broker.run(self._commands.obey))
                 tasks.create_task(ring_server.run())
                 tasks.create_task(self._limit_watch.run())
+                tasks.create_task(self._departure.run())
                 tasks.create_task(self._tick())
         finally:
             for session in self.sessions.running.values():
@@ -198,6 +208,7 @@ class Agent:
             memory_bytes=self._memory_bytes,
             shared_account="" if self.settings.isolation == "unix-user" else account_name(),
             missing_protections=tuple(self._protections.missing),
+            leaves_in_ms=self._departure.leaves_in_ms,
         )
 
     async def _tick(self) -> None:

@@ -12,13 +12,13 @@ from msgspec import structs
 
 from bulletin.codes import CellOutcome, LeaseEnd, RefusalCode
 from bulletin.errors import MalformedMessage
-from bulletin.units import show_duration
 from bulletin.wire import blobs as bulk, messages as wire
 from bulletin.wire.frames import Blob
 from gpu_worker.agent import session_reports
 from gpu_worker.agent.agent_cell import AgentCell
 from gpu_worker.agent.cell_stopper import CellStopper
 from gpu_worker.agent.clock import now_ms
+from gpu_worker.agent.end_reasons import NODE_LEFT, say_reclaim
 from gpu_worker.agent.executor_link import ExecutorLink
 from gpu_worker.agent.executor_shutdown import ExecutorShutdown
 from gpu_worker.agent.inventory import Inventory
@@ -325,21 +325,19 @@ class Session:
         if cell is None:
             self.shutdown.begin(LeaseEnd.EVICTED)
             return
-        self._stopper.start_reclaim(cell, message.grace_ms)
+        self._stopper.start_reclaim(cell, message.grace_ms, NODE_LEFT if message.is_node_leaving else "")
         if message.grace_ms:
-            if message.is_by_admin:
-                why = "An admin wants your cell to leave its place."
-            elif message.is_for_class:
-                why = "A cell of your project in a class of service that comes first needs the place of your cell."
-            elif message.is_for_share:
-                why = "Somebody who has less than their share needs the place of your cell."
-            else:
-                why = "Your cell runs on a borrowed place, and the project that it is guaranteed to needs it back."
-            sentence = (
-                f"{why} Your cell has {show_duration(message.grace_ms)} to end; if it has not by then, it is run again "
-                "from its beginning."
-            )
-            await self.kernel.tell(wire.Notice(cell=cell.id, sentence=sentence))
+            await self.kernel.tell(wire.Notice(cell=cell.id, sentence=say_reclaim(message)))
+
+    async def leave_node(self, grace_ms: int) -> None:
+        """End the session with its node: at once where it may, else when its results are safe, or after the grace."""
+        self.shutdown.note_node_leaves()
+        if self.cells.running is not None:
+            await self.reclaim(wire.Reclaim(lease=self.prepare.lease, grace_ms=grace_ms, is_node_leaving=True))
+        elif self.is_evictable:
+            self.shutdown.begin(LeaseEnd.EVICTED)
+        else:
+            self.is_wanted = True
 
     async def extend(self, message: wire.ExtendCell) -> None:
         """Give the cell more time, if it still runs and its walltime is not over."""

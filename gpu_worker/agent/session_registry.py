@@ -35,6 +35,12 @@ class SessionRegistry:
     def _all(self) -> list[Session]:
         return [*(finished.session for finished in self._finished.values()), *self.running.values()]
 
+    @property
+    def has_untaken(self) -> bool:
+        """Whether a session that has ended has what its notebook has not taken yet."""
+        last = [session.cells.last for session, _ in self._finished.values()]
+        return any(cell is not None and cell.lost is None for cell in last)
+
     def by_route(self, route: bytes) -> Session | None:
         """Find the session whose kernel uses this connection."""
         return self._by_route.get(route)

@@ -34,10 +34,15 @@ class AgentAdmission:
         key = self.key_of(route)
         return key is not None and self._registry.name_of(key) is not None
 
+    def is_of_engine(self, key: str) -> bool:
+        """Tell whether an engine starts and ends the agent that has this key: nobody misses it."""
+        name = self.name_of(key)
+        return bool(name) and name not in self._registry.expected
+
     @property
-    def node_names(self) -> tuple[str, ...]:
-        """The nodes that are registered now."""
-        return self._registry.names
+    def expected_nodes(self) -> tuple[str, ...]:
+        """The nodes that an admin has registered, and that are to be there."""
+        return self._registry.expected
 
     def find_problem(self, route: bytes, message: wire.Register) -> str:
         """Say why the agent of this connection may not be what it says that it is; empty if it may."""

@@ -33,6 +33,8 @@ _AWAY = (
     "The broker does not hear it. Cells that run there go on if only the network is cut: it gets no others until it is "
     "heard again."
 )
+_LEAVES = "It is being shut down: cells that run there have their grace to end, and it gets no others."
+_LEFT = "The node that ran your cell was shut down."
 _REVOKED = "The node that ran your cell was taken out of the pool."
 _FAULT = "The pool had an error with your session, and ended it; the broker's log says which."
 
@@ -139,6 +141,11 @@ class Agents:
                     self._kernels.aside.start_last(route, self._end_unused(agent_id, agent, message))
                 else:
                     await self.shell.end_lease(message)
+            case wire.Leaving():
+                await self.unreachable.add(agent_id, agent.message.node, _LEAVES)
+                await self.shell.requeue_cells(agent_id)
+            case wire.Left():
+                await self.end(agent_id, _LEFT)
             case wire.Listed():
                 await self.joins.take_listed(agent_id, message)
             case wire.HandedOver():
@@ -155,7 +162,15 @@ class Agents:
         match message:
             case wire.Prepared() | wire.CellBegan() | wire.CellDone() | wire.PauseDeclined():
                 self._kernels.aside.start_last(route, self.shell.give_up_lease(message.lease, _FAULT))
-            case wire.Register() | wire.Ping() | wire.LeaseOver() | wire.Listed() | wire.HandedOver():
+            case (
+                wire.Register()
+                | wire.Ping()
+                | wire.LeaseOver()
+                | wire.Listed()
+                | wire.HandedOver()
+                | wire.Leaving()
+                | wire.Left()
+            ):
                 pass  # the agent says it again, or who waits for it is told that it did not come
             case _:
                 assert_never(message)
@@ -214,13 +229,25 @@ class Agents:
             agent.is_away = True
             await self.unreachable.add(agent_id, agent.message.node, _AWAY)
 
+    async def end(self, agent_id: AgentId, sentence: str) -> None:
+        """Part with an agent that is gone for certain; what ran there is run again, and its users are told why."""
+        agent = self.known[agent_id]
+        self._log.info("agent left", agent=agent_id, node=agent.message.node, why=sentence)
+        await self.shell.end_node_leases(agent_id, sentence)
+        self._forget(agent_id)
+        if agent.message.node in self._admission.expected_nodes:
+            self._absent.note_lost(agent.message.node, agent.heard_ms, is_registered=True)
+        await self.shell.drop_node(agent_id, agent.heard_ms)
+        await self.unreachable.remove(agent_id, agent.message.node)
+
     async def _lose(self, agent_id: AgentId, agent: ConnectedAgent) -> None:
         self._log.warning("agent lost", agent=agent_id, node=agent.message.node)
         self._forget(agent_id)
         self.unreachable.forget(agent_id)
-        self._absent.note_lost(
-            agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
-        )
+        if not self._admission.is_of_engine(agent.key):
+            self._absent.note_lost(
+                agent.message.node, agent.heard_ms, is_registered=bool(self._admission.name_of(agent.key))
+            )
         await self.shell.drop_node(agent_id, agent.heard_ms)
 
     async def _end_unused(self, agent_id: AgentId, agent: ConnectedAgent, message: wire.LeaseOver) -> None:
@@ -293,7 +320,7 @@ class Agents:
             for agent_id, agent in self.known.items()
             if agent_id in self.unreachable.reasons
         )
-        return (*unreachable, *self._absent.listed(self._admission.node_names, present))
+        return (*unreachable, *self._absent.listed(self._admission.expected_nodes, present))
 
     async def _accept(self, route: bytes, message: wire.Register) -> None:
         earlier = self.known.get(message.agent)
@@ -311,6 +338,7 @@ class Agents:
         is_other = earlier is not None and earlier.message.process not in ("", message.process)
         await self.shell.add_node(message, earlier.heard_ms if earlier is not None and is_other else None)
         await self.unreachable.remove(message.agent, message.node)
+        await self.shell.plan_leaving(message)
         self._registered()
 
     def _find_problem(self, route: bytes, message: wire.Register) -> tuple[RefusalCode, str]:

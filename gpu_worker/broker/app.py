@@ -19,6 +19,7 @@ from bulletin.errors import BadConfig
 from bulletin.units import DAY_MS
 from bulletin.wire import channel, console, frames, keys, messages as wire
 from bulletin.wire.connections import Connections
+from bulletin.wire.messages.engine_broker import Demand
 from gpu_worker.broker import picture, recall
 from gpu_worker.broker.access_review import AccessReview
 from gpu_worker.broker.agent_admission import AgentAdmission
@@ -192,6 +193,8 @@ class Broker:
         await self._console.recall()
         self._admitted.start()
         self._bind()
+        if self.settings.engine.is_scaled:  # an agent comes when somebody waits
+            self._announce()
         self._log.info("broker ready", kernels=self.files.kernel_address, agents=self.files.agent_address)
         tasks = [
             asyncio.create_task(
@@ -241,7 +244,7 @@ class Broker:
             serves_hub=self._serves_hub,
         )
 
-    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
+    async def _answer(self, person: Person, question: console.FromConsole) -> console.Report | Demand | wire.Refusal:
         return await self._console.answer(person, question)
 
     async def _find_obstacle(self, told: str) -> str:

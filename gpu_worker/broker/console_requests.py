@@ -10,9 +10,11 @@ from bulletin.codes import RefusalCode
 from bulletin.errors import LedgerAway
 from bulletin.ids import AgentId, LeaseId, ProjectId, UserName
 from bulletin.wire import console, messages as wire
+from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from gpu_worker.broker import known_ids, reports
 from gpu_worker.broker.admin_requests import AdminRequests
 from gpu_worker.broker.agents import Agents
+from gpu_worker.broker.engine_reports import EngineReports
 from gpu_worker.broker.identity import SOMEONE, Person
 from gpu_worker.broker.known_ids import CannotTell
 from gpu_worker.broker.ledger import Ledger
@@ -47,6 +49,7 @@ class ConsoleRequests:
         self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
         self._by_hand, self._boosts = AdminRequests(shell, ledger), UserBoosts(shell, ledger, now_ms)
+        self._engine = EngineReports(shell, agents, now_ms)
         self._log = structlog.get_logger("broker")
 
     async def recall(self) -> None:
@@ -56,7 +59,7 @@ class ConsoleRequests:
         for note in [msgspec.convert(note, NodeNote) for note in notes]:
             await self._note(note)
 
-    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | wire.Refusal:
+    async def answer(self, person: Person, question: console.FromConsole) -> console.Report | Demand | wire.Refusal:
         """Return the report that was asked for, or a refusal with its sentence."""
         try:
             match question:
@@ -76,6 +79,8 @@ class ConsoleRequests:
                     return await self._boosts.change(person, question)
                 case console.AskBoosts():
                     return self._boosts.report(person)
+                case EngineNews():
+                    return await self._engine.answer(person, question)
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:

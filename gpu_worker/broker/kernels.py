@@ -11,6 +11,7 @@ from bulletin.errors import NotAllowed, VersionMismatch
 from bulletin.ids import KernelId, RequestId, SessionId, UserName
 from bulletin.units import HOUR_MS
 from bulletin.wire import console, keys, messages as wire
+from bulletin.wire.messages.engine_broker import Demand, EngineNews
 from gpu_worker.broker.active_lease import PendingRequest
 from gpu_worker.broker.aside_work import AsideWork
 from gpu_worker.broker.broker_pauses import BrokerPauses
@@ -36,7 +37,7 @@ _FAULT = (
 
 Send = Callable[[bytes, wire.Message], Coroutine[None, None, None]]
 Draw = Callable[[Person], Awaitable[wire.Picture]]
-Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | wire.Refusal]]
+Answer = Callable[[Person, console.FromConsole], Awaitable[console.Report | Demand | wire.Refusal]]
 
 
 class ConnectedKernel(msgspec.Struct):
@@ -90,7 +91,9 @@ class Kernels:
         if kernel is None:
             await self._send(route, wire.Unknown())
             return
-        self.active_ms = kernel.heard_ms = self._now_ms()
+        kernel.heard_ms = self._now_ms()
+        if not isinstance(message, EngineNews):  # it is there for others, and asks all the time
+            self.active_ms = kernel.heard_ms
         self._routes[kernel.session] = route
         match message:
             case wire.Ping():

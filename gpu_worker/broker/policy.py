@@ -33,6 +33,7 @@ class Policy:
     def __init__(self, settings: PoolSettings, before: Quotas | None = None) -> None:
         """Take the quotas that were in force before this broker (`before`): the first reading is compared with them."""
         self._file, self._max_walltime_ms = settings.quota_file, settings.max_walltime_ms
+        self._longest_cell_ms = settings.engine.longest_cell_ms(settings.leave_grace_ms)
         self._quotas = before if before is not None and self._file is not None else Quotas()
         self._seen: tuple[int, ...] | None = None
         self._log = structlog.get_logger("quotas")
@@ -73,8 +74,12 @@ class Policy:
             raise BadConfig(
                 f"Pool.max_walltime names the QoS {unknown[0]!r}, which there is not. There are: {', '.join(known)}."
             )
+        walltimes_ms = [limits.get(one.name, one.walltime_ms) for one in quotas.qos]
+        if self._longest_cell_ms is not None:  # a longer one would wait for a node that never comes
+            walltimes_ms = [min(walltime_ms, self._longest_cell_ms) for walltime_ms in walltimes_ms]
         qos = tuple(
-            msgspec.structs.replace(one, walltime_ms=limits.get(one.name, one.walltime_ms)) for one in quotas.qos
+            msgspec.structs.replace(one, walltime_ms=walltime_ms)
+            for one, walltime_ms in zip(quotas.qos, walltimes_ms, strict=True)
         )
         return msgspec.structs.replace(quotas.settings, qos=qos)
 

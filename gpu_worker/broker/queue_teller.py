@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import islice
 
+import msgspec
+
 from bulletin.ids import RequestId, SessionId
 from bulletin.wire import messages as wire
 from gpu_worker.broker import translate
@@ -42,6 +44,7 @@ class QueueTeller:
         self._scheduler, self._pending, self._now_ms, self._tell = scheduler, pending, now_ms, tell
         self._estimates, self._give_up, self._faults = estimates, give_up, faults
         self._failed: list[RequestId] = []
+        self.engine_words = ""  #: what an engine says of nodes that are to come
         self.history = WaitHistory()  #: since the broker is there
         self._news = asyncio.Event()  #: places in line may have changed
         self._others: list[RequestId] = []  #: those further back who are to be looked at before it is their turn again
@@ -60,6 +63,13 @@ class QueueTeller:
     def note_news(self) -> None:
         """Note that places in line may have changed."""
         self._news.set()
+
+    def add_words(self, waiting: explain.WaitExplanation) -> explain.WaitExplanation:
+        """Add what is known of nodes that are to come, for who waits for room alone."""
+        if not self.engine_words or not waiting.waits_for_room:
+            return waiting
+        before = f"{waiting.reason}; " if self._scheduler.state.nodes else ""
+        return msgspec.structs.replace(waiting, reason=before + self.engine_words)
 
     def tell_anew(self, request: RequestId) -> None:
         """Have a request told soon where it stands, wherever that is: a person changed it."""
@@ -114,6 +124,7 @@ class QueueTeller:
                     waiting = explain.waiting(state, request, now_ms, starts)
                     if waiting is None:
                         continue
+                    waiting = self.add_words(waiting)
                     pending.was_on_hold |= waiting.is_on_hold
                     if pending.kind is None:
                         pending.kind = wait_kind(pending.message.qos, now_ms, waiting)

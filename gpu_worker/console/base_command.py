@@ -16,7 +16,8 @@ from bulletin import __version__
 from bulletin.errors import BadConfig
 from gpu_worker.config import Pool, PoolSettings
 from gpu_worker.descriptor_limit import raise_descriptor_limit
-from gpu_worker.setting_owners import Process, require_obeyed
+from gpu_worker.engine_settings import CommandAgents, Scaling, SlurmAgents
+from gpu_worker.setting_owners import OF_AGENT, Process, require_obeyed
 
 
 class Command(Application):
@@ -25,7 +26,7 @@ class Command(Application):
     version = __version__
     #: The exit status, set by `start`.
     status = 0
-    classes = [Pool]
+    classes = [Pool, Scaling, SlurmAgents, CommandAgents]
     config_file = Unicode("", help="A configuration file in Python, as Jupyter's. Example: bulletin_config.py").tag(
         config=True
     )
@@ -42,6 +43,7 @@ class Command(Application):
         "device": "Pool.device",
         "keep": "Pool.keep",
         "isolation": "Pool.isolation",
+        "engine": "Pool.engine",
         "idle-exit": "Pool.idle_exit",
         "database": "Pool.database",
         "config": "Command.config_file",
@@ -75,6 +77,12 @@ class Command(Application):
     def settings(self) -> PoolSettings:
         """Return the pool's settings, checked together. Raises BadConfig."""
         return Pool(parent=self).settings()
+
+    def agent_settings(self) -> dict[str, Any]:
+        """Return what was set of agents' settings, for those that an engine starts on other hosts."""
+        pool = Pool(parent=self)
+        wanted = (OF_AGENT | {"keep"}) - {"agent_user", "advertise", "ends_at"}
+        return {name: getattr(pool, name) for name in sorted(wanted) if name in self.config.get("Pool", {})}
 
     def serve(self, make: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Run a coroutine until it ends, a signal comes, or standard input ends; return the exit status."""

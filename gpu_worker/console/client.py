@@ -12,6 +12,7 @@ from bulletin import __version__
 from bulletin.errors import BadConfig, MalformedMessage, NotDone
 from bulletin.ids import KernelId
 from bulletin.wire import channel, console, frames, keys, messages as wire
+from bulletin.wire.messages.engine_broker import Demand
 
 _ANSWER_S = 10.0
 
@@ -89,6 +90,7 @@ async def _ask(connection: keys.Connection, question: console.FromConsole | wire
                         | wire.Revoked()
                         | wire.Found()
                         | wire.Pong()
+                        | Demand()
                     ):
                         pass  # not what was asked
                     case _:

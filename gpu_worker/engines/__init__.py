@@ -1,7 +1,7 @@
 """Where agents come from. Each engine starts agents and keeps them alive; the broker does not know which one did."""
 
 from gpu_worker.engines.engine import BAD_CONFIG, IDLE, Engine
-from gpu_worker.engines.factory import DEFAULT_ENGINE, make_engine
+from gpu_worker.engines.factory import ENGINES, make_engine
 from gpu_worker.engines.pool_runner import PoolRunner
 
-__all__ = ["BAD_CONFIG", "DEFAULT_ENGINE", "IDLE", "Engine", "PoolRunner", "make_engine"]
+__all__ = ["BAD_CONFIG", "ENGINES", "IDLE", "Engine", "PoolRunner", "make_engine"]

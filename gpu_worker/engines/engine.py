@@ -8,7 +8,10 @@ BAD_CONFIG, IDLE = 78, 0  # 78 is EX_CONFIG of sysexits.h
 
 
 class Engine(Protocol):
-    """A way to run a pool's agents: as processes of this host, as jobs of a cluster. The broker does not know which."""
+    """A way to run a pool's agents: as processes of this host, as jobs of a cluster. The broker does not know which.
+
+    Each keeps the promises of tests/integration/test_engines.py.
+    """
 
     async def run(self) -> int:
         """Start the agents, and start them again when they die, until this task is cancelled; that ends them.

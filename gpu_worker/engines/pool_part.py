@@ -17,8 +17,8 @@ from gpu_worker.harmless_environment import select_harmless
 
 _FIRST_DELAY_S = 0.1
 _HEALTHY_AFTER_S = 10.0
-#: From SIGTERM to SIGKILL.
-_TERM_GRACE_S = 5.0
+#: From the end of its standard input to SIGKILL.
+_END_S = 5.0
 _HUB = ("JUPYTERHUB_", "JPY_", "CONFIGPROXY_")
 
 
@@ -72,11 +72,13 @@ def _environ(part: str) -> dict[str, str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        process.terminate()
-        try:
-            async with asyncio.timeout(_TERM_GRACE_S):
-                await process.wait()
-        except TimeoutError:
-            os.killpg(process.pid, signal.SIGKILL)
+    """End it at once: its standard input ends. SIGTERM would let cells have their grace, in a pool that is gone."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        async with asyncio.timeout(_END_S):
             await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

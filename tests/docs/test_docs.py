@@ -43,5 +43,5 @@ def test_every_option_setting_and_error_is_documented() -> None:
     bugs_of_ours = {"IllegalMove", "InvariantBroken"}
     for_people = [name for name in errors.__all__ if isinstance(getattr(errors, name), type)]
     assert [name for name in for_people if name not in reference and name not in bugs_of_ours] == []
-    for name, trait in Pool.class_own_traits(config=True).items():
+    for name, trait in Pool.class_traits(config=True).items():
         assert len(trait.help) > 20, f"Pool.{name} has no help"

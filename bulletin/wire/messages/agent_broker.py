@@ -67,6 +67,8 @@ class Register(Message, frozen=True, kw_only=True, tag="register"):
     shared_account: str = ""
     #: What would keep its cells apart and is not there: `Pool.require` has the words.
     missing_protections: tuple[str, ...] = ()
+    #: How long until it begins to leave, where its time is limited, as a job's is; None is not.
+    leaves_in_ms: int | None = None
 
 
 class Registered(Message, frozen=True, tag="registered"):
@@ -122,6 +124,8 @@ class Reclaim(Message, frozen=True, kw_only=True, tag="reclaim"):
     is_for_class: bool = False
     #: An admin wants the cell to run again; nobody else asks for the slots.
     is_by_admin: bool = False
+    #: The agent's own word to its sessions: the node leaves the pool.
+    is_node_leaving: bool = False
 
 
 class Pause(Message, frozen=True, kw_only=True, tag="pause"):
@@ -215,6 +219,14 @@ class LeaseOver(Message, frozen=True, kw_only=True, tag="lease-over"):
     sentence: str
 
 
+class Leaving(Message, frozen=True, tag="leaving"):
+    """The agent is to end: it takes nothing more, and what runs there has its grace and is then run again elsewhere."""
+
+
+class Left(Message, frozen=True, tag="left"):
+    """The last message of an agent: all that it had is over."""
+
+
 class ListCells(Message, frozen=True, kw_only=True, tag="list-cells"):
     """Ask an agent which cells of this user it has."""
 
@@ -250,7 +262,9 @@ class HandedOver(Message, frozen=True, kw_only=True, tag="handed-over"):
     sentence: str = ""
 
 
-FromAgent = Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Listed | HandedOver | Ping
+FromAgent = (
+    Register | Prepared | CellBegan | CellDone | PauseDeclined | LeaseOver | Listed | HandedOver | Leaving | Left | Ping
+)
 ToAgent = (
     Registered
     | Prepare

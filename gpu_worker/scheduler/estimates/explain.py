@@ -42,6 +42,7 @@ class WaitExplanation(msgspec.Struct, frozen=True):
     in_quota: bool  #: whether its project, or one that it is in, is guaranteed what it needs
     is_room_made: bool = False  #: nobody's cell is in its way any more: what stands there leaves
     is_on_hold: bool = False  #: a person wants it not to start yet
+    waits_for_room: bool = False  #: nothing keeps it from running but that no node has room for it
 
 
 def waiting(
@@ -59,12 +60,18 @@ def waiting(
     in_quota = not request.entry.shape.cost or state.is_covered(request)
     start_ms, turn_ms = (_starts(state, now_ms) if starts is None else starts).get(request_id, (None, None))
     wait_ms = None if start_ms is None else max(0, start_ms - now_ms)
-    reason = _reason(state, request, ahead, turn_ms)
+    reason, waits_for_room = _reason(state, request, ahead, turn_ms)
     is_on_hold = request.hold is not None
     is_room_made = request.standing is RequestStatus.HELD or _is_room_being_made(state, request)
     is_room_made = is_room_made and not is_on_hold
     return WaitExplanation(
-        ahead + 1, reason, wait_ms, in_quota=in_quota, is_room_made=is_room_made, is_on_hold=is_on_hold
+        ahead + 1,
+        reason,
+        wait_ms,
+        in_quota=in_quota,
+        is_room_made=is_room_made,
+        is_on_hold=is_on_hold,
+        waits_for_room=waits_for_room,
     )
 
 
@@ -78,27 +85,28 @@ def standings(state: State, lane: Lane) -> dict[RequestId, int]:
     return state.estimate_cache.standings[lane]
 
 
-def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> str:
+def _reason(state: State, request: Request, ahead: int, turn_ms: int | None) -> tuple[str, bool]:
+    """Say why it waits, and whether that is for room alone: another node would help."""
     if request.standing is RequestStatus.HELD:
-        return "the process of this notebook's last cell is still ending"
+        return "the process of this notebook's last cell is still ending", False
     if request.hold is not None:
-        return request.hold.reason
+        return request.hold.reason, False
     limit = _limit(state, request, turn_ms)
     if limit is not None:
-        return limit
+        return limit, False
     room, about_nodes = say_room(state, request)
     if room.is_there and ahead < state.settings.look_ahead and _is_room_being_made(state, request):
         word = name_slots(request.entry.shape)
         if request.need == 1:
-            return f"a {word.removesuffix('s')} is being freed for you"
-        return f"{request.need} {word} are being freed for you"
+            return f"a {word.removesuffix('s')} is being freed for you", False
+        return f"{request.need} {word} are being freed for you", False
     before = f"{ahead} request{' is' if ahead == 1 else 's are'} before yours" if ahead else ""
     whose = (_quota(state, request), _reserved(state, request), _back_off(state, request), _credits(state, request))
     parts = [part for part in (*whose, *about_nodes, before) if part]
     soon = _hours(state, request, _SOON_MS) or _ends(state, turn_ms)
     if soon and parts:
         parts[0] = f"until then {parts[0]}"
-    return _joined(soon, *parts) or "it is being looked at"
+    return _joined(soon, *parts) or "it is being looked at", True
 
 
 def _hours(state: State, request: Request, within_ms: int | None = None) -> str:

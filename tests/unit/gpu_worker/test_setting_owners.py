@@ -9,7 +9,7 @@ from gpu_worker.setting_owners import OF_AGENT, OF_BOTH, OF_BROKER, require_obey
 
 def test_each_setting_is_obeyed_by_one_process_or_both() -> None:
     known = [*OF_BROKER, *OF_AGENT, *OF_BOTH]
-    assert sorted(known) == sorted(Pool.class_own_traits(config=True))
+    assert sorted(known) == sorted(Pool.class_traits(config=True))
 
 
 def test_what_is_for_both_is_for_each() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId, UserName
 from bulletin.wire import messages as wire
+from gpu_worker.agent.departure import Departure
 from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.session import Session
@@ -70,7 +71,8 @@ def commands(agent: AgentParts, broker: Any) -> LeaseCommands:
         broker,
         agent.server.send,
         no_fork,
-        agent.faults,  # type: ignore[arg-type]
+        Departure(agent.settings, agent.registry, broker, agent.faults),  # type: ignore[arg-type]
+        agent.faults,
     )
 
 

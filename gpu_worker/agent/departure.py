@@ -1,0 +1,70 @@
+"""An agent's way out: it takes nothing more, cells have their grace, and the broker hears of it before it is gone."""
+
+import asyncio
+import contextlib
+import time
+
+import structlog
+
+from bulletin.wire import messages as wire
+from gpu_worker.agent.broker_link import BrokerLink
+from gpu_worker.agent.session_registry import SessionRegistry
+from gpu_worker.config import PoolSettings
+from gpu_worker.faults import Faults
+
+#: What has ended is looked for so often.
+_LOOK_S = 0.05
+#: So long sessions have beyond the grace of their cells, to end their processes and tell their notebooks.
+END_S = 3.0
+
+
+class Departed(Exception):
+    """The agent has left its pool, and ends."""
+
+
+class Departure:
+    """Lets the agent leave when it is told to, and in time before its host is taken from it."""
+
+    def __init__(self, settings: PoolSettings, sessions: SessionRegistry, broker: BrokerLink, faults: Faults) -> None:
+        self._settings, self._sessions, self._broker, self._faults = settings, sessions, broker, faults
+        self._begun = asyncio.Event()
+        self._log = structlog.get_logger("agent")
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the agent leaves: it is given nothing more."""
+        return self._begun.is_set()
+
+    @property
+    def leaves_in_ms(self) -> int | None:
+        """How long until the agent leaves by itself, so that it is gone when its host's time ends; None is never."""
+        if not self._settings.ends_at_ms:
+            return None
+        needed_ms = self._settings.leave_grace_ms + round(END_S * 1000)
+        return max(0, self._settings.ends_at_ms - time.time_ns() // 1_000_000 - needed_ms)
+
+    def begin(self) -> None:
+        """Begin to leave: a signal's handler. Said again it changes nothing: who ends a job may say it to each part."""
+        self._begun.set()
+
+    async def run(self) -> None:
+        """Wait until it is time to leave, and leave. Raises Departed at the end."""
+        wait_ms = self.leaves_in_ms
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if wait_ms is None else wait_ms / 1000):
+                await self._begun.wait()
+        self._begun.set()
+        grace_ms = self._settings.leave_grace_ms
+        self._log.info("leaving", sessions=len(self._sessions.running), grace_ms=grace_ms)
+        await self._broker.send(wire.Leaving())
+        for session in list(self._sessions.running.values()):
+            with self._faults.contain(session.fail, **session.about):
+                await session.leave_node(grace_ms)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(grace_ms / 1000 + END_S):
+                while True:  # sessions and notebooks go by themselves
+                    if not self._sessions.running and not self._sessions.has_untaken:
+                        break
+                    await asyncio.sleep(_LOOK_S)
+        await self._broker.send(wire.Left())
+        raise Departed

@@ -1,0 +1,62 @@
+"""Agents that commands of the admin's own start somewhere, and end again."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from bulletin.errors import BadConfig
+from gpu_worker.config import PoolSettings
+from gpu_worker.engines.agent_jobs import AgentTicket, CannotStartAgent, JobState, JobStatus
+from gpu_worker.engines.command_line import Said, run
+
+_IS_GONE = 1
+_GONE = "The node that ran your cell is gone."
+
+
+class CommandJobs:
+    """Runs the commands of `CommandSettings`."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        """Take the settings. Raises BadConfig where a command is missing."""
+        self._settings = settings.engine.command
+        for name in ("start", "stop"):
+            if not getattr(self._settings, name):
+                raise BadConfig(
+                    f"CommandAgents.{name} is empty. The engine 'command' needs both: one that starts an agent "
+                    "somewhere (CommandAgents.start), and one that ends it (CommandAgents.stop)."
+                )
+        self._log = structlog.get_logger("engine")
+
+    async def start(self, ticket: AgentTicket) -> str:
+        """See AgentJobs."""
+        files = {"BULLETIN_NODE_FILE": str(ticket.node_file), "BULLETIN_AGENT_CONFIG": str(ticket.config_file)}
+        said = await run(self._settings.start, environ={"BULLETIN_NODE": ticket.node, **files})
+        if said.status:
+            raise CannotStartAgent(f"the command that starts one failed: {said.problem}")
+        lines = said.output.split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), ticket.node)
+
+    async def stop(self, jobs: Mapping[str, str]) -> None:
+        """See AgentJobs."""
+        for node, said in zip(jobs, await self._each(self._settings.stop, jobs), strict=True):
+            if said.status:
+                self._log.warning("an agent could not be ended", node=node, job=jobs[node], problem=said.problem)
+
+    async def look(self, jobs: Mapping[str, str]) -> Mapping[str, JobState]:
+        """See AgentJobs."""
+        if not self._settings.look:
+            return {}
+        said = await self._each(self._settings.look, jobs)
+        return {node: _read(one) for node, one in zip(jobs, said, strict=True)}
+
+    async def _each(self, words: Sequence[str], jobs: Mapping[str, str]) -> list[Said]:
+        return await asyncio.gather(
+            *(run(words, environ={"BULLETIN_NODE": node, "BULLETIN_JOB": job}) for node, job in jobs.items())
+        )
+
+
+def _read(said: Said) -> JobState:
+    if said.status == _IS_GONE:
+        return JobState(JobStatus.OVER, said.output.strip()[:200] or _GONE)
+    return JobState(JobStatus.RUNNING if not said.status else JobStatus.UNKNOWN)

@@ -1,0 +1,77 @@
+"""What Slurm says of a job, read out of `squeue` and put into words for people. Pure."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from gpu_worker.engines.agent_jobs import JobState, JobStatus
+
+#: What `squeue` is asked for: name, state, reason, (expected) start, partition.
+FORMAT = "%j|%T|%r|%S|%P"
+_WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"))
+_RUNNING = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT"))
+_OVER: Mapping[str, str] = {
+    "PREEMPTED": "Slurm gave the node of your cell to another job (it was preempted).",
+    "CANCELLED": "The Slurm job of your cell's node was cancelled.",
+    "TIMEOUT": "The Slurm job of your cell's node reached its time limit.",
+    "NODE_FAIL": "Slurm lost the node that ran your cell.",
+    "OUT_OF_MEMORY": "The Slurm job of your cell's node used more memory than it may.",
+}
+_GONE = "The Slurm job of your cell's node has ended."
+
+
+def read_states(lines: str, nodes: Mapping[str, str], now: datetime) -> dict[str, JobState]:
+    """Read what `squeue -o FORMAT` printed, of the jobs of these nodes; what it does not know has ended.
+
+    Parameters
+    ----------
+    lines
+        All jobs of these names; of one that was requeued by hand the last line counts.
+    nodes
+        Their nodes, whose names the jobs have.
+    now
+        In the time zone of the cluster, without one: as `squeue` prints times.
+    """
+    states = dict.fromkeys(nodes, JobState(JobStatus.OVER, _GONE))
+    for line in lines.splitlines():
+        words = line.split("|")
+        if len(words) == 5 and words[0] in nodes:
+            node, state, reason, start, partition = words
+            states[node] = _read_state(state, reason, start, partition, now)
+    return states
+
+
+def _read_state(state: str, reason: str, start: str, partition: str, now: datetime) -> JobState:
+    if state in _WAITING:
+        return JobState(JobStatus.WAITING, say_waiting(reason, partition, start, now))
+    if state in _RUNNING:
+        return JobState(JobStatus.RUNNING)
+    return JobState(JobStatus.OVER, _OVER.get(state, _GONE))
+
+
+def say_waiting(reason: str, partition: str, start: str, now: datetime) -> str:
+    """Say why a job waits, and until about when if Slurm expects something: words to stand after a semicolon."""
+    until = _say_time(start, now)
+    reason = reason.strip("()")
+    if reason in ("", "None"):
+        return "Slurm: a node is asked for"
+    if reason == "Resources":
+        return f"Slurm: the partition {partition} has none free{f' until about {until}' if until else ''}"
+    expected = f", until about {until}" if until else ""
+    if reason == "Priority":
+        return f"Slurm: other jobs of the partition {partition} come first{expected}"
+    if reason.startswith(("QOS", "Assoc", "MaxJobs")):
+        return f"Slurm: a limit of the pool's account there is reached ({reason}){expected}"
+    if reason.startswith(("Partition", "ReqNodeNotAvail", "NodeDown", "Reservation", "Nodes_required")):
+        return f"Slurm: the nodes of the partition {partition} are not available ({reason.partition(',')[0]}){expected}"
+    return f"Slurm: the job of the pool's node waits ({reason}){expected}"
+
+
+def _say_time(start: str, now: datetime) -> str:
+    """Say when Slurm expects a job to start; empty where it does not, or said so for a time that has passed."""
+    try:
+        at = datetime.fromisoformat(start)
+    except ValueError:
+        return ""
+    if at <= now:
+        return ""
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%a %H:%M}" if (at - now).days < 6 else f"{at:%d %b}"
