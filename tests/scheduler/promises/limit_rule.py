@@ -94,7 +94,7 @@ class LimitRule(Rule):
                 for side in view.tree.chain(lease.project)
             )
             self.report(3, "a cell of a class that never borrows borrows", f"{lease}: {uses}")
-        for side in view.tree.chain(lease.project):
+        for side in view.tree.chain(lease.project) if lease.cost else ():
             project = view.tree.projects.get(side.project)
             if project is None or project.can_borrow or side.own_users:
                 continue
