@@ -157,6 +157,16 @@ def test_the_higher_project_takes_of_the_surplus_first() -> None:
     pool.replay()
 
 
+def test_who_never_borrows_is_told_that_more_is_guaranteed_than_there_is() -> None:
+    pool = Quotas(project("lab", guaranteed_milli=1000), project("course", guaranteed_milli=4000))
+    pool.join("a", slots(4))
+    assert pool.wants("lab.bob", qos="reserved") == []
+    assert pool.why("lab.bob/1").reason == (
+        "QoS 'reserved' never borrows, and more is guaranteed than there is now: "
+        "of 1 GPU of project 'lab' there are 0.8 GPUs"
+    )
+
+
 def test_a_qos_that_never_borrows_waits_for_the_guarantee() -> None:
     pool = Quotas(project("lab", guaranteed_milli=1000))
     pool.join("a", slots(3))

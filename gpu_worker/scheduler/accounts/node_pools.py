@@ -160,7 +160,10 @@ class NodePools:
         guaranteed in all.
         """
         serving = self.serving(shape)
-        if not serving or used_in_quota(account.payer, accounts.qos) + shape.cost > account.payer.guaranteed:
+        # What is guaranteed in pools is there, however much more is guaranteed elsewhere than there is.
+        at_home = sum(one.accounts.of(account.payer.project.id).guaranteed for one in self.by_name.values())
+        whole = max(account.payer.guaranteed, at_home)
+        if not serving or used_in_quota(account.payer, accounts.qos) + shape.cost > whole:
             return ()
         found: list[str] = []
         for name in serving:

@@ -184,8 +184,19 @@ def _limit(state: State, request: Request, turn_ms: int | None) -> str | None:
         return _joined(f"{amount} kept for projects that lend no more", _ends(state, turn_ms))
     if not accounts.is_allowed(account, request.entry):
         never, later = f"QoS {qos.name!r} never borrows", _hours(state, request)
-        return f"{never}, and {later or f'the guarantee of project {account.project.id!r} is in use'}"
+        return f"{never}, and {later or _lack_of_guarantee(account, cost, on_cpu=on_cpu)}"
     return None
+
+
+def _lack_of_guarantee(account: Account, cost: int, *, on_cpu: bool | None) -> str:
+    """Say why a project's guarantee is not enough for a request of a class that never borrows."""
+    payer = account.payer
+    if payer.guaranteed < cost <= payer.promised:
+        there = show_gpus(payer.guaranteed, on_cpu=on_cpu)
+        promised = show_gpus(payer.promised, on_cpu=on_cpu)
+        verb = "is" if payer.guaranteed == GPU_MILLI else "are"
+        return f"more is guaranteed than there is now: of {promised} of project {payer.project.id!r} there {verb} {there}"
+    return f"the guarantee of project {account.project.id!r} is in use"
 
 
 def _budget(state: State, request: Request, at: Account) -> str | None:

@@ -161,3 +161,21 @@ def test_a_lender_gives_back_what_is_another_ones_at_home(has: int, limit: int |
         last=HOUR_S,
     )  # fmt: skip
     assert waits(seen, "home")[-1] <= SOON_S
+
+
+@pytest.mark.parametrize("qos", ["interactive", "reserved"])
+@pytest.mark.parametrize("elsewhere", [3, 4, 40])
+def test_an_owner_has_its_home_however_much_is_guaranteed_elsewhere(qos: str, elsewhere: int) -> None:
+    seen = look(
+        quotas(
+            POOL
+            + f"[projects.owner]\nguaranteed = 1\nnode_pools = {{ h100 = 1 }}\n[projects.others]\nguaranteed = {elsewhere}\n"
+        ),
+        join(2, 2),
+        ask(1, 4, "others", BATCH_S, **LONG),
+        ask(500, 1, "owner", 1700, gpu_type="H100", qos=qos),
+        ask(600, 1, "owner", 1700, gpu_type="H100", qos=qos, name="more"),
+        last=HOUR_S,
+    )  # fmt: skip
+    assert waits(seen, "owner")[-1] <= SOON_S
+    assert waits(seen, "more")[-1] >= 1700 - 100
