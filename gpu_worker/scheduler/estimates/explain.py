@@ -195,7 +195,8 @@ def _lack_of_guarantee(account: Account, cost: int, *, on_cpu: bool | None) -> s
         there = show_gpus(payer.guaranteed, on_cpu=on_cpu)
         promised = show_gpus(payer.promised, on_cpu=on_cpu)
         verb = "is" if payer.guaranteed == GPU_MILLI else "are"
-        return f"more is guaranteed than there is now: of {promised} of project {payer.project.id!r} there {verb} {there}"
+        whose = f"of {promised} of project {payer.project.id!r}"
+        return f"more is guaranteed than there is now: {whose} there {verb} {there}"
     return f"the guarantee of project {account.project.id!r} is in use"
 
 
