@@ -17,6 +17,8 @@ from tests.scheduler.promises.judge import Judge
 Do = tuple[float, Callable[["Day"], None]]
 #: What processes take, and the half second in which a busy pool decides.
 SOON_S = 1.0
+#: What a running cell takes: its grace, after its minimum runtime.
+GRACE_S, YOUNG_S = 30, 60
 
 
 class Onlooker(Judge):
@@ -65,6 +67,8 @@ class Day:
         self.log = [((now_ms - history.begin_ms) / 1000, event, acts) for now_ms, event, acts in self.onlooker.log]
         self.session_of: dict[str, str] = {}
         self.spans: dict[str, list[Span]] = {}
+        self._asked: dict[str, list[float]] = {}
+        self._granted: dict[str, list[float]] = {}
         self._follow()
 
     @property
@@ -88,10 +92,16 @@ class Day:
         assert lease is not None, f"{session} has no lease"
         return lease[1]
 
+    def opened(self, session: str) -> hi.Opens:
+        """Find what was opened as this notebook."""
+        return self.driver.kernels[SessionId(session)].opened
+
     def _follow(self) -> None:
         gpus: dict[str, act.Grant] = {}
         open_spans: dict[str, Span] = {}
         for second, event, actions in self.log:
+            if isinstance(event, ev.RequestSubmitted):
+                self._asked.setdefault(event.session, []).append(second)
             if isinstance(event, ev.CellStarted) and event.lease in gpus and event.lease not in open_spans:
                 grant = gpus[event.lease]
                 span = open_spans[event.lease] = Span(second, None, grant.agent, grant.slots)
@@ -102,16 +112,17 @@ class Day:
                 if isinstance(action, act.Grant):
                     gpus[action.lease] = action
                     self.session_of[action.lease] = action.session
+                    self._granted.setdefault(action.session, []).append(second)
                 elif isinstance(action, act.EndLease) and action.lease in open_spans:
                     open_spans.pop(action.lease).end = second
 
     def asked(self, session: str) -> list[float]:
         """List when a notebook asked."""
-        return [t for t, event, _ in self.log if isinstance(event, ev.RequestSubmitted) and event.session == session]
+        return self._asked.get(session, [])
 
     def grants(self, session: str) -> list[float]:
         """List when a notebook was granted GPUs."""
-        return [t for t, _, acts in self.log for one in acts if isinstance(one, act.Grant) and one.session == session]
+        return self._granted.get(session, [])
 
     def wait(self, session: str) -> float:
         """Compute how long its first request waited; infinity is never."""
@@ -258,6 +269,11 @@ def many(
 ) -> list[hi.At]:
     """Make several notebooks, `name0` on."""
     return [opens(second + n * apart, f"{name}{n}", project, *runs, **more) for n in range(number)]
+
+
+def names(prefix: str, number: int) -> list[str]:
+    """Name those that `many` makes."""
+    return [f"{prefix}{index}" for index in range(number)]
 
 
 def changes(second: float, text: str) -> hi.At:

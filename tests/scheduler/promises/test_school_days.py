@@ -4,10 +4,7 @@ import pytest
 
 from bulletin.ids import AgentId
 from tests.scheduler.promises import history as hi
-from tests.scheduler.promises.played import SOON_S, at, many, node, opens, play
-
-#: What a running cell takes: its grace, after its minimum runtime.
-GRACE_S, YOUNG_S = 30, 60
+from tests.scheduler.promises.played import GRACE_S, SOON_S, YOUNG_S, at, many, names, node, opens, play
 
 
 def hours(name: str, begin: str, end: str, gpus: int) -> str:
@@ -15,10 +12,6 @@ def hours(name: str, begin: str, end: str, gpus: int) -> str:
         f'[projects.{name}.class_hours.x]\ndays=["Mon"]\nfrom="{begin}"\nuntil="{end}"\n'
         f'time_zone="UTC"\nguaranteed={gpus}\n'
     )
-
-
-def names(prefix: str, number: int) -> list[str]:
-    return [f"{prefix}{index}" for index in range(number)]
 
 
 @pytest.mark.parametrize(("gpus", "late", "run"), [(8, 7, 100), (8, 0, 290), (5, 61, 45)])
