@@ -25,6 +25,7 @@ from gpu_worker.console.query_commands import (
     CancelCommand,
     DrainCommand,
     ExplainCommand,
+    MetricsCommand,
     QueueCommand,
     QuotaCommand,
     StatusCommand,
@@ -156,6 +157,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "boost": BoostCommand,
     "drain": DrainCommand,
     "quota": QuotaCommand,
+    "metrics": MetricsCommand,
     "usage": UsageCommand,
     "simulate": SimulateCommand,
 }

@@ -344,6 +344,19 @@ class BoostReport(Message, frozen=True, kw_only=True, tag="boost-report"):
     boosts: tuple[BoostRow, ...]
 
 
+# --- what is counted: AskMetrics, MetricsReport
+
+
+class AskMetrics(Message, frozen=True, tag="ask-metrics"):
+    """Ask for what is counted of the pool. For admins: it names projects."""
+
+
+class MetricsReport(Message, frozen=True, kw_only=True, tag="metrics-report"):
+    """What Prometheus reads, in its text format."""
+
+    text: str
+
+
 FromConsole = (
     AskQueue
     | AskProjects
@@ -357,6 +370,7 @@ FromConsole = (
     | Extend
     | Boost
     | AskBoosts
+    | AskMetrics
 )
 Report = (
     QueueReport
@@ -368,6 +382,7 @@ Report = (
     | Drained
     | ChangedByHand
     | BoostReport
+    | MetricsReport
 )
 ToConsole = Report | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.
