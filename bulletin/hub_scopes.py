@@ -11,11 +11,18 @@ SERVICE = "bulletin"
 ACCESS_SCOPE = f"access:services!service={SERVICE}"
 #: Who sees everybody's names, and may do to others' cells and to nodes what an admin of the hub may.
 MANAGE_SCOPE = "custom:bulletin:manage"
+#: JupyterHub's own, by which programs read what a hub counts; with ACCESS_SCOPE, also what the pool does.
+METRICS_SCOPE = "read:metrics"
 #: What the hub gives to its admins, and puts into the tokens that they ask it for and into no server's. By itself it
 #: opens the hub's admin page and allows nothing there.
 ADMIN_PAGE_SCOPE = "admin-ui"
 #: By which the pool's service sees whether the hub has a user, and who is an admin.
 READ_USERS_SCOPE = "read:users:name"
+
+
+def may_read_metrics(scopes: Collection[str], *, is_hub_admin: bool) -> bool:
+    """Whether a token may read what is counted of all projects."""
+    return METRICS_SCOPE in scopes or may_manage(scopes, is_hub_admin=is_hub_admin)
 
 
 def may_manage(scopes: Collection[str], *, is_hub_admin: bool) -> bool:

@@ -16,7 +16,14 @@ from traitlets.config.loader import LazyConfigValue
 from traitlets.utils.importstring import import_item
 
 from bulletin.errors import BadConfig
-from bulletin.hub_scopes import ACCESS_SCOPE, ADMIN_PAGE_SCOPE, MANAGE_SCOPE, READ_USERS_SCOPE, SERVICE
+from bulletin.hub_scopes import (
+    ACCESS_SCOPE,
+    ADMIN_PAGE_SCOPE,
+    MANAGE_SCOPE,
+    METRICS_SCOPE,
+    READ_USERS_SCOPE,
+    SERVICE,
+)
 from bulletin_spawner.ports import hold_port
 from bulletin_spawner.spawner import with_bulletin
 
@@ -24,6 +31,14 @@ from bulletin_spawner.spawner import with_bulletin
 START_S = 120
 #: Where the page listens if nothing else is said: no port that a system gives out by itself.
 PORT = 9711
+#: A shorter token can be guessed.
+LEAST_TOKEN = 32
+#: What Prometheus may do on the hub.
+READER_ROLE = {
+    "name": "bulletin-metrics",
+    "description": "Read what is counted of the GPU pool and of the hub",
+    "scopes": [METRICS_SCOPE, ACCESS_SCOPE],
+}
 
 
 def configure(
@@ -38,6 +53,7 @@ def configure(
     start_pool: bool = True,
     api_token: str | None = None,
     port: int = PORT,
+    metrics_token: str | None = None,
 ) -> None:
     """Give a hub a pool: its service and page, who may use it, and servers whose kernels find it.
 
@@ -72,12 +88,15 @@ def configure(
     port
         Where the page listens on this host, behind the hub's proxy. The hub holds it while it runs, so that nobody
         else gets it. 0: any free one.
+    metrics_token
+        A token by which Prometheus may read what is counted of the pool, and of the hub: at least 32 letters and
+        digits, as `openssl rand -hex 32` makes them. None: those whom the hub's roles give the scope `read:metrics`.
 
     Raises
     ------
     BadConfig
         If no isolation is chosen, or `Spawner.server_token_scopes` is a function, to which nothing can be added here,
-        or somebody else has the port.
+        or somebody else has the port; or the token is too short.
     """
     if start_pool and isolation is None:
         raise BadConfig(
@@ -99,12 +118,15 @@ def configure(
     }
     if api_token is not None:
         service["api_token"] = api_token
-    c.JupyterHub.services = [*_configured(c.JupyterHub, "services", []), service]
+    c.JupyterHub.services = [*_configured(c.JupyterHub, "services", []), service, *_readers(metrics_token)]
     c.JupyterHub.custom_scopes = {
         **_configured(c.JupyterHub, "custom_scopes", {}),
         MANAGE_SCOPE: {"description": "Manage the GPU pool and see who uses it"},
     }
-    c.JupyterHub.load_roles = _roles(_configured(c.JupyterHub, "load_roles", []), groups, managers)
+    c.JupyterHub.load_roles = [
+        *_roles(_configured(c.JupyterHub, "load_roles", []), groups, managers),
+        *({**READER_ROLE, "services": [one["name"]]} for one in _readers(metrics_token)),
+    ]
     if groups is None:
         c.JupyterHub.extra_user_scopes = {*_configured(c.JupyterHub, "extra_user_scopes", set()), ACCESS_SCOPE}
 
@@ -118,6 +140,18 @@ def _configured(section: Config, name: str, default: Any) -> Any:
     """Return what the config file has set so far, or has added to the default."""
     value = section.get(name, default)
     return value.get_value(default) if isinstance(value, LazyConfigValue) else value
+
+
+def _readers(token: str | None) -> list[dict[str, Any]]:
+    """Return the service of the hub by which Prometheus is known, if there is a token for it."""
+    if token is None:
+        return []
+    if len(token) < LEAST_TOKEN:
+        raise BadConfig(
+            f"configure(metrics_token=...) has {len(token)} letters: who guesses it reads what all projects do. "
+            "Make one with: openssl rand -hex 32"
+        )
+    return [{"name": "bulletin-metrics", "api_token": token, "display": False}]
 
 
 def _roles(

@@ -29,6 +29,7 @@ from gpu_worker.console.query_commands import (
     CancelCommand,
     DrainCommand,
     ExplainCommand,
+    MetricsCommand,
     QueueCommand,
     QuotaCommand,
     StatusCommand,
@@ -176,6 +177,7 @@ COMMANDS: dict[str, type[Command | SimulateCommand]] = {
     "boost": BoostCommand,
     "drain": DrainCommand,
     "quota": QuotaCommand,
+    "metrics": MetricsCommand,
     "usage": UsageCommand,
     "simulate": SimulateCommand,
 }

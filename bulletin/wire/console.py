@@ -345,6 +345,19 @@ class BoostReport(Message, frozen=True, kw_only=True, tag="boost-report"):
     boosts: tuple[BoostRow, ...]
 
 
+# --- what is counted: AskMetrics, MetricsReport
+
+
+class AskMetrics(Message, frozen=True, tag="ask-metrics"):
+    """Ask for what is counted of the pool. For admins: it names projects."""
+
+
+class MetricsReport(Message, frozen=True, kw_only=True, tag="metrics-report"):
+    """What Prometheus reads, in its text format."""
+
+    text: str
+
+
 FromConsole = (
     AskQueue
     | AskProjects
@@ -359,6 +372,7 @@ FromConsole = (
     | Boost
     | AskBoosts
     | EngineNews
+    | AskMetrics
 )
 Report = (
     QueueReport
@@ -370,6 +384,7 @@ Report = (
     | Drained
     | ChangedByHand
     | BoostReport
+    | MetricsReport
 )
 ToConsole = Report | Demand | Welcome | Refusal | Unknown | Malformed
 #: All that comes in at the kernels' door, and all that goes out.

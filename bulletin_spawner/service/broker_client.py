@@ -4,6 +4,7 @@ import asyncio
 import os
 import secrets
 from pathlib import Path
+from typing import TypeVar
 
 import zmq
 import zmq.asyncio
@@ -12,21 +13,21 @@ import bulletin
 from bulletin.errors import BadConfig, MalformedMessage, NoPool
 from bulletin.ids import KernelId
 from bulletin.wire.channel import CONTROL_LIMIT, connect
+from bulletin.wire.console import AskMetrics, FromClient, MetricsReport, ToClient
 from bulletin.wire.frames import Unpacker, pack
 from bulletin.wire.keys import Connection, read_private, read_public
 from bulletin.wire.messages import (
     PROTOCOL,
-    FromKernel,
     Hello,
     Look,
     Malformed,
     Picture,
     Refusal,
-    ToKernel,
     Unknown,
     Welcome,
 )
 
+Answer = TypeVar("Answer", Picture, MetricsReport)
 _ANSWER_S = 3.0
 #: Many pages ask; the broker is asked this often at most.
 _FRESH_S = 0.5
@@ -38,7 +39,7 @@ class BrokerClient:
     def __init__(self, folder: Path, own_token: str) -> None:
         """Take the pool's folder, and the service's token to the hub's API."""
         self._folder, self._own_token = folder, own_token
-        self._unpacker: Unpacker[ToKernel] = Unpacker(ToKernel)
+        self._unpacker: Unpacker[ToClient] = Unpacker(ToClient)
         self._context = zmq.asyncio.Context()
         self._socket: zmq.asyncio.Socket | None = None
         self._asking = asyncio.Lock()
@@ -57,25 +58,30 @@ class BrokerClient:
             now = asyncio.get_running_loop().time()
             if self._picture is None or now - self._fetched_s > _FRESH_S:
                 self._picture = None
-                self._picture = await self._fetch()
+                self._picture = await self._fetch(Look(), Picture)
                 self._fetched_s = now
             return self._picture
+
+    async def fetch_metrics(self) -> str:
+        """Ask for what is counted of the pool, in Prometheus' text format: it names all projects. Raises NoPool."""
+        async with self._asking:
+            return (await self._fetch(AskMetrics(), MetricsReport)).text
 
     def close(self) -> None:
         """Disconnect for good: nothing can be asked any more."""
         self._drop()
         self._context.term()
 
-    async def _fetch(self) -> Picture:
+    async def _fetch(self, question: Look | AskMetrics, kind: type[Answer]) -> Answer:
         """Ask over the link, which is made where there is none, or where the broker was restarted. Raises NoPool."""
         try:
             async with asyncio.timeout(_ANSWER_S):
                 if self._socket is None:
                     await self._introduce()
-                message = await self._ask(Look())
+                message = await self._ask(question)
                 if isinstance(message, Unknown):  # a broker that was restarted
                     await self._introduce()
-                    message = await self._ask(Look())
+                    message = await self._ask(question)
         except TimeoutError:
             self._drop()
             raise NoPool("The pool does not answer.", "If this stays, look into the hub's log.") from None
@@ -84,7 +90,7 @@ class BrokerClient:
         except (BadConfig, MalformedMessage, zmq.ZMQError) as error:
             self._drop()
             raise NoPool(f"The pool cannot be asked: {error}.", "Look into the hub's log.") from error
-        if not isinstance(message, Picture):
+        if not isinstance(message, kind):
             self._drop()
             raise NoPool("The pool answered something else than it was asked.", _advice(message))
         return message
@@ -118,7 +124,7 @@ class BrokerClient:
         public = read_public(self._folder / "public.json")
         return Connection(address=public.address, public_key=public.public_key, token=self._own_token)
 
-    async def _ask(self, message: FromKernel) -> ToKernel:
+    async def _ask(self, message: FromClient) -> ToClient:
         assert self._socket is not None
         await self._socket.send_multipart(pack(message))
         answer, _ = self._unpacker.unpack(await self._socket.recv_multipart())
@@ -130,7 +136,7 @@ class BrokerClient:
             self._socket = None
 
 
-def _advice(answer: ToKernel) -> str:
+def _advice(answer: ToClient) -> str:
     """Say what to do about an answer that was not asked for."""
     match answer:
         case Refusal(sentence=sentence) | Malformed(problem=sentence):

@@ -18,7 +18,7 @@ from tornado.log import access_log, app_log, gen_log
 
 import bulletin
 from bulletin.errors import NoPool
-from bulletin.hub_scopes import may_manage
+from bulletin.hub_scopes import may_manage, may_read_metrics
 from bulletin.wire.messages import Picture
 from bulletin_spawner.service.broker_client import BrokerClient
 from bulletin_spawner.service.page_login import PageLogin
@@ -66,6 +66,8 @@ def make_app(settings: ServiceSettings, broker: BrokerClient) -> web.Application
         [
             (settings.prefix, PoolPage, {"broker": broker}),
             (settings.prefix + "api/status", StatusApi, {"broker": broker}),
+            (settings.prefix + "metrics", MetricsApi, {"broker": broker}),
+            (settings.prefix + "health", HealthApi, {"broker": broker}),
             (settings.prefix + "oauth_callback", LoginCallback),
             # No other path: of one with a zero byte Tornado leaves a traceback in the log.
             (settings.prefix + r"static/([a-z.]+)", _StaticFiles, {"path": _HERE / "static"}),
@@ -200,6 +202,50 @@ class PoolPage(_PoolHandler):
             xsrf=self.xsrf_token,
             version=bulletin.__version__,
         )
+
+
+class MetricsApi(_PoolHandler):
+    """What is counted of the pool, for Prometheus: for tokens with the hub's scope `read:metrics`, and managers."""
+
+    async def get(self) -> None:
+        """Answer in Prometheus' text format. Names of users are not in it; those of projects are."""
+        self.set_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        user: dict[str, Any] = self.current_user or {}
+        if not may_read_metrics(user.get("scopes", ()), is_hub_admin=user.get("admin") is True):
+            self.set_status(HTTPStatus.FORBIDDEN)
+            self.finish(
+                "Send a token of the hub that has the scopes read:metrics and access:services!service=bulletin.\n"
+            )
+            return
+        try:
+            self.finish(await self.broker.fetch_metrics())
+        except NoPool as error:
+            self.set_status(HTTPStatus.SERVICE_UNAVAILABLE)
+            self.finish(f"{error.problem} {error.remedy}\n")
+
+
+class HealthApi(web.RequestHandler):
+    """Whether cells can run, for whatever watches services: anybody may ask, and reads nothing but that."""
+
+    def initialize(self, broker: BrokerClient) -> None:
+        """Take who asks the pool; however often this is asked, that one asks twice a second at most."""
+        self._broker = broker
+
+    def set_default_headers(self) -> None:
+        """Send the headers of all pages."""
+        for name, value in _HEADERS.items():
+            self.set_header(name, value)
+
+    async def get(self) -> None:
+        """Answer 200 where the pool answers and has a slot, else 503; with a word for which it is."""
+        try:
+            picture = await self._broker.fetch_picture()
+            word = "ok" if any(slot.state != "drained" for slot in picture.slots) else "no-slots"
+        except NoPool:
+            word = "no-pool"
+        self.set_status(HTTPStatus.OK if word == "ok" else HTTPStatus.SERVICE_UNAVAILABLE)
+        self.set_header("Content-Type", "application/json")
+        self.finish(msgspec.json.encode({"status": word}))
 
 
 class StatusApi(_PoolHandler):

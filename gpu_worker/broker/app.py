@@ -35,6 +35,8 @@ from gpu_worker.broker.ledger import Ledger
 from gpu_worker.broker.listener import Listener
 from gpu_worker.broker.metering import Metering
 from gpu_worker.broker.policy import NewPolicy, Policy, in_force, records
+from gpu_worker.broker.pool_gauges import PoolGauges
+from gpu_worker.broker.pool_metrics import PoolMetrics
 from gpu_worker.broker.retention import Retention
 from gpu_worker.broker.scheduler_shell import SchedulerShell
 from gpu_worker.broker.unreachable_nodes import UnreachableNodes
@@ -113,12 +115,13 @@ class Broker:
         self._to_agents: Listener[wire.FromAgent] = Listener(
             self._agent_socket, frames.Unpacker(wire.FromAgent), self._gates[1], self.faults, self._connections[1]
         )
-        self.writer = Writer(ledger, self.now_ms)
+        self.metrics = PoolMetrics()
+        self.writer = Writer(ledger, self.now_ms, self.metrics.note_records)
         self._identity = Identity(files.token, hub, settings.hub_scope)
         self._serves_hub = hub is not None
         slot_word = slot_word_of(ledger.slot_kinds())
         self.kernels = Kernels(
-            self._to_kernels.send, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
+            self._send_kernel, self._identity, self.now_ms, self._draw, self._answer, slot_word, self.faults
         )
         self.agents = Agents(
             self._to_agents.send,
@@ -153,13 +156,26 @@ class Broker:
             self.agents.tell,
             self.faults,
             self._journal,
+            note_wait=lambda pending: self.metrics.note_wait(
+                pending.project, pending.message.qos, self.now_ms() - pending.since_ms
+            ),
         )
         self.kernels.shell = self.agents.shell = self.shell
         self._access_review = AccessReview(self._identity, self.shell, self.kernels, self.now_ms)
-        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms)
+        self._console = ConsoleRequests(self.shell, self.agents, ledger, self.now_ms, self.metrics.text)
         self.agents.unreachable = UnreachableNodes(self.shell, self._console.is_drained)
         self.joins = self.kernels.joins = self.agents.joins = Joins(
-            self._to_kernels.send, self.agents.tell, self.shell, self.now_ms
+            self._send_kernel, self.agents.tell, self.shell, self.now_ms
+        )
+        self.metrics.show(
+            PoolGauges(
+                self.shell,
+                self.agents,
+                self.now_ms,
+                self.started_ms,
+                lambda: self.counters,
+                lambda: self.writer.unwritten,
+            )
         )
 
     @staticmethod
@@ -231,6 +247,12 @@ class Broker:
             self.ledger.close()
             if self._journal is not None:
                 self._journal.close()
+
+    async def _send_kernel(self, route: bytes, message: wire.Message) -> None:
+        """Send a kernel, or a command, what it is to hear; refusals are counted."""
+        if isinstance(message, wire.Refusal):
+            self.metrics.note_refusal(message.code)
+        await self._to_kernels.send(route, message)
 
     async def _draw(self, viewer: Person) -> wire.Picture:
         return await picture.draw(

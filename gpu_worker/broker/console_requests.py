@@ -44,7 +44,16 @@ class NodeNote(msgspec.Struct, frozen=True):
 class ConsoleRequests:
     """Answers the command line. Admins see all and change all; others see and cancel what is their own."""
 
-    def __init__(self, shell: SchedulerShell, agents: Agents, ledger: Ledger, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        shell: SchedulerShell,
+        agents: Agents,
+        ledger: Ledger,
+        now_ms: Callable[[], int],
+        metrics: Callable[[], str] = str,
+    ) -> None:
+        """Take what writes down all that is counted, for Prometheus."""
+        self._metrics = metrics
         self._shell, self._agents, self._ledger, self._now_ms = shell, agents, ledger, now_ms
         self._state = shell.scheduler.state
         self._drained: dict[AgentId, str] = {}  #: and the names of their nodes
@@ -81,6 +90,9 @@ class ConsoleRequests:
                     return self._boosts.report(person)
                 case EngineNews():
                     return await self._engine.answer(person, question)
+                case console.AskMetrics():
+                    known_ids.check_admin(person, "read what is counted of all projects")
+                    return console.MetricsReport(text=self._metrics())
         except CannotTell as problem:
             return wire.Refusal(code=problem.code, sentence=problem.sentence)
         except LedgerAway as error:

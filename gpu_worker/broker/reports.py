@@ -62,11 +62,16 @@ def running(state: State, lease: Lease, now_ms: int, *, is_in_quota: bool) -> co
         qos=lease.qos,
         node=node.name,
         slots=lease.slots,
-        state=_STATES.get(lease.phase, "leaving"),
+        state=lease_state(lease),
         for_ms=max(0, now_ms - lease.since_ms),
         walltime_ms=lease.cell_walltime_ms,
         in_quota=is_in_quota if lease.phase in USING else None,
     )
+
+
+def lease_state(lease: Lease) -> Literal["granted", "busy", "reclaiming", "hot", "leaving"]:
+    """Name what a lease is doing."""
+    return _STATES.get(lease.phase, "leaving")
 
 
 def project(account: Account, state: State) -> console.ProjectRow:

@@ -50,8 +50,13 @@ class SchedulerShell:
         faults: Faults,
         journal: JournalFile | None = None,
         clock_s: Callable[[], float] = time.monotonic,
+        note_wait: Callable[[PendingRequest], None] = lambda _: None,
     ) -> None:
-        """Take `clock_s`, by which is seen how long decisions take, and estimates of waits."""
+        """Take `clock_s`, by which is seen how long decisions take, and estimates of waits.
+
+        `note_wait` is told of each request that is granted.
+        """
+        self._note_wait = note_wait
         self.scheduler, self._now_ms, self._journal = scheduler, now_ms, journal
         self._metering, self._writer, self._run_notes = metering, writer, RunNotes()
         self._tell, self._tell_agent = tell, tell_agent
@@ -364,6 +369,7 @@ class SchedulerShell:
         pending = self.pending_requests.pop(action.request, None)
         if pending is not None:
             self.teller.note_granted(pending)
+            self._note_wait(pending)
         node = self.nodes.get(action.agent)
         if node is None:
             return  # it was lost in this instant; the scheduler hears of it next

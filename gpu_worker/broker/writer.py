@@ -29,8 +29,11 @@ class _QueuedWrite(msgspec.Struct, frozen=True):
 class Writer:
     """The only one who writes while the broker runs. Nobody waits for it but those who asked to hear."""
 
-    def __init__(self, ledger: Ledger, now_ms: Callable[[], int]) -> None:
-        self._ledger, self._now_ms = ledger, now_ms
+    def __init__(
+        self, ledger: Ledger, now_ms: Callable[[], int], note: Callable[[Sequence[Record]], None] = lambda _: None
+    ) -> None:
+        """Take who is told of all records, as they come; not of those that the ledger may have already."""
+        self._ledger, self._now_ms, self._note = ledger, now_ms, note
         self._short_cells = ShortCells()
         self._queue: asyncio.Queue[_QueuedWrite] = asyncio.Queue()
         self._batch: list[_QueuedWrite] = []  #: what is being written
@@ -41,6 +44,7 @@ class Writer:
 
         Many short cells are held back for some seconds (`short_cells`).
         """
+        self._note(records)
         self._enqueue(self._short_cells.take(records, then, self._now_ms()))
 
     def tidy(self) -> None:
@@ -66,6 +70,11 @@ class Writer:
             for entry in written:
                 for then in entry.then:
                     await then()
+
+    @property
+    def unwritten(self) -> int:
+        """How many entries wait for the ledger."""
+        return self._queue.qsize() + len(self._batch)
 
     def close(self) -> None:
         """Write what is left, where the ledger answers. `run` has ended; what it was writing may be there already."""

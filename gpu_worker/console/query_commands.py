@@ -167,6 +167,21 @@ class DrainCommand(QueryCommand):
         return console.Drain(node=checked(name), is_undone=self.undo, in_ms=in_ms, why=self.why)
 
 
+class MetricsCommand(QueryCommand):
+    """`bulletin metrics`: what is counted, for Prometheus."""
+
+    name = "bulletin-metrics"
+    description = (
+        "Write what is counted of the pool as Prometheus reads it: the queue, waits, leases, GPU time, bytes and "
+        "failures, by project and class of service. For a pool whose hub's page Prometheus does not reach. For admins."
+    )
+    usage = "metrics [--json]"
+
+    def question(self, _: str = "") -> console.AskMetrics:
+        """Ask for it."""
+        return console.AskMetrics()
+
+
 class QuotaCommand(QueryCommand):
     """`bulletin quota`: projects of a pool, and a quota file before it is used."""
 

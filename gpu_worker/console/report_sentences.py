@@ -45,6 +45,8 @@ def show(report: console.Report | wire.Picture) -> Blocks:
             return [line(_changed(report))]
         case console.BoostReport():
             return _boosts(report)
+        case console.MetricsReport():
+            return [line(row) for row in report.text.splitlines()]
 
 
 def _picture(picture: wire.Picture) -> Blocks:

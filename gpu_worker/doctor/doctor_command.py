@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 from bulletin.errors import BadConfig
 from bulletin.hub_facts import HubFacts
-from gpu_worker.config import Pool, PoolSettings
+from gpu_worker.config import Pool, PoolSettings, account_name
 from gpu_worker.console.base_command import Command, end_quietly_on_broken_pipe
 from gpu_worker.doctor import (
     environment_checks,
@@ -27,7 +27,7 @@ from gpu_worker.doctor import (
     user_checks,
 )
 from gpu_worker.doctor.diagnosis import Diagnosis, Examination, describe_examination
-from gpu_worker.doctor.file_owners import describe_changers
+from gpu_worker.doctor.file_owners import describe_changers, is_closed
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
 
@@ -90,6 +90,7 @@ class DoctorCommand(Command):
         config_file = self.pool_config or _option(words, "--config")
         path = Path(config_file).absolute() if config_file else None
         config = Config()
+        wrong: list[Diagnosis] = []
         if path is not None:
             config, wrong = settings_checks.read_config_file(path)
             found += [*wrong, *settings_checks.check_words(config, path)]
@@ -105,13 +106,18 @@ class DoctorCommand(Command):
             setup = PoolSetup(
                 settings=settings,
                 config_file=path,
+                is_config_read=not wrong,
                 hub=facts,
                 hub_file=hub_file,
                 hub_environ=_find_hub(facts, Path(self.hub_env)),
             )
             what = "node" if setup.is_node else "pool"
-            looked_at.append(f"the {what} in {settings.folder}" + (f" with {path}" if path else ""))
-            found += self._check(setup, not_looked_at)
+            if facts is not None and not facts.is_configured and "folder" not in self.cli_config.get("Pool", {}):
+                found += hub_checks.check_hub_file(setup)
+                not_looked_at.append("the pool, of which the hub's file does not say where it is (--folder=PATH)")
+            else:
+                looked_at.append(f"the {what} in {settings.folder}" + (f" with {path}" if path else ""))
+                found += self._check(setup, not_looked_at)
         return Examination(
             diagnoses=tuple(dict.fromkeys(found)), looked_at=tuple(looked_at), not_looked_at=tuple(not_looked_at)
         )
@@ -122,26 +128,36 @@ class DoctorCommand(Command):
             setup.hub_environ.get("JUPYTERHUB_API_TOKEN", ""),
         )
         known = hub.ask_users()
-        yield from settings_checks.check_isolation(setup)
-        yield from settings_checks.check_unread(setup)
-        yield from hub_checks.check_hub_file(setup)
-        yield from hub_checks.check_hub_answers(setup, hub)
-        yield from folder_checks.check_folder(setup)
-        yield from folder_checks.check_private_files(setup)
-        yield from folder_checks.check_clock(setup)
-        yield from folder_checks.check_room(setup)
-        if not setup.is_node:
-            yield from ledger_checks.check_ledger(setup)
-            yield from quota_checks.check_quotas(setup, _find_groups(setup, known))
-        yield from port_checks.check_pool_ports(setup)
-        yield from port_checks.check_hub_ports(setup, hub)
-        yield from port_checks.check_reach(setup)
-        yield from node_checks.check_gpus(setup)
-        yield from node_checks.check_protections(setup)
-        yield from user_checks.check_users(setup, _find_users(setup, known))
-        yield from environment_checks.check_cell_environments(setup)
-        yield from environment_checks.check_environments(setup, self.notebook_pythons)
-        yield from link_checks.check_pool(setup, hub)
+        groups, users = _find_groups(setup, known), _find_users(setup, known)
+        checks: list[tuple[str, Callable[[], Iterable[Diagnosis]]]] = [
+            ("the isolation", lambda: settings_checks.check_isolation(setup)),
+            ("configuration files", lambda: settings_checks.check_unread(setup)),
+            ("the hub's file", lambda: hub_checks.check_hub_file(setup)),
+            ("the hub", lambda: hub_checks.check_hub_answers(setup, hub)),
+            ("the pool's folder", lambda: folder_checks.check_folder(setup)),
+            ("the pool's private files", lambda: folder_checks.check_private_files(setup)),
+            ("the clock", lambda: folder_checks.check_clock(setup)),
+            ("disks", lambda: folder_checks.check_room(setup)),
+            ("the ledger", lambda: () if setup.is_node else ledger_checks.check_ledger(setup)),
+            ("the quota file", lambda: () if setup.is_node else quota_checks.check_quotas(setup, groups)),
+            ("the pool's ports", lambda: port_checks.check_pool_ports(setup)),
+            ("the hub's ports", lambda: port_checks.check_hub_ports(setup, hub)),
+            ("the broker's address", lambda: port_checks.check_reach(setup)),
+            ("GPUs", lambda: node_checks.check_gpus(setup)),
+            ("what keeps cells apart", lambda: node_checks.check_protections(setup)),
+            ("users", lambda: user_checks.check_users(setup, users)),
+            ("environments of cells", lambda: environment_checks.check_cell_environments(setup)),
+            (
+                "environments of notebooks",
+                lambda: environment_checks.check_environments(setup, self.notebook_pythons),
+            ),
+            ("the pool that runs", lambda: link_checks.check_pool(setup, hub)),
+        ]
+        for what, check in checks:
+            try:
+                yield from check()
+            except OSError as error:  # of a file that is not for this user, say: the other checks go on
+                not_looked_at.append(f"{what}, all of it ({error})")
         if not self.notebook_pythons and not environment_checks.find_server_python(setup):
             not_looked_at.append("notebooks' environments (--notebook-python=PATH, once for each)")
 
@@ -149,6 +165,8 @@ class DoctorCommand(Command):
         """Have the hub's own environment read its file. What is in the way is among the facts, or found."""
         if file is None:
             return None
+        if is_closed(file):
+            return HubFacts(problem=f"{account_name()!r} may not see it; run this as root, or as the hub's user")
         if not file.is_file():
             return HubFacts(problem="there is no such file")
         if who := describe_changers(file):

@@ -13,7 +13,7 @@ import msgspec
 from bulletin import __version__
 from gpu_worker.agent import environment_owners
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import describe_changers
+from gpu_worker.doctor.file_owners import describe_changers, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 _TIMEOUT_S = 60.0
@@ -155,7 +155,7 @@ def find_server_python(setup: PoolSetup) -> str:
     if facts is None or not facts.is_local or not facts.server_command:
         return ""
     beside = Path(sys.executable).parent / facts.server_command[0]
-    program = shutil.which(facts.server_command[0]) or (str(beside) if beside.exists() else "")
+    program = shutil.which(facts.server_command[0]) or (str(beside) if is_there(beside) else "")
     if not program:
         return ""
     try:

@@ -7,6 +7,26 @@ from pathlib import Path
 from gpu_worker.config import account_name
 
 
+def is_there(path: Path) -> bool:
+    """Whether something is at a path that this user can see; what lies in a closed folder is not."""
+    try:
+        path.stat()
+    except OSError:
+        return False
+    return True
+
+
+def is_closed(path: Path) -> bool:
+    """Whether this user may not see if something is at a path."""
+    try:
+        path.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return path.is_dir() and not os.access(path, os.X_OK)
+
+
 def describe_changers(path: Path) -> str:
     """Say who else can change a file or the folders that it lies in; empty if nobody can, or it is not there."""
     for step in (path, *path.parents):

@@ -12,6 +12,7 @@ import msgspec
 from bulletin.wire import keys
 from gpu_worker.config import account_name
 from gpu_worker.doctor.diagnosis import Diagnosis
+from gpu_worker.doctor.file_owners import is_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 #: What keys and secrets lie in.
@@ -28,8 +29,16 @@ _SHM = Path("/dev/shm")  # noqa: S108  the kernel's own
 def check_folder(setup: PoolSetup) -> Iterator[Diagnosis]:
     """Look at the folder: that it can be made or is there, whose it is, who may change it, who may pass through."""
     folder = setup.settings.folder
-    if not folder.exists():
-        near = next(one for one in folder.parents if one.exists())
+    if is_closed(folder):
+        yield Diagnosis(
+            check="folder-closed",
+            what=f"{account_name()!r} may not look into {folder}, or into what it lies in.",
+            why="Nothing of the pool there can be looked at, and none can run there as this user.",
+            remedy="Run this as root, or as the user who runs the pool: sudo -u USER bulletin doctor ...",
+        )
+        return
+    if not is_there(folder):
+        near = next(one for one in folder.parents if is_there(one))
         if not os.access(near, os.W_OK | os.X_OK):
             yield Diagnosis(
                 check="folder-missing",
@@ -151,7 +160,7 @@ def _changed_at(path: Path) -> float:
 def check_room(setup: PoolSetup, shm: Path = _SHM) -> Iterator[Diagnosis]:
     """Look whether the disk of the folder and shared memory have room."""
     folder = setup.settings.folder
-    near = next(one for one in (folder, *folder.parents) if one.exists())
+    near = next(one for one in (folder, *folder.parents) if is_there(one))
     disk = shutil.disk_usage(near)
     facts = os.statvfs(near)
     if disk.free < _DISK_BYTES:
@@ -168,7 +177,7 @@ def check_room(setup: PoolSetup, shm: Path = _SHM) -> Iterator[Diagnosis]:
             why="The pool makes files for outputs and results.",
             remedy="Remove small files there, or name another folder with --folder.",
         )
-    if shm.exists() and (size := shutil.disk_usage(shm).total) < _SHM_BYTES:
+    if is_there(shm) and (size := shutil.disk_usage(shm).total) < _SHM_BYTES:
         yield Diagnosis(
             check="shm-small",
             what=f"{shm} has {size / 10**6:.0f} MB in all.",

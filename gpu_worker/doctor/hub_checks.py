@@ -24,7 +24,7 @@ def check_hub_file(setup: PoolSetup) -> Iterator[Diagnosis]:
     if facts.problem:
         yield Diagnosis(
             check="hub-config",
-            what=f"{file}: {facts.problem}",
+            what=f"{file}: {facts.problem.rstrip('.')}.",
             why="The hub does not start with it.",
             remedy="Correct the file; `bulletin init` writes one that works.",
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bulletin.errors import BadConfig, LedgerAway
 from gpu_worker.doctor.diagnosis import Diagnosis
+from gpu_worker.doctor.file_owners import is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 
@@ -13,7 +14,7 @@ def check_ledger(setup: PoolSetup) -> Iterator[Diagnosis]:
     from gpu_worker.broker.database import Database  # it loads SQLAlchemy, which other commands do not need
 
     own = setup.settings.folder / "ledger.sqlite"
-    if url == f"sqlite:///{own}" and not own.is_file():
+    if url == f"sqlite:///{own}" and not is_there(own):
         return
     try:
         Database.open(url, upgrade=False).close()

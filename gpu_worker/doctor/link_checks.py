@@ -9,6 +9,7 @@ from bulletin.wire import keys, messages as wire
 from gpu_worker.console import client
 from gpu_worker.doctor.broker_probe import shake_hands
 from gpu_worker.doctor.diagnosis import Diagnosis
+from gpu_worker.doctor.file_owners import is_there
 from gpu_worker.doctor.hub_api import HubApi
 from gpu_worker.doctor.pool_setup import PoolSetup
 from gpu_worker.reachability import find_obstacle
@@ -21,7 +22,7 @@ def check_pool(setup: PoolSetup, hub: HubApi) -> Iterator[Diagnosis]:
         return
     settings = setup.settings
     if not setup.is_broker_up:
-        was_up = settings.connection_file.exists()
+        was_up = is_there(settings.connection_file)
         if was_up or (hub.is_up and setup.hub is not None and setup.hub.is_configured):
             yield Diagnosis(
                 check="pool-dead",
@@ -100,7 +101,7 @@ def _read_public(setup: PoolSetup) -> Diagnosis | None:
 def _check_membership(setup: PoolSetup) -> Iterator[Diagnosis]:
     """Try the keys in a node's file at the broker that it names."""
     path = setup.settings.node_file
-    if setup.settings.pool_file.exists():
+    if is_there(setup.settings.pool_file):
         yield Diagnosis(
             check="two-roles",
             what=f"{setup.settings.folder} has both node.json and pool.json.",

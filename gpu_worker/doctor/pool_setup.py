@@ -9,6 +9,7 @@ from bulletin.hub_facts import HubFacts
 from bulletin.wire import keys
 from gpu_worker.config import PoolSettings
 from gpu_worker.doctor.broker_probe import is_broker
+from gpu_worker.doctor.file_owners import is_there
 
 
 class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
@@ -16,6 +17,8 @@ class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
 
     settings: PoolSettings
     config_file: Path | None = None
+    #: Whether it could be read: else nobody knows what it sets.
+    is_config_read: bool = True
     hub: HubFacts | None = None
     hub_file: Path | None = None
     #: The variables of the pool's own programs that say which hub it serves.
@@ -24,7 +27,7 @@ class PoolSetup(msgspec.Struct, kw_only=True, dict=True):
     @property
     def is_node(self) -> bool:
         """Whether this host only runs an agent, of a broker elsewhere."""
-        return self.settings.node_file.exists()
+        return is_there(self.settings.node_file)
 
     @property
     def serves_hub(self) -> bool:

@@ -9,9 +9,9 @@ from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from bulletin.errors import BadConfig
-from gpu_worker.config import Pool
+from gpu_worker.config import Pool, account_name
 from gpu_worker.doctor.diagnosis import Diagnosis
-from gpu_worker.doctor.file_owners import describe_changers
+from gpu_worker.doctor.file_owners import describe_changers, is_closed, is_there
 from gpu_worker.doctor.pool_setup import PoolSetup
 
 #: Sections of a configuration file of the pool.
@@ -22,6 +22,15 @@ USUAL_FILE = Path("/etc/bulletin/bulletin_config.py")
 
 def read_config_file(path: Path) -> tuple[Config, list[Diagnosis]]:
     """Run a configuration file of the pool; return what it sets, and what is wrong with it as a file."""
+    if is_closed(path):
+        return Config(), [
+            Diagnosis(
+                check="config-closed",
+                what=f"{account_name()!r} may not see {path}.",
+                why="What the pool is told there is not looked at.",
+                remedy="Run this as root, or as the user who runs the pool.",
+            )
+        ]
     if not path.is_file():
         return Config(), [
             Diagnosis(
@@ -82,7 +91,7 @@ def check_unread(setup: PoolSetup, usual: Path = USUAL_FILE) -> Iterator[Diagnos
         beside.append(setup.hub_file.with_name("bulletin_config.py"))
     if setup.hub is None or not setup.hub.starts_pool or setup.config_file is not None:
         return
-    for path in dict.fromkeys(one for one in beside if one.is_file()):
+    for path in dict.fromkeys(one for one in beside if is_there(one)):
         yield Diagnosis(
             check="config-unread",
             what=f"{path} is there, and the pool that {setup.hub_file} starts does not read it.",
@@ -94,6 +103,8 @@ def check_unread(setup: PoolSetup, usual: Path = USUAL_FILE) -> Iterator[Diagnos
 def check_isolation(setup: PoolSetup) -> Iterator[Diagnosis]:
     """Look whether somebody has chosen whose Unix user cells run as, and whether that can be."""
     settings = setup.settings
+    if not setup.is_config_read and not settings.isolation:
+        return  # it may be chosen there
     if setup.hub is not None and not setup.hub.starts_pool and not settings.isolation:
         return  # a broker alone needs none, and whether this host has an agent, too, its own files say
     try:

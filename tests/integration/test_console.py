@@ -234,3 +234,15 @@ def test_a_cell_that_was_given_more_time_ends_later_and_says_how_much_it_had(
     assert output.error is not None
     assert "gave this cell 2.0 s more" in output.shown
     assert "walltime of 22 s" in output.error["evalue"]
+
+
+def test_what_is_counted_is_written_as_prometheus_reads_it(
+    pool: PoolProcess, bulletin: Bulletin, notebook: Notebook
+) -> None:
+    def returned() -> float:
+        lines = [line for line in bulletin("metrics").splitlines() if line.startswith("bulletin_cells_total{")]
+        return sum(float(line.split()[-1]) for line in lines if 'outcome="returned"' in line)
+
+    before = returned()
+    assert notebook.run("%%gpu\nx = 1").error is None
+    until(lambda: returned() == before + 1, "the cell to be counted, once")

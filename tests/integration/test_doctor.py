@@ -1,5 +1,6 @@
 """`bulletin doctor` names what an admin got wrong, each fault made for real, with what to do; and is silent else."""
 
+import email.utils
 import json
 import os
 import shutil
@@ -8,8 +9,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -326,3 +329,59 @@ def test_a_node_is_told_why_its_broker_does_not_let_it_in(broker: Path) -> None:
     assert "good: not there" in str(examined.found["node-absent"]) or "elsewhere: not there" in str(examined.found)
     assert "no slots" in examined.says("no-agent")
     assert "Set Pool.host" in examined.says("broker-hidden")
+
+
+@as_root
+def test_who_may_not_look_into_a_folder_is_told_so(folder: Path, tmp_path: Path) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("no setpriv (util-linux) to be less than root with")
+    folder.chmod(0o700)
+    os.chown(folder, 12345, 12345)
+    without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+    for within in (folder, folder / "deeper"):
+        examined = examine("--folder", within, SHARED, under=without)
+        assert "sudo -u USER bulletin doctor" in examined.says("folder-closed")
+    examined = examine("--hub", folder / "jupyterhub_config.py", under=without)
+    assert "may not see it" in examined.says("hub-config")
+    examined = examine("--folder", tmp_path, SHARED, "--config", folder / "c.py", under=without)
+    assert "may not see" in examined.says("config-closed")
+
+
+class ClockBehind(BaseHTTPRequestHandler):
+    """A hub on a computer whose clock is an hour behind."""
+
+    def do_GET(self) -> None:
+        self.send_response_only(200)
+        self.send_header("Date", email.utils.formatdate(time.time() - 3600, usegmt=True))
+        self.end_headers()
+        self.wfile.write(b'{"version": "6.0", "scopes": ["read:users:name", "read:users:groups"]}')
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_hubs_clock_is_another(folder: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ClockBehind)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        hub = {
+            "JUPYTERHUB_API_URL": f"http://127.0.0.1:{server.server_address[1]}/hub/api",
+            "JUPYTERHUB_API_TOKEN": "t",
+        }
+        assert "s behind" in examine("--folder", folder, SHARED, **hub).says("clock-hub")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_what_an_agent_must_give_and_cannot_is_named_and_else_only_advised(folder: Path) -> None:
+    words = ("--folder", folder, SHARED, "--Pool.require=memory-limit")
+    examined = examine(*words)
+    if "memory-limit" not in examined.found:
+        pytest.skip("the kernel limits memory here")
+    assert examined.status == 1
+    assert "Pool.require lists it" in examined.says("memory-limit")
+    hub = {"JUPYTERHUB_API_URL": "http://127.0.0.1:1/hub/api", "JUPYTERHUB_API_TOKEN": "t"}
+    assert examine("--folder", folder, SHARED, **hub).found["memory-limit"]["level"] == "advice"

@@ -40,6 +40,23 @@ def test_only_members_may_where_groups_are_named(tmp_path: Path) -> None:
     assert (groups["bulletin-users"], groups["bulletin-managers"]) == (["course"], ["staff"])
 
 
+def test_prometheus_has_a_token_that_reads_metrics_and_nothing_else(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, isolation="shared", folder=tmp_path, metrics_token="t" * 32)
+    (reader,) = [one for one in c.JupyterHub.services if one["name"] == "bulletin-metrics"]
+    assert reader["api_token"] == "t" * 32
+    (role,) = [one for one in c.JupyterHub.load_roles if "bulletin-metrics" in one.get("services", ())]
+    assert role["scopes"] == ["read:metrics", ACCESS_SCOPE]
+    with pytest.raises(BadConfig, match="openssl rand -hex 32"):
+        configure(Config(), isolation="shared", folder=tmp_path, metrics_token="guess me")
+
+
+def test_without_a_token_for_metrics_nothing_is_added(tmp_path: Path) -> None:
+    c = Config()
+    configure(c, isolation="shared", folder=tmp_path)
+    assert [one["name"] for one in c.JupyterHub.services] == ["bulletin"]
+
+
 def test_a_servers_token_keeps_what_it_could_do_before(tmp_path: Path) -> None:
     c = Config()
     configure(c, isolation="shared", folder=tmp_path)

@@ -66,6 +66,19 @@ def _answer(head: bytes, folder: Path) -> bytes:
     return asyncio.run(send())
 
 
+def test_without_a_pool_its_health_is_that_and_nobody_reads_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _know_a_hub(monkeypatch)
+    ask = "GET /pool/{} HTTP/1.1\r\nHost: hub\r\nConnection: close\r\n\r\n"
+    health = _answer(ask.format("health").encode(), tmp_path)
+    assert health.startswith(b"HTTP/1.1 503")
+    assert health.endswith(b'{"status":"no-pool"}')
+    metrics = _answer(ask.format("metrics").encode(), tmp_path)
+    assert metrics.startswith(b"HTTP/1.1 403")
+    assert b"read:metrics" in metrics
+
+
 @pytest.mark.parametrize("length", [70_000, 100_000_000])
 def test_a_body_that_is_too_long_is_refused_before_any_of_it_comes(length: int, tmp_path: Path) -> None:
     head = f"POST /pool/ HTTP/1.1\r\nHost: hub\r\nContent-Length: {length}\r\n\r\n"
