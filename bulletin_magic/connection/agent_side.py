@@ -49,6 +49,8 @@ class AgentSide:
         self._last_late_seq = 0
         #: The folders of the notebook of which the executor has said whether it shares them.
         self._folders: set[str] = set()
+        #: What the executor has said of its libraries.
+        self.differences: tuple[str, ...] = ()
 
     @property
     def has_lease(self) -> bool:
@@ -97,6 +99,7 @@ class AgentSide:
         self._lease, self._resources = lease, resources
         self._last_late_seq = 0
         self._folders.clear()
+        self.differences = ()
         self._is_connected = self.is_attached = False
         self._heard_ms = self._attach_ms = now_ms
         self._act(ConnectAgent(lease.agent, lease.ticket))

@@ -18,6 +18,7 @@ from bulletin.units import show_size
 from bulletin.wire.frames import BLOB_LIMIT, Blob
 from bulletin.wire.messages import (
     ChangeFolder,
+    EnvironmentFound,
     FetchFile,
     FileVersion,
     FolderFound,
@@ -104,6 +105,7 @@ class FolderServer:
         """Do what is asked, and return the answer; None to what needs none. A problem is a sentence in the answer."""
         if isinstance(message, FolderFound):
             self.on_found(message)
+        if isinstance(message, FolderFound | EnvironmentFound):
             return None
         try:
             if message.root not in self.folders:

@@ -124,6 +124,11 @@ class Link:
         """The folders that cells of the session ran in, each with whether its node shares it, if that was found."""
         return dict(self._folders.folders)
 
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """How the executor's libraries differ from the notebook's, as far as cells have used them; in sentences."""
+        return self._session.differences
+
     def ask(self, request: ClientRequest) -> DeliveryQueue:
         """Start a conversation. Its deliveries end with a kind that `deliveries` lists last, or an exception.
 

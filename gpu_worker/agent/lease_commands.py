@@ -8,9 +8,9 @@ from msgspec import structs
 from bulletin.codes import LeaseEnd
 from bulletin.ids import AgentId, LeaseId
 from bulletin.wire import messages as wire
-from gpu_worker.agent import folder_scratch
 from gpu_worker.agent.broker_link import BrokerLink
 from gpu_worker.agent.end_reasons import describe_exit
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.inventory import Inventory
 from gpu_worker.agent.session import Session
 from gpu_worker.agent.session_kernel import ToKernel
@@ -34,8 +34,10 @@ class LeaseCommands:
         to_kernel: ToKernel,
         fork: Callable[[Session], Awaitable[None]],
         faults: Faults,
+        scratch: FolderScratch,
     ) -> None:
         """Take `fork`, which asks for a session's executor, and raises OSError or LookupError where it gets none."""
+        self._scratch = scratch
         self._agent, self._node, self._settings, self._inventory = agent, node, settings, inventory
         self._sessions, self._broker, self._to_kernel, self._fork = sessions, broker, to_kernel, fork
         self._faults = faults
@@ -131,7 +133,7 @@ class LeaseCommands:
             over = await self._run_to_end(session)
         with self._faults.contain(lambda: self._sessions.running.pop(lease, None), **session.about):
             session.executor.close()
-            await asyncio.to_thread(folder_scratch.remove, self._agent, lease)
+            await asyncio.to_thread(self._scratch.remove, lease)
             has_left = session.shutdown.reason is LeaseEnd.LEFT
             self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
         session.log.info("lease over", code=over.code)

@@ -21,7 +21,7 @@ import bulletin
 from bulletin.state import working_folder
 from bulletin.wire import pipe
 from bulletin.wire.frames import pack
-from bulletin.wire.messages import FolderFound, FolderProbe
+from bulletin.wire.messages import EnvironmentFound, FolderFound, FolderProbe
 from gpu_worker.executor.environment import MARK
 from gpu_worker.executor.folder_orders import PACKET_BYTES, Done, Order
 
@@ -75,7 +75,7 @@ class NotebookFolders:
             is_shared = _is_shared(probe, content)
             if not is_shared and (problem := self._mirror(probe.path)):
                 return f"The notebook's folder {probe.path} is not on this node, and {problem}.", ()
-            self._tell(FolderFound(root=probe.path, is_shared=is_shared))
+            self.tell(FolderFound(root=probe.path, is_shared=is_shared))
         if self._orders is None:
             return "", ()
         done = self._ask("bring", is_stoppable=True)
@@ -109,7 +109,8 @@ class NotebookFolders:
 
     # --- the keeper
 
-    def _tell(self, found: FolderFound) -> None:
+    def tell(self, found: FolderFound | EnvironmentFound) -> None:
+        """Tell the notebook what was found before a cell; dropped if there is no way."""
         link = self._link
         if link is not None:
             with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from bulletin.state.handles import Handle, reduce_handle
 from bulletin.state.load_transaction import Reduced
+from bulletin.state.missing_modules import is_missing, refuse_missing
 
 from . import (
     arrays,
@@ -91,6 +92,8 @@ def of_family(kind: type) -> Reducer | None:
     """Choose the reducer for a type that `EXACT` does not list; None leaves its values to pickle's own way."""
     if issubclass(kind, type):
         return classes.reduce_class
+    if is_missing(kind.__module__):
+        return refuse_missing
     if issubclass(kind, BaseException):
         return exceptions.reduce_exception
     if classes.is_enum(kind):

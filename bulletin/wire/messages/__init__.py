@@ -7,7 +7,7 @@ something else, and a removal is a new `PROTOCOL`, which the handshake refuses w
     agent  ── FromAgent / ToAgent ────────── broker        what the node has, which leases it holds, what cells cost
     kernel ── KernelToAgent / AgentToKernel ─ agent        cells, state, output
     agent  ── ToExecutor / FromExecutor ──── executor      the same cells, state and output, over a pipe
-    agent  ── ToFolder / FromFolder ──────── executor      the notebook's working folder, over a pipe of its own
+    agent  ── ToFolder / FromFolder ──────── executor      the notebook's folder and environment, over a pipe of its own
     agent  ── ToZygote / FromZygote ──────── zygote        executors to fork, and what became of them
     agent  ── ToRoot / FromRoot ──────────── its root part  zygotes to start, where the agent itself is not root
 
@@ -133,6 +133,7 @@ from bulletin.wire.messages.kernel_broker import (
     Welcome,
     Withdraw,
 )
+from bulletin.wire.messages.notebook_versions import EnvironmentFound, Libraries, Versions
 
 __all__ = [
     "PROTOCOL",
@@ -157,6 +158,7 @@ __all__ = [
     "Duration",
     "Ended",
     "EntryKind",
+    "EnvironmentFound",
     "ErrorText",
     "Evict",
     "Exited",
@@ -190,6 +192,7 @@ __all__ = [
     "LeaseCost",
     "LeaseOver",
     "Leave",
+    "Libraries",
     "ListCells",
     "ListFolder",
     "Listed",
@@ -240,6 +243,7 @@ __all__ = [
     "ToZygote",
     "Took",
     "Unknown",
+    "Versions",
     "WaitingPicture",
     "Warm",
     "Welcome",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from bulletin.wire.messages.every_link import Message, Name, Number, Size
+from bulletin.wire.messages.notebook_versions import EnvironmentFound
 
 #: As long as Linux lets a path be.
 FolderPath = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -116,5 +117,5 @@ class FolderReply(Message, frozen=True, kw_only=True, tag="folder-reply"):
     note: str = ""
 
 
-FromFolder = FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
+FromFolder = EnvironmentFound | FolderFound | ListFolder | FetchFile | StoreFile | ChangeFolder
 ToFolder = FolderReply

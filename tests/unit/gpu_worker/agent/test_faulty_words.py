@@ -8,6 +8,7 @@ from typing import Any
 from bulletin.codes import LeaseEnd
 from bulletin.ids import CellId, UserName
 from bulletin.wire import messages as wire
+from gpu_worker.agent.folder_scratch import FolderScratch
 from gpu_worker.agent.lease_commands import LeaseCommands
 from gpu_worker.agent.output_buffer import OutputBuffer
 from gpu_worker.agent.session import Session
@@ -71,6 +72,7 @@ def commands(agent: AgentParts, broker: Any) -> LeaseCommands:
         agent.server.send,
         no_fork,
         agent.faults,  # type: ignore[arg-type]
+        FolderScratch("a", agent.settings),
     )
 
 
