@@ -133,11 +133,12 @@ class LeaseCommands:
             over = await self._run_to_end(session)
         with self._faults.contain(lambda: self._sessions.running.pop(lease, None), **session.about):
             session.executor.close()
-            await asyncio.to_thread(self._scratch.remove, lease)
             has_left = session.shutdown.reason is LeaseEnd.LEFT
             self._sessions.finish(session, is_wanted=session.cells.last is not None and not has_left)
         session.log.info("lease over", code=over.code)
         await self._broker.tell(over)
+        with self._faults.contain(lambda: None, **session.about):  # it may be much, and nobody is to wait for it
+            await asyncio.to_thread(self._scratch.remove, lease)
 
     async def _run_to_end(self, session: Session) -> wire.LeaseOver:
         """Run a session; return what the broker is to be told of its end."""

@@ -256,10 +256,10 @@ class Executor:
 
     def _bring_files(self, run: Run) -> ErrorText | None:
         """Have the files of the notebook's folder here, if the node does not share it; return why that cannot be."""
-        why, notes = self._folders.before_cell(run.folder, run.cell)
+        why, notes = self._folders.before_cell(run.folder, run.cell, run.source)
         for sentence in notes:
             self._relay.note_to_user(sentence)
-        return refused_before(f"{why} You can run the cell again.") if why else None
+        return refused_before(why) if why else None
 
     def _hand_over(self, wanted: Return) -> None:
         """Send the results to another notebook than the one that sent the cell: all that the cell touched, complete."""

@@ -24,6 +24,8 @@ from gpu_worker.executor.leased_files import LeasedFiles
 
 #: So long before the system lets an open go on, a file is given up whose content has not come.
 _EARLY_S = 3.0
+#: A file that a cell names comes before it runs if it is larger: it might take longer than an open can wait.
+_LARGE_BYTES = 100_000_000
 _GONE = "the notebook did not answer for a minute"
 
 
@@ -88,6 +90,7 @@ class FolderKeeper:
             entries = self._transfers.list_folder(mirror)
             if entries is not None:
                 self._transfers.fill_all(mirror, mirror.update(entries))
+            self._transfers.fill_all(mirror, mirror.large_files(order.names, _LARGE_BYTES))
             refused.update({str(mirror.path(path)): why for path, why in mirror.refused.items()})
             for path, why in mirror.folders.items():
                 if why and path not in self._told:  # a program that lists it finds it empty
