@@ -15,6 +15,7 @@ from bulletin_magic.connection.session_events import (
     ConnectAgent,
     DropAgent,
     SendToAgent,
+    ServeFolder,
     SessionAction,
     ShowLateOutput,
 )
@@ -126,6 +127,8 @@ class AgentSide:
             is_joining=sent_run is not None and sent_run.submitted.joins is not None,
         )
         self.send(attach)
+        if attach.is_joining and sent_run is not None and sent_run.submitted.folder is not None:
+            self._act(ServeFolder(sent_run.submitted.folder))
 
     def on_attached(self, lease: LeaseId, now_ms: int) -> bool:
         """Take in that the ticket was accepted. False: that is no news."""

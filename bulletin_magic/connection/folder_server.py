@@ -87,6 +87,10 @@ class FolderServer:
             return msgspec.structs.replace(probe, identity=identify(probe.path))
         return probe
 
+    def serve(self, folder: str) -> None:
+        """Serve a folder to a cell that another notebook ran in it."""
+        self.folders.setdefault(folder, None)
+
     def on_found(self, found: FolderFound) -> None:
         """Take in whether the node shares a folder."""
         if found.root in self.folders:
@@ -109,7 +113,7 @@ class FolderServer:
             return None
         try:
             if message.root not in self.folders:
-                raise PathEscapes(_NOT_SERVED)
+                return FolderReply(number=message.number, problem=_NOT_SERVED, is_served=False), ()
             match message:
                 case ListFolder():
                     return self._list(message)

@@ -39,6 +39,7 @@ from bulletin_magic.connection.session_events import (
     ReleaseAsked,
     SendToAgent,
     SendToBroker,
+    ServeFolder,
     SessionAction,
     SessionEvent,
     ShowLateOutput,
@@ -256,6 +257,8 @@ class Link:
                 answer = self._folders.answer(asked, blobs)
                 if answer is not None and self._agent is not None:
                     self._agent.send_multipart(pack(*answer))
+            case ServeFolder(folder=folder):
+                self._folders.serve(folder)
             case ConnectAgent(agent=agent, ticket=ticket):
                 self._drop_agent()
                 self._agent = channel.connect(

@@ -157,6 +157,12 @@ class AnswerFolder(msgspec.Struct, frozen=True):
     blobs: tuple[Blob, ...] = ()
 
 
+class ServeFolder(msgspec.Struct, frozen=True):
+    """Serve a folder to the session, whose cell may have run in it for another notebook."""
+
+    folder: str
+
+
 class DropAgent(msgspec.Struct, frozen=True):
     """Close the socket to the agent once it has sent what it has."""
 
@@ -174,4 +180,6 @@ class Deliver(msgspec.Struct, frozen=True):
     delivery: Delivery
 
 
-SessionAction = SendToBroker | ConnectAgent | SendToAgent | AnswerFolder | DropAgent | ShowLateOutput | Deliver
+SessionAction = (
+    SendToBroker | ConnectAgent | SendToAgent | AnswerFolder | ServeFolder | DropAgent | ShowLateOutput | Deliver
+)

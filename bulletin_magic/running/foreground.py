@@ -211,6 +211,7 @@ class ForegroundRunner:
             parts=(),
             joins=note.agent,
             stop_after_ms=self._shutdown.stop_after_ms,
+            folder=submission_folder(),
         )
         answer, input_error = self._converse(submitted)
         assert isinstance(answer, CellFinished)

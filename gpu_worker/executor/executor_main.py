@@ -269,6 +269,8 @@ class Executor:
             ended = Ended(cell=wanted.cell, outcome="raised", parcel=parcel, ran_ms=0, error=error, round=wanted.round)
             self._relay.send(ended)
             return
+        for sentence in self._folders.after_cell():  # if nobody took its files when it ended
+            self._relay.note_to_user(sentence)
         ended, parts = results.ended, results.parts
         if parts:
             try:

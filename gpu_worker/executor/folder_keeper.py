@@ -26,7 +26,6 @@ from gpu_worker.executor.leased_files import LeasedFiles
 _EARLY_S = 3.0
 #: A file that a cell names comes before it runs if it is larger: it might take longer than an open can wait.
 _LARGE_BYTES = 100_000_000
-_GONE = "the notebook did not answer for a minute"
 
 
 class FolderKeeper:
@@ -53,8 +52,8 @@ class FolderKeeper:
                 order = msgspec.msgpack.decode(packet, type=Order)
                 try:
                     done = self._obey(order)
-                except FolderUnreachable:
-                    done = Done(order.number, _GONE)
+                except FolderUnreachable as error:
+                    done = Done(order.number, str(error))
                 except OSError as error:
                     done = Done(order.number, f"{error.strerror or error}")
                 with contextlib.suppress(OSError):

@@ -5,6 +5,7 @@ Notebook and pool are in mount namespaces of their own, each with another folder
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -408,3 +409,29 @@ def test_a_large_file_that_a_cell_names_is_there_before_it_runs(notebook: Notebo
         file.write(b"begins")
     shown = gpu(notebook, "import os\nprint(os.stat('large.bin').st_blocks > 0)\n!head -c 6 large.bin").stream()
     assert shown == "True\nbegins"
+
+
+def test_what_a_cell_wrote_comes_to_the_notebook_that_takes_it_over(
+    pool: PoolProcess, notebook: Notebook, folder: Path
+) -> None:
+    notebook.run("%gpu stop")
+    first = Notebook({"BULLETIN_CONNECTION_FILE": str(pool.folder / "connection.json")}, folder)
+    first.start_until(
+        "%%gpu\nimport time\nfrom pathlib import Path\nopen('model.pt', 'w').write('trained')\n"
+        "print('written', flush=True)\nwhile not Path('/dev/shm/bulletin-go').exists(): time.sleep(0.05)\n"
+        "trained = True",
+        "written",
+    )
+    process = first.manager.provisioner.process  # type: ignore[union-attr]
+    process.kill()
+    process.wait()
+    try:
+        until(lambda: "running" in notebook.run("%gpu attach").stream(), "the cell to be listed")
+        name = re.findall(r"^(\w{8}) ", notebook.run("%gpu attach").stream(), re.MULTILINE)[0]
+        joined = notebook.run_until(f"%gpu attach {name}", "written", Path("/dev/shm/bulletin-go").touch)
+    finally:
+        Path("/dev/shm/bulletin-go").unlink(missing_ok=True)
+        first.close()
+    assert joined.error is None, joined.shown
+    assert notebook.value("trained") == "True"
+    assert (folder / "model.pt").read_text() == "trained"

@@ -109,6 +109,8 @@ class FolderReply(Message, frozen=True, kw_only=True, tag="folder-reply"):
 
     number: Number
     problem: str = ""
+    #: Whether this notebook has the folder at all: a cell may have come to another one.
+    is_served: bool = True
     #: Of a listing or a file.
     digest: ContentDigest = ""
     #: The file as it is now, or as it was stored.
